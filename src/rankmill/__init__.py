@@ -1,0 +1,78 @@
+"""rankmill: a fast, exact evaluator of ranked predictions.
+
+Importing rankmill is cheap: what needs NumPy, numba or pyarrow is loaded when it is first used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from rankmill.errors import InputError, RankmillError, UsageError
+    from rankmill.evaluation import evaluate
+    from rankmill.gap import global_average_precision
+    from rankmill.measures import (
+        average_precision,
+        dcg,
+        f1,
+        first_hit_precision,
+        hit,
+        ndcg,
+        precision,
+        r_precision,
+        recall,
+    )
+    from rankmill.ragged import Ragged
+    from rankmill.result import Result
+
+# Public name -> the module that it lives in.
+_HOMES = {
+    "InputError": "errors",
+    "RankmillError": "errors",
+    "UsageError": "errors",
+    "Ragged": "ragged",
+    "Result": "result",
+    "evaluate": "evaluation",
+    "global_average_precision": "gap",
+    "average_precision": "measures",
+    "dcg": "measures",
+    "f1": "measures",
+    "first_hit_precision": "measures",
+    "hit": "measures",
+    "ndcg": "measures",
+    "precision": "measures",
+    "r_precision": "measures",
+    "recall": "measures",
+}
+
+__all__ = [
+    "InputError",
+    "Ragged",
+    "RankmillError",
+    "Result",
+    "UsageError",
+    "average_precision",
+    "dcg",
+    "evaluate",
+    "f1",
+    "first_hit_precision",
+    "global_average_precision",
+    "hit",
+    "ndcg",
+    "precision",
+    "r_precision",
+    "recall",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rankmill' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"rankmill.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

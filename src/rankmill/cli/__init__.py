@@ -1,0 +1,194 @@
+"""The `rankmill` command: finds the command asked for, and turns every error into a message."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from types import FrameType
+from typing import Any, TextIO
+
+import click
+
+from rankmill.errors import InputError, RankmillError
+
+__all__ = ["COMMANDS", "main"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
+    "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
+}
+"""Name -> (module with the click command as `command`, line of help). One row adds a command."""
+
+_INTERRUPTED = "error: interrupted; nothing written"
+
+
+class _Commands(click.Group):
+    """A group that imports a command's module when it runs, and answers for all exceptions."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            if not ctx.resilient_parsing:
+                ctx.fail(f"There is no command {cmd_name!r}, only: {', '.join(COMMANDS)}.")
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command line and end the process, or raise SystemExit if `args` were given."""
+        completing = "_RANKMILL_COMPLETE" in os.environ
+        if completing or not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode, **extra)
+        if args is None:
+            _prepare_process()
+        code, message = self._outcome(sys.argv[1:] if args is None else list(args), prog_name)
+        with suppress(OSError):  # nobody reads the message: the exit code still tells
+            click.echo(message, err=True, nl=bool(message))
+        if args is None:
+            _let_go_of_output()
+            if code == 130:
+                # An orderly end would first wait for every worker thread, here and in Arrow.
+                os._exit(code)
+        sys.exit(code)
+
+    def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:
+        """Run a command line; return the exit code and what to say on standard error."""
+        try:
+            with self.make_context(prog_name or "rankmill", args) as context:
+                self.invoke(context)
+        except click.exceptions.Exit as end:
+            return end.exit_code, ""
+        except click.UsageError as error:
+            return error.exit_code, f"error: {error.format_message()}{_advice(error.ctx)}"
+        except click.ClickException as error:
+            return error.exit_code, f"error: {error.format_message()}"
+        except InputError as error:
+            return 3, f"error: {error}"
+        except RankmillError as error:
+            return 2, f"error: {error}"
+        except (KeyboardInterrupt, click.Abort):
+            return 130, _INTERRUPTED
+        except BrokenPipeError:
+            return 0, ""  # the reader of our output has seen enough of it
+        except MemoryError as error:
+            return 1, _out_of_memory(error)
+        except Exception as error:
+            return 1, _bug(error)
+        return 0, ""
+
+
+def _advice(context: click.Context | None) -> str:
+    if context is None:
+        return ""
+    return f"\n{context.get_usage()}\nTry '{context.command_path} --help' for help."
+
+
+def _out_of_memory(error: MemoryError) -> str:
+    detail = f" ({error})" if str(error) else ""
+    return (
+        f"error: not enough memory for this input{detail}; nothing written\n"
+        "Use a machine with more memory, or evaluate the queries in several parts."
+    )
+
+
+def _bug(error: Exception) -> str:
+    message = (
+        f"error: rankmill failed in a way it should not: {type(error).__name__}: {error}\n"
+        "This is a bug; please report it, with the command line and this message."
+    )
+    if not os.environ.get("RANKMILL_DEBUG"):
+        return f"{message}\nSet RANKMILL_DEBUG=1 to see where it happened."
+    import traceback
+
+    return f"{''.join(traceback.format_exception(error))}{message}"
+
+
+def _prepare_process() -> None:
+    """Make Ctrl-C and warnings behave as those of a command, not of a Python script."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    warnings.showwarning = _show_warning
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # On its way up, the exception may have to wait for threads that compile or read: not for long.
+    patience = threading.Timer(1.0, _end_interrupted)
+    patience.daemon = True
+    patience.start()
+    raise KeyboardInterrupt
+
+
+def _end_interrupted() -> None:
+    with suppress(OSError):
+        show_cursor = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""
+        os.write(2, f"{show_cursor}{_INTERRUPTED}\n".encode())
+    os._exit(130)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
+def _let_go_of_output() -> None:
+    """Keep Python from complaining at its exit about a standard output that is closed or full."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from rankmill import __version__
+
+        click.echo(f"rankmill {__version__}")
+        context.exit()
+
+
+@click.group(
+    "rankmill",
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Score ranked predictions against labels: exactly, and fast."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)

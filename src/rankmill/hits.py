@@ -1,0 +1,83 @@
+"""Where predictions are right: matching lists with labels, once for every metric."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankmill.kernels.identity import Ids, match_lists
+
+NO_GAINS = np.empty(0, np.float64)
+
+
+class Labels(NamedTuple):
+    """Label lists without repeats; gains, if there are any, fall within each list.
+
+    ``items`` are the ids of all lists, ``offsets`` int64[n + 1]. ``gains`` is float64, one a
+    label, or empty where every label counts the same.
+    """
+
+    offsets: np.ndarray
+    items: Ids
+    gains: np.ndarray
+
+
+class Hits(NamedTuple):
+    """The ranks at which each query's list was right, and all else that a metric needs.
+
+    Attributes
+    ----------
+    offsets, ranks : int64[n + 1], int64[h]
+        Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending, counted from 1.
+    gains : float64[h], or empty where every label has gain 1
+    label_counts, prediction_counts : int64[n]
+        R and n of each query.
+    label_offsets, label_gains : int64[n + 1], float64
+        The gains of each query's labels, descending; no gains where all are 1.
+    discounts : float64
+        ``log2(rank + 1)`` at index rank.
+    """
+
+    offsets: np.ndarray
+    ranks: np.ndarray
+    gains: np.ndarray
+    label_counts: np.ndarray
+    prediction_counts: np.ndarray
+    label_offsets: np.ndarray
+    label_gains: np.ndarray
+    discounts: np.ndarray
+
+
+def match(labels: Labels, offsets: np.ndarray, items: Ids, limit: int) -> Hits:
+    """Match lists of items with the labels at the same positions, up to rank `limit`."""
+    prediction_counts = np.diff(offsets)
+    label_counts = np.diff(labels.offsets)
+    room = int(np.minimum(prediction_counts, label_counts).sum())
+    hit_offsets = np.empty_like(offsets)
+    ranks = np.empty(room, np.int64)
+    found = np.empty(room, np.int64)
+    count = match_lists(
+        labels.offsets, labels.items, offsets, items, limit, hit_offsets, ranks, found
+    )
+    gains = labels.gains[found[:count]] if len(labels.gains) else NO_GAINS
+    longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
+    return Hits(
+        offsets=hit_offsets,
+        ranks=ranks[:count],
+        gains=gains,
+        label_counts=label_counts,
+        prediction_counts=prediction_counts,
+        label_offsets=labels.offsets,
+        label_gains=labels.gains,
+        discounts=_discounts(longest),
+    )
+
+
+_DISCOUNTS = np.log2(np.arange(1, 1026, dtype=np.float64))
+
+
+def _discounts(longest: int) -> Any:
+    """log2(rank + 1) for ranks 0 to `longest` at least."""
+    global _DISCOUNTS
+    if len(_DISCOUNTS) <= longest:
+        _DISCOUNTS = np.log2(np.arange(1, 2 * longest + 2, dtype=np.float64))
+    return _DISCOUNTS

@@ -1,0 +1,181 @@
+"""Columns of ids: any integer width or string type of Arrow or NumPy, compared exactly."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.errors import InputError
+from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids, hash_strings, take_strings
+from rankmill.kernels.lists import first_bad_offset
+from rankmill.lists import join_offsets
+
+NO_OFFSETS = np.empty(0, np.int64)
+NO_DATA = np.empty(0, np.uint8)
+
+
+def to_ids(array: Any, what: str) -> Ids:
+    """The ids of an Arrow array without nulls, or of a NumPy array of integers.
+
+    Parameters
+    ----------
+    array : pyarrow.Array or ndarray
+        Integers of any width, strings or bytes of any layout, dictionary-encoded or not.
+    what : str
+        Names the column in errors.
+
+    Raises
+    ------
+    InputError
+        If the type cannot be an id, such as floats.
+    """
+    if isinstance(array, np.ndarray):
+        array = pa.array(array)
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if kinds.is_dictionary(array.type):
+        array.validate(full=True)  # a bad index would read outside the dictionary
+        array = array.dictionary_decode()
+    kind = array.type
+    if kinds.is_unsigned_integer(kind):
+        return _of_integers(array, pa.uint64(), UNSIGNED)
+    if kinds.is_integer(kind) or kinds.is_null(kind):
+        return _of_integers(array, pa.int64(), SIGNED)
+    if _is_text(kind):
+        return _of_strings(array)
+    hint = " (cast them to integers or strings first)" if kinds.is_floating(kind) else ""
+    raise InputError(f"{what} holds {kind}; ids are integers or strings{hint}")
+
+
+def is_id_type(kind: Any) -> bool:
+    """Whether an Arrow type can hold ids, or is the type of an empty column."""
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return kinds.is_integer(kind) or kinds.is_null(kind) or _is_text(kind)
+
+
+def is_text_type(kind: Any) -> bool:
+    """Whether ids of this Arrow type are compared as bytes."""
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    return _is_text(kind)
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(
+        kinds.is_string(kind)
+        or kinds.is_large_string(kind)
+        or kinds.is_string_view(kind)
+        or kinds.is_binary(kind)
+        or kinds.is_large_binary(kind)
+        or kinds.is_binary_view(kind)
+        or kinds.is_fixed_size_binary(kind)
+    )
+
+
+def _of_integers(array: Any, wide: Any, kind: int) -> Ids:
+    values = array.cast(wide).to_numpy(zero_copy_only=False)
+    return Ids(np.ascontiguousarray(values).view(np.uint64), NO_OFFSETS, NO_DATA, kind)
+
+
+def _of_strings(array: Any) -> Ids:
+    kind = array.type
+    if kinds.is_string(kind) or kinds.is_binary(kind):
+        width: type = np.int32
+    else:
+        width = np.int64
+        if not (kinds.is_large_string(kind) or kinds.is_large_binary(kind)):
+            array = array.cast(pa.large_binary() if _is_bytes(kind) else pa.large_string())
+    if len(array) == 0:
+        return Ids(np.empty(0, np.uint64), np.zeros(1, np.int64), NO_DATA, STRING)
+    _, offset_buffer, data_buffer = array.buffers()
+    raw: np.ndarray = np.frombuffer(offset_buffer, width)[
+        array.offset : array.offset + len(array) + 1
+    ]
+    start, end = int(raw[0]), int(raw[-1])
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else NO_DATA
+    offsets = raw.astype(np.int64)
+    if start:
+        offsets -= start
+    if not 0 <= start <= end <= len(data) or first_bad_offset(offsets, end - start) >= 0:
+        raise InputError("an Arrow string column has offsets that do not fit its data")
+    data = data[start:end]
+    keys = np.empty(len(array), np.uint64)
+    hash_strings(offsets, data, keys)
+    return Ids(keys, offsets, data, STRING)
+
+
+def _is_bytes(kind: Any) -> bool:
+    return not (kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
+    """The ids as an Arrow array of the type that they were read from, if it was one type."""
+    if ids.kind == STRING:
+        buffers = [None, pa.py_buffer(ids.offsets), pa.py_buffer(np.ascontiguousarray(ids.data))]
+        plain = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ids.keys), buffers)
+        common = pa.large_string() if not any(map(_is_bytes, kinds_read)) else pa.large_binary()
+    else:
+        plain = pa.array(ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64))
+        common = plain.type
+    kind = kinds_read.pop() if len(kinds_read) == 1 else common
+    if kinds.is_dictionary(kind):
+        return ids_to_arrow(ids, {kind.value_type}).dictionary_encode()
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, plain.cast(kind.storage_type))
+    return plain.cast(common).cast(kind)
+
+
+def slice_ids(ids: Ids, start: int, end: int) -> Ids:
+    """Ids start to end, as views."""
+    offsets = ids.offsets[start : end + 1] if ids.kind == STRING else ids.offsets
+    return Ids(ids.keys[start:end], offsets, ids.data, ids.kind)
+
+
+def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
+    """The ids at the indices, as a copy."""
+    if ids.kind != STRING:
+        return ids._replace(keys=ids.keys[indices])
+    offsets = np.zeros(len(indices) + 1, np.int64)
+    size = int((ids.offsets[indices + 1] - ids.offsets[indices]).sum())
+    data = np.empty(size, np.uint8)
+    take_strings(ids.offsets, ids.data, indices, offsets, data)
+    return Ids(ids.keys[indices], offsets, data, STRING)
+
+
+def join_ids(parts: list[Ids]) -> Ids:
+    """The ids of all parts behind each other."""
+    parts = [part for part in parts if len(part.keys)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    keys = np.concatenate([part.keys for part in parts])
+    if parts[0].kind != STRING:
+        return Ids(keys, NO_OFFSETS, NO_DATA, _common_kind(parts))
+    offsets = join_offsets([part.offsets for part in parts])
+    data = np.concatenate([part.data[part.offsets[0] : part.offsets[-1]] for part in parts])
+    return Ids(keys, offsets, data, STRING)
+
+
+def _common_kind(parts: list[Ids]) -> int:
+    beyond = {  # the kinds of those parts that hold values which the other kind cannot hold
+        part.kind for part in parts if part.keys.max() >> np.uint64(63)
+    }
+    if len(beyond) > 1:
+        raise InputError(
+            "an input mixes negative ids (in one file) with unsigned ids of 2**63 or more (in "
+            "another): cast both to one integer type, or to strings"
+        )
+    return beyond.pop() if beyond else SIGNED
+
+
+def id_text(ids: Ids, i: int) -> str:
+    """Id i as it is shown in a message."""
+    if ids.kind == STRING:
+        start, end = ids.offsets[i : i + 2].tolist()
+        return repr(ids.data[start:end].tobytes().decode(errors="backslashreplace"))
+    return str(ids.keys[i] if ids.kind == UNSIGNED else ids.keys.view(np.int64)[i])

@@ -1,0 +1,1 @@
+"""Compiled functions: arrays in, arrays out, which they trust."""

@@ -1,0 +1,308 @@
+"""Comparing ids exactly: hashing strings, finding queries, matching lists, finding repeats.
+
+An id is a 64-bit key. For integers the key is the value; for strings it is a hash of the bytes,
+which proposes candidates, and the bytes decide.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rankmill.kernels.jit import helper, kernel
+
+SIGNED, UNSIGNED, STRING = 0, 1, 2
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive ids
+TOP_BIT = np.uint64(63)
+HALF = np.uint64(32)
+BITMAP_SHIFT = np.uint64(58)
+ONE = np.uint64(1)
+# Up to so many comparisons a list is matched pair by pair, beyond through a hash table.
+SMALL = 32
+FEW_LABELS = 4
+FEW_PAIRS = 1024
+
+
+class Ids(NamedTuple):
+    """A column of ids, as kernels take it.
+
+    ``keys`` is uint64[n]. ``kind`` says what a key is. For strings, id i is the bytes
+    ``data[offsets[i]:offsets[i + 1]]``; for integers both arrays are empty.
+    """
+
+    keys: np.ndarray
+    offsets: np.ndarray
+    data: np.ndarray
+    kind: int
+
+
+@helper
+def same(a, i, b, j):
+    """Whether id i of a is id j of b, which have the same key.
+
+    Loops call this only where equal keys are not proof enough: handing the tuples over costs
+    reference counts.
+    """
+    if a.kind == STRING:
+        length = a.offsets[i + 1] - a.offsets[i]
+        if length != b.offsets[j + 1] - b.offsets[j]:
+            return False
+        start_a = a.offsets[i]
+        start_b = b.offsets[j]
+        for position in range(length):
+            if a.data[start_a + position] != b.data[start_b + position]:
+                return False
+        return True
+    # 2**64 - 1 and -1 share their bits, not their value.
+    return a.kind == b.kind or a.keys[i] >> TOP_BIT == 0
+
+
+@helper
+def keys_decide(a, b):
+    """Whether equal keys are equal ids: for integers of one kind."""
+    return a.kind == b.kind and a.kind != STRING
+
+
+@helper
+def home(key, mask):
+    """The slot where the search for a key starts."""
+    spread = key * MULTIPLIER
+    return np.int64(spread ^ (spread >> HALF)) & mask
+
+
+@kernel
+def hash_strings(offsets, data, out_keys):
+    """A 64-bit hash of each string, eight bytes at a time."""
+    for i in range(len(out_keys)):
+        position = offsets[i]
+        end = offsets[i + 1]
+        key = np.uint64(end - position) * MULTIPLIER
+        while position + 8 <= end:
+            word = np.uint64(0)
+            for byte in range(8):  # unsigned indices: the compiler merges these into one load
+                word |= np.uint64(data[np.uint64(position + byte)]) << np.uint64(8 * byte)
+            key = (key ^ word) * MULTIPLIER
+            key ^= key >> HALF
+            position += 8
+        word = np.uint64(0)
+        shift = np.uint64(0)
+        while position < end:
+            word |= np.uint64(data[np.uint64(position)]) << shift
+            shift += np.uint64(8)
+            position += 1
+        key = (key ^ word) * MULTIPLIER
+        out_keys[i] = key ^ (key >> HALF)
+
+
+@kernel
+def take_strings(offsets, data, indices, out_offsets, out_data):
+    """Copy the strings at the indices behind each other; out_offsets[0] is 0."""
+    for i in range(len(indices)):
+        start = offsets[indices[i]]
+        length = offsets[indices[i] + 1] - start
+        base = out_offsets[i]
+        for position in range(length):
+            out_data[base + position] = data[start + position]
+        out_offsets[i + 1] = base + length
+
+
+@kernel
+def build_table(ids, out_slots):
+    """Fill an open-addressing table (-1 is free; a power of two long) with the rows of ids.
+
+    Returns the first row that holds an id seen before, or -1.
+    """
+    mask = len(out_slots) - 1
+    sure = keys_decide(ids, ids)
+    keys = ids.keys
+    for row in range(len(keys)):
+        slot = home(keys[row], mask)
+        while out_slots[slot] >= 0:
+            other = out_slots[slot]
+            if keys[row] == keys[other] and (sure or same(ids, row, ids, other)):
+                return row
+            slot = (slot + 1) & mask
+        out_slots[slot] = row
+    return -1
+
+
+@kernel
+def find_rows(ids, slots, wanted, out_rows):
+    """The row of each wanted id in the table, or -1."""
+    mask = len(slots) - 1
+    sure = keys_decide(ids, wanted)
+    keys = ids.keys
+    wanted_keys = wanted.keys
+    count = len(keys)
+    expected = 0
+    for i in range(len(out_rows)):
+        # Two files are often in the same order: look behind the last match first.
+        row = -1
+        key = wanted_keys[i]
+        if expected < count and keys[expected] == key and (sure or same(ids, expected, wanted, i)):
+            row = expected
+        else:
+            slot = home(key, mask)
+            while slots[slot] >= 0:
+                other = np.int64(slots[slot])
+                if keys[other] == key and (sure or same(ids, other, wanted, i)):
+                    row = other
+                    break
+                slot = (slot + 1) & mask
+        if row >= 0:
+            expected = row + 1
+        out_rows[i] = row
+
+
+@kernel
+def group_rows(ids, out_groups, out_first):
+    """Number the distinct ids in order of first appearance.
+
+    Writes each row's group, and each group's first row. Returns the number of groups.
+    """
+    slots = np.full(1024, -1, np.int64)
+    mask = len(slots) - 1
+    sure = keys_decide(ids, ids)
+    keys = ids.keys
+    count = 0
+    for row in range(len(keys)):
+        # Rows of one query often stand together.
+        if row > 0 and keys[row] == keys[row - 1] and (sure or same(ids, row, ids, row - 1)):
+            out_groups[row] = out_groups[row - 1]
+            continue
+        slot = home(keys[row], mask)
+        while slots[slot] >= 0:
+            other = out_first[slots[slot]]
+            if keys[row] == keys[other] and (sure or same(ids, row, ids, other)):
+                break
+            slot = (slot + 1) & mask
+        if slots[slot] < 0:
+            slots[slot] = count
+            out_first[count] = row
+            count += 1
+        out_groups[row] = slots[slot]
+        if 2 * count > len(slots):
+            slots = np.full(4 * len(slots), -1, np.int64)
+            mask = len(slots) - 1
+            for group in range(count):
+                slot = home(keys[out_first[group]], mask)
+                while slots[slot] >= 0:
+                    slot = (slot + 1) & mask
+                slots[slot] = group
+    return count
+
+
+@helper
+def table_for(length):
+    """A free table for that many ids, at most half full."""
+    capacity = 64
+    while capacity < 2 * length:
+        capacity *= 2
+    return np.full(capacity, -1, np.int64)
+
+
+@kernel
+def mark_repeats(offsets, ids, out_repeat):
+    """Mark each id that stands earlier in its own list; returns how many there are."""
+    total = 0
+    sure = keys_decide(ids, ids)
+    keys = ids.keys
+    for q in range(len(offsets) - 1):
+        start = offsets[q]
+        end = offsets[q + 1]
+        if end - start <= SMALL:
+            seen = np.uint64(0)  # a bitmap of key prefixes: no bit, no repeat
+            for i in range(start, end):
+                bit = ONE << ((keys[i] * MULTIPLIER) >> BITMAP_SHIFT)
+                out_repeat[i] = False
+                if seen & bit:
+                    for j in range(start, i):
+                        if keys[i] == keys[j] and (sure or same(ids, i, ids, j)):
+                            out_repeat[i] = True
+                            total += 1
+                            break
+                seen |= bit
+        else:
+            slots = table_for(end - start)
+            mask = len(slots) - 1
+            for i in range(start, end):
+                slot = home(keys[i], mask)
+                while slots[slot] >= 0:
+                    other = slots[slot]
+                    if keys[i] == keys[other] and (sure or same(ids, i, ids, other)):
+                        break
+                    slot = (slot + 1) & mask
+                out_repeat[i] = slots[slot] >= 0
+                total += out_repeat[i]
+                if slots[slot] < 0:
+                    slots[slot] = i
+    return total
+
+
+@kernel
+def match_lists(label_offsets, labels, offsets, items, limit, out_offsets, out_ranks, out_labels):
+    """Where each list of items is right: the first position of each label in its own list.
+
+    Labels hold no repeats. Only the first `limit` items of a list are looked at. Writes, sorted
+    by rank within a query, the hit's rank (from 1) and the index of its label, and the offsets
+    of each query's hits. Returns the number of hits.
+    """
+    hits = 0
+    sure = keys_decide(labels, items)
+    label_keys = labels.keys
+    item_keys = items.keys
+    out_offsets[0] = 0
+    for q in range(len(offsets) - 1):
+        start = offsets[q]
+        end = min(offsets[q + 1], start + limit)
+        label_start = label_offsets[q]
+        label_end = label_offsets[q + 1]
+        count = label_end - label_start
+        if count <= FEW_LABELS or count * (end - start) <= FEW_PAIRS:
+            first = hits
+            for label in range(label_start, label_end):
+                key = label_keys[label]
+                for i in range(start, end):
+                    if item_keys[i] == key and (sure or same(labels, label, items, i)):
+                        place = hits
+                        while place > first and out_ranks[place - 1] > i - start + 1:
+                            out_ranks[place] = out_ranks[place - 1]
+                            out_labels[place] = out_labels[place - 1]
+                            place -= 1
+                        out_ranks[place] = i - start + 1
+                        out_labels[place] = label
+                        hits += 1
+                        break
+        else:
+            hits = _match_long_list(
+                labels, label_start, label_end, items, start, end, hits, out_ranks, out_labels
+            )
+        out_offsets[q + 1] = hits
+    return hits
+
+
+@helper
+def _match_long_list(labels, label_start, label_end, items, start, end, hits, ranks, found):
+    slots = table_for(label_end - label_start)
+    mask = len(slots) - 1
+    sure = keys_decide(labels, items)
+    label_keys = labels.keys
+    item_keys = items.keys
+    for label in range(label_start, label_end):
+        slot = home(label_keys[label], mask)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & mask
+        slots[slot] = label
+    taken = np.zeros(label_end - label_start, np.bool_)
+    for i in range(start, end):
+        slot = home(item_keys[i], mask)
+        while slots[slot] >= 0:
+            label = slots[slot]
+            if label_keys[label] == item_keys[i] and (sure or same(labels, label, items, i)):
+                if not taken[label - label_start]:
+                    taken[label - label_start] = True
+                    ranks[hits] = i - start + 1
+                    found[hits] = label
+                    hits += 1
+                break
+            slot = (slot + 1) & mask
+    return hits

@@ -1,0 +1,111 @@
+"""Ragged lists: checking, compacting, gathering and ordering them."""
+
+import numpy as np
+
+from rankmill.kernels.jit import helper, kernel
+
+SMALL = 32
+
+
+@kernel
+def first_bad_offset(offsets, end):
+    """The first place where offsets do not start at 0, rise, and stop at `end`; or -1."""
+    if len(offsets) == 0 or offsets[0] != 0:
+        return 0
+    for i in range(1, len(offsets)):
+        if offsets[i] < offsets[i - 1] or offsets[i] > end:
+            return i
+    if offsets[-1] != end:
+        return len(offsets) - 1
+    return -1
+
+
+@kernel
+def kept_offsets(offsets, keep, out_offsets):
+    """The offsets of lists after the values that are not to be kept are gone."""
+    kept = 0
+    out_offsets[0] = 0
+    for q in range(len(offsets) - 1):
+        for i in range(offsets[q], offsets[q + 1]):
+            kept += keep[i]
+        out_offsets[q + 1] = kept
+
+
+@kernel
+def list_indices(offsets, rows, out_offsets, out_indices):
+    """The indices of the values of the lists at `rows`, behind each other; -1 is an empty list.
+
+    out_offsets[0] is 0 and out_offsets is right already; only indices are written.
+    """
+    for q in range(len(rows)):
+        if rows[q] >= 0:
+            shift = offsets[rows[q]] - out_offsets[q]
+            for i in range(out_offsets[q], out_offsets[q + 1]):
+                out_indices[i] = i + shift
+
+
+@kernel
+def sort_by_group(groups, count, out_offsets, out_order):
+    """A stable counting sort: the rows of each group, in row order, and the groups' offsets."""
+    out_offsets[:] = 0
+    for row in range(len(groups)):
+        out_offsets[groups[row] + 1] += 1
+    for group in range(count):
+        out_offsets[group + 1] += out_offsets[group]
+    position = out_offsets[:-1].copy()
+    for row in range(len(groups)):
+        group = groups[row]
+        out_order[position[group]] = row
+        position[group] += 1
+
+
+@kernel
+def sort_lists(offsets, sort_keys, out_order):
+    """Order each list by ascending key, equal keys as they stand.
+
+    `out_order` holds, for each list, the indices of its members and is permuted in place;
+    sort_keys[out_order[i]] is the key of member i. Returns how many members share their key
+    with another of their list.
+    """
+    tied = 0
+    for q in range(len(offsets) - 1):
+        start = offsets[q]
+        end = offsets[q + 1]
+        if end - start <= SMALL:
+            for i in range(start + 1, end):
+                row = out_order[i]
+                j = i
+                while j > start and sort_keys[out_order[j - 1]] > sort_keys[row]:
+                    out_order[j] = out_order[j - 1]
+                    j -= 1
+                out_order[j] = row
+        else:
+            _sort_long_list(start, end, sort_keys, out_order)
+        for i in range(start, end):
+            key = sort_keys[out_order[i]]
+            before = i > start and sort_keys[out_order[i - 1]] == key
+            after = i + 1 < end and sort_keys[out_order[i + 1]] == key
+            tied += before or after
+    return tied
+
+
+@helper
+def _sort_long_list(start, end, sort_keys, order):
+    members = order[start:end].copy()
+    keys = np.empty(end - start, sort_keys.dtype)
+    for i in range(end - start):
+        keys[i] = sort_keys[members[i]]
+    ascending = np.argsort(keys, kind="mergesort")
+    for i in range(end - start):
+        order[start + i] = members[ascending[i]]
+
+
+@kernel
+def first_seen(rows, out_seen):
+    """Mark the rows as seen, -1 aside; returns the first place whose row was seen before, or -1."""
+    for i in range(len(rows)):
+        if rows[i] >= 0:
+            if out_seen[rows[i]]:
+                return i
+            out_seen[rows[i]] = True
+    return -1

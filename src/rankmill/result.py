@@ -1,0 +1,216 @@
+"""Result: what an evaluation found, and how it reads as text, HTML and JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rankmill import audit as audit_counts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Result", "aligned_numbers", "plain_table", "table_cells"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result:
+    """The metrics of one evaluation, with their uncertainty and what was counted on the way.
+
+    Attributes
+    ----------
+    metrics : dict of str to float
+        Value of each metric, under the name it was asked for by, in the order asked.
+    standard_errors : dict of str to (float or None)
+        Standard error of the mean over queries; None for gap, which is no mean over queries, and
+        where there are fewer than two queries.
+    bounds : dict of str to (float, float)
+        For each gap metric the worst and the best value over all orders of tied predictions.
+    queries : int
+        Number of queries averaged over: those with at least one label.
+    audit : dict of str to int
+        What was counted, see `rankmill.audit.FIELDS`.
+    inputs : dict
+        Under "labels" and "predictions": source, shape, rows and columns of what was read.
+    seconds : float
+        Wall time of the evaluation.
+    per_query : pyarrow.Table or None
+        A row a query with labels, in the order of the labels: its id, then a float64 column for
+        each metric that has a value a query. None if it was not asked for.
+
+    Examples
+    --------
+    >>> result = Result(
+    ...     metrics={"map@12": 0.25, "gap": 0.0625},
+    ...     standard_errors={"map@12": 0.0312, "gap": None},
+    ...     bounds={"gap": (0.05, 0.075)},
+    ...     queries=1200,
+    ...     audit={"queries_only_labelled": 7},
+    ... )
+    >>> result["map@12"]
+    0.25
+    >>> result
+    metric      value  standard error  queries  worst..best
+    ------  ---------  --------------  -------  --------------------
+    map@12  0.2500000          0.0312    1,200
+    gap     0.0625000                    1,200  0.0500000..0.0750000
+    <BLANKLINE>
+    audit: queries_only_labelled 7
+    """
+
+    metrics: dict[str, float]
+    standard_errors: dict[str, float | None]
+    bounds: dict[str, tuple[float, float]]
+    queries: int
+    audit: dict[str, int] = field(default_factory=audit_counts.empty)
+    inputs: dict[str, dict[str, object]] = field(default_factory=dict)
+    seconds: float = 0.0
+    per_query: pa.Table | None = None
+
+    def __getitem__(self, name: str) -> float:
+        """Return the value of a metric by the name it was asked for by, or by an alias of it.
+
+        Raises
+        ------
+        KeyError
+            If this result does not hold the metric; the message lists those it holds.
+        """
+        if name in self.metrics:
+            return self.metrics[name]
+        wanted = _meaning(name)
+        if wanted is not None:
+            for held, value in self.metrics.items():
+                if _meaning(held) == wanted:
+                    return value
+        raise KeyError(self._missing(name))
+
+    def _missing(self, name: object) -> str:
+        from difflib import get_close_matches
+
+        close = get_close_matches(str(name), self.metrics, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        return f"no metric {name!r} in this result, it has {', '.join(self.metrics)}{hint}"
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return all but the per-query table as one JSON object: strict JSON, plain ASCII.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces a level; without it everything is on one line.
+        """
+        import json
+
+        from rankmill import __version__
+
+        bounds = {
+            name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
+        }
+        content = {
+            "rankmill": __version__,
+            "queries": self.queries,
+            "metrics": self.metrics,
+            "standard_errors": self.standard_errors,
+            "bounds": bounds,
+            "audit": self.audit,
+            "inputs": self.inputs,
+            "seconds": self.seconds,
+        }
+        return json.dumps(content, indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        counts = audit_counts.notable(self.audit)
+        noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        header, rows = table_cells(self)
+        return plain_table(header, rows) + (f"\n\naudit: {noted}" if noted else "")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        header, rows = table_cells(self)
+        lines = ["<table>", "<thead><tr>"]
+        lines += [f'<th style="text-align: left">{escape(title)}</th>' for title in header]
+        lines += ["</tr></thead>", "<tbody>"]
+        for row in rows:
+            cells = [f'<td style="text-align: left">{escape(row[0])}</td>']
+            cells += [f'<td style="text-align: right">{escape(cell)}</td>' for cell in row[1:]]
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        lines += ["</tbody>", "</table>"]
+        for name, count in audit_counts.notable(self.audit).items():
+            meaning = escape(audit_counts.FIELDS[name])
+            lines.append(f"<div><small>{escape(name)} <b>{count:,}</b>: {meaning}</small></div>")
+        return "\n".join(lines)
+
+
+def _meaning(name: object) -> tuple[str, int | None] | None:
+    """Return the canonical metric and cutoff that a name stands for, None if it is no metric."""
+    from rankmill.errors import UsageError
+    from rankmill.metrics import parse
+
+    if not isinstance(name, str):
+        return None
+    try:
+        metric = parse(name)
+    except UsageError:
+        return None
+    return metric.name, metric.k
+
+
+def aligned_numbers(values: Iterable[float | None], digits: int) -> list[str]:
+    """Return numbers as text with one number of decimals, so that a column of them lines up.
+
+    The smallest of them still shows `digits` significant digits; those too small for a readable
+    column are in scientific notation. None becomes an empty text.
+    """
+    numbers = list(values)
+    smallest_readable = 1e-5
+    sizes = [abs(number) for number in numbers if number is not None]
+    sizes = [size for size in sizes if size >= smallest_readable]
+    decimals = digits
+    if sizes:
+        decimals = max(digits - 1 - math.floor(math.log10(min(sizes))), 0)
+
+    def text(number: float | None) -> str:
+        if number is None:
+            return ""
+        if 0 < abs(number) < smallest_readable:
+            return f"{number:.{digits - 1}e}"
+        return f"{number:.{decimals}f}"
+
+    return [text(number) for number in numbers]
+
+
+def table_cells(result: Result) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a result's table as text; bounds only if there are any."""
+    names = list(result.metrics)
+    bounds = [result.bounds[name] for name in names if name in result.bounds]
+    # Values and bounds are formatted as one column: a range with other decimals is hard to compare.
+    flat: list[float | None] = [*result.metrics.values(), *(end for pair in bounds for end in pair)]
+    numbers = aligned_numbers(flat, 6)
+    values, ends = numbers[: len(names)], iter(numbers[len(names) :])
+    errors = aligned_numbers([result.standard_errors.get(name) for name in names], 3)
+    rows = []
+    for name, value, error in zip(names, values, errors, strict=True):
+        row = [name, value, error, f"{result.queries:,}"]
+        if bounds:
+            row.append(f"{next(ends)}..{next(ends)}" if name in result.bounds else "")
+        rows.append(row)
+    header = ["metric", "value", "standard error", "queries"]
+    return [*header, "worst..best"] if bounds else header, rows
+
+
+def plain_table(header: list[str], rows: list[list[str]]) -> str:
+    """Return rows of text as a table for a fixed-width font: first and fifth column to the left."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+
+    def line(cells: list[str]) -> str:
+        parts = [
+            cell.ljust(width) if position in (0, 4) else cell.rjust(width)
+            for position, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return "  ".join(parts).rstrip()
+
+    rule = line(["-" * width for width in widths])
+    return "\n".join([line(header), rule, *map(line, rows)])

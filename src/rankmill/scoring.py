@@ -1,0 +1,135 @@
+"""Scoring one block of predictions against the labels, and adding blocks up."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankmill import audit
+from rankmill.gap import Split, split_confidences
+from rankmill.hits import Hits, match
+from rankmill.ids import join_ids, take_ids
+from rankmill.kernels.identity import mark_repeats
+from rankmill.kernels.lists import first_seen
+from rankmill.labels import LabelIndex, hash_table, repeated_query
+from rankmill.metrics import Metric, compute
+from rankmill.sources.convert import Lists
+from rankmill.state import MeanState
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to compute: metrics with one value a query, and those over all predictions."""
+
+    per_query: list[Metric]
+    pooled: list[Metric]
+    keep_values: bool
+
+    @property
+    def limit(self) -> int:
+        """The last rank that any metric looks at."""
+        return max(metric.limit for metric in (*self.per_query, *self.pooled))
+
+    @property
+    def largest_cutoff(self) -> int:
+        """The largest cutoff asked for, 0 without one."""
+        return max((metric.k or 0) for metric in (*self.per_query, *self.pooled))
+
+
+@dataclass(frozen=True)
+class BlockScores:
+    """What one block of lists comes to."""
+
+    lists: Lists
+    rows: np.ndarray
+    states: list[MeanState]
+    values: list[np.ndarray]
+    splits: list[Split]
+    audit: dict[str, int]
+
+
+def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
+    """Match the lists with the labels of their queries, and compute every metric."""
+    rows = index.find(lists.queries)
+    labels = index.gather(rows)
+    hits = match(labels, lists.offsets, lists.items, plan.limit)
+    labelled = hits.label_counts > 0
+    predicted = hits.prediction_counts > 0
+    values = [compute(metric, hits) for metric in plan.per_query]
+    everyone = bool(labelled.all())
+    repeat = np.empty(len(lists.items.keys), np.bool_)
+    both = labelled & predicted
+    return BlockScores(
+        lists=lists,
+        rows=rows,
+        states=[MeanState.of(one if everyone else one[labelled]) for one in values],
+        values=values if plan.keep_values else [],
+        splits=[_split(lists, hits, metric) for metric in plan.pooled],
+        audit={
+            "queries_predicted": int(predicted.sum()),
+            "queries_in_both": int(both.sum()),
+            "queries_only_predicted": int((predicted & ~labelled).sum()),
+            "repeated_items": mark_repeats(lists.offsets, lists.items, repeat),
+            "null_items": lists.nulls,
+            "short_lists": int((both & (hits.prediction_counts < plan.largest_cutoff)).sum()),
+            "tied_ranks": lists.tied,
+        },
+    )
+
+
+def _split(lists: Lists, hits: Hits, metric: Metric) -> Split:
+    """The confidences of the predictions that a metric like gap@k pools, by correctness."""
+    numbers = lists.numbers
+    assert numbers is not None
+    starts = lists.offsets[:-1]
+    correct = np.zeros(len(numbers), np.bool_)
+    correct[np.repeat(starts, np.diff(hits.offsets)) + hits.ranks - 1] = True
+    if metric.limit < hits.prediction_counts.max(initial=0):
+        ranks = np.arange(len(numbers)) - np.repeat(starts, hits.prediction_counts)
+        first_k = ranks < metric.limit
+        numbers, correct = numbers[first_k], correct[first_k]
+    return split_confidences(numbers, correct)
+
+
+class Tally:
+    """The sum of all blocks of predictions of one input."""
+
+    def __init__(self, index: LabelIndex, plan: Plan) -> None:
+        self.index = index
+        self.plan = plan
+        self.audit = audit.empty()
+        self.states = [MeanState() for _ in plan.per_query]
+        self.splits: list[list[Split]] = [[] for _ in plan.pooled]
+        queries = len(index.queries.keys)
+        self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
+        self._seen = np.zeros(queries, np.bool_)
+        self._strangers: list[tuple[Lists, np.ndarray]] = []
+
+    def add(self, block: BlockScores) -> None:
+        """Add a block; raises InputError if one of its queries was there before."""
+        lists, rows = block.lists, block.rows
+        repeated = first_seen(rows, self._seen)
+        if repeated >= 0:
+            raise repeated_query(lists.queries, repeated, lists.place)
+        self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
+        for splits, split in zip(self.splits, block.splits, strict=True):
+            splits.append(split)
+        self.audit = audit.add(self.audit, block.audit)
+        known = rows >= 0
+        for values, new in zip(self.values, block.values, strict=True):
+            values[rows[known]] = new[known]
+        if not known.all():
+            self._strangers.append((lists, np.flatnonzero(~known)))
+
+    def check_strangers(self) -> None:
+        """Raise InputError if a query without labels was there twice."""
+        if not self._strangers:
+            return
+        ids = [take_ids(lists.queries, rows) for lists, rows in self._strangers]
+        joined = join_ids(ids)
+        _, repeated = hash_table(joined)
+        if repeated < 0:
+            return
+        for lists, rows in self._strangers:
+            if repeated < len(rows):
+                raise repeated_query(lists.queries, int(rows[repeated]), lists.place)
+            repeated -= len(rows)

@@ -1,0 +1,39 @@
+"""What every kind of input offers."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+# About so many values are read, matched and scored at once by a thread.
+BATCH_VALUES = 1 << 20
+BATCH_ROWS = 1 << 17
+
+
+class Batch(NamedTuple):
+    """Some rows of a source: an Arrow record batch, its file, and its first row there."""
+
+    data: Any
+    source: str
+    first_row: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """An opened input.
+
+    Attributes
+    ----------
+    name : str
+        As shown in messages and results.
+    schemas : mapping of str to pyarrow.Schema
+        The schema of each file.
+    rows : int
+        Number of rows in all.
+    pieces : callable
+        Given column names, an iterator of batches for each piece that can be read on its own.
+    """
+
+    name: str
+    schemas: Mapping[str, Any]
+    rows: int
+    pieces: Callable[[list[str]], list[Iterator[Batch]]]

@@ -1,0 +1,57 @@
+"""Tables in memory: pyarrow.Table, and Ragged arrays as tables."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.errors import InputError
+from rankmill.ragged import Ragged
+from rankmill.sources.base import BATCH_ROWS, Batch, Source
+
+
+def open_table(table: Any, name: str) -> Source:
+    """A pyarrow.Table as a source; its data is validated, since kernels trust it.
+
+    Raises
+    ------
+    InputError
+        If the table breaks the rules of the Arrow format.
+    """
+
+    def pieces(columns: list[str]) -> list[Iterator[Batch]]:
+        needed = table.select(columns)
+        try:
+            needed.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
+        return [_read(needed, name)]
+
+    return Source(name, {name: table.schema}, table.num_rows, pieces)
+
+
+def _read(table: Any, name: str) -> Iterator[Batch]:
+    first_row = 0
+    for data in table.to_batches(max_chunksize=BATCH_ROWS):
+        yield Batch(data, name, first_row)
+        first_row += data.num_rows
+
+
+def ragged_table(items: Ragged, numbers: Any, number_column: str) -> Any:
+    """Ragged items, and Ragged numbers beside them or None, as a wide table of queries 0 to n - 1.
+
+    Raises
+    ------
+    InputError
+        If the numbers are no Ragged with the offsets of the items.
+    """
+    columns = {"query": pa.array(np.arange(len(items))), "items": items.to_arrow()}
+    if numbers is not None:
+        if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):
+            raise InputError(
+                f"{number_column} for Ragged items must be a Ragged with the same offsets, "
+                f"one number an item; found {numbers!r} beside {items!r}"
+            )
+        columns[number_column] = numbers.to_arrow()
+    return pa.table(columns)

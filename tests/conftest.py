@@ -1,0 +1,107 @@
+"""What all tests share: the hypothesis profile, and the command line run in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import hypothesis
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+# Derandomised, so that a failure in CI is the same failure everywhere; no deadline, because the
+# first example of a test pays for the compilation.
+hypothesis.settings.register_profile(
+    "rankmill",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    print_blob=True,
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow,
+        hypothesis.HealthCheck.data_too_large,
+        hypothesis.HealthCheck.function_scoped_fixture,
+    ],
+)
+hypothesis.settings.load_profile("rankmill")
+
+
+class CliOutcome:
+    """What one run of the command line left behind."""
+
+    def __init__(self, exit_code: int, stdout: str, stderr: str) -> None:
+        self.exit_code = exit_code
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+@pytest.fixture
+def run_cli() -> Callable[..., CliOutcome]:
+    """Run ``rankmill ARGUMENTS`` in this process; an exception of its own is a failure."""
+    from click.testing import CliRunner
+
+    from rankmill.cli import main
+
+    def run(*arguments: object) -> CliOutcome:
+        outcome = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+            raise outcome.exception
+        return CliOutcome(outcome.exit_code, outcome.stdout, outcome.stderr)
+
+    return run
+
+
+def tells(error: object, wanted: list[str]) -> str:
+    """The message, once it is sure that it tells each of the wanted things ("this|or that")."""
+    message = str(error)
+    for alternatives in wanted:
+        assert any(one.lower() in message.lower() for one in alternatives.split("|")), (
+            f"nothing of {alternatives!r} in: {message}"
+        )
+    assert "Traceback" not in message
+    assert "This is a bug" not in message
+    return message
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Callable[[pa.Table, pa.Table], tuple[Path, Path]]:
+    """Two tables as files called the-labels.parquet and the-predictions.parquet."""
+
+    def write(labels: pa.Table, predictions: pa.Table) -> tuple[Path, Path]:
+        paths = tmp_path / "the-labels.parquet", tmp_path / "the-predictions.parquet"
+        for table, path in zip((labels, predictions), paths, strict=True):
+            pq.write_table(table, path, row_group_size=2)
+        return paths
+
+    return write
+
+
+@pytest.fixture
+def cli_fails(run_cli: Callable[..., CliOutcome], tmp_path: Path) -> Callable[..., None]:
+    """Assert exit code and message of a run that fails, and that it left all files as they were."""
+
+    def check(
+        sources: tuple[object, object],
+        code: int,
+        wanted: list[str],
+        metrics: list[str],
+        *options: object,
+    ) -> None:
+        old = tmp_path / "old.json"
+        old.write_text("kept")
+        before = sorted(tmp_path.rglob("*"))
+        asked = [word for metric in metrics for word in ("-m", metric)]
+        for output in (tmp_path / "new.json", old):
+            written = ("-o", output, "--per-query", tmp_path / "new.parquet")
+            outcome = run_cli("evaluate", *sources, *asked, "--format", "json", *written, *options)
+            assert outcome.exit_code == code, outcome.stderr
+            assert outcome.stdout == ""
+            tells(outcome.stderr, wanted)
+            assert sorted(tmp_path.rglob("*")) == before
+            assert old.read_text() == "kept"
+
+    return check

@@ -1,0 +1,339 @@
+"""Every metric in plain Python, straight from its formula; shares no code with the package.
+
+A list of labels is any of: items; (item, gain) pairs; a mapping item -> gain. A list of
+predictions is items, or (item, confidence) pairs, in rank order. ``None`` as an item is a null
+item, ``None`` as a list a null list, i.e. an empty one.
+
+Where a set of floats is added it is added exactly (math.fsum), so each value is within a few units
+in the last place of the true one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+Item = Hashable
+ALIASES = {"mrr": "first_hit", "rr": "first_hit"}
+
+
+# ------------------------------------------------------------------ lists
+
+
+def label_gains(labels: Any) -> dict[Item, float]:
+    """The set of labels with their gains: no nulls, no gain <= 0, the largest gain of repeats."""
+    gains: dict[Item, float] = {}
+    for item, gain in _label_pairs(labels):
+        if item is not None and gain > 0:
+            gains[item] = max(gain, gains.get(item, gain))
+    return gains
+
+
+def _label_pairs(labels: Any) -> list[tuple[Item, float]]:
+    if labels is None:
+        return []
+    if isinstance(labels, Mapping):
+        return list(labels.items())
+    return [label if isinstance(label, tuple) else (label, 1.0) for label in labels]
+
+
+def prediction_pairs(predictions: Any) -> list[tuple[Item, Any]]:
+    """(item, confidence) of the predictions that are any: nulls are left out, the rest move up."""
+    pairs = [p if isinstance(p, tuple) else (p, None) for p in predictions or []]
+    return [pair for pair in pairs if pair[0] is not None]
+
+
+def hit_ranks(labels: Any, predictions: Any, k: int | None = None) -> list[int]:
+    """Ranks (from 1) of the right predictions; a repeated item is right at most once."""
+    relevant = label_gains(labels)
+    seen: set[Item] = set()
+    ranks = []
+    for rank, (item, _) in enumerate(prediction_pairs(predictions)[:k], start=1):
+        if item in relevant and item not in seen:
+            ranks.append(rank)
+        seen.add(item)
+    return ranks
+
+
+# ------------------------------------------------------------------ metrics of one query
+
+
+def average_precision(labels: Any, predictions: Any, k: int | None = None) -> float:
+    total = len(label_gains(labels))
+    if total == 0:
+        return 0.0
+    ranks = hit_ranks(labels, predictions, k)
+    precisions = [hits / rank for hits, rank in enumerate(ranks, start=1)]
+    return math.fsum(precisions) / (total if k is None else min(k, total))
+
+
+def first_hit(labels: Any, predictions: Any, k: int | None = None) -> float:
+    ranks = hit_ranks(labels, predictions, k)
+    return 1 / ranks[0] if ranks else 0.0
+
+
+def precision(labels: Any, predictions: Any, k: int) -> float:
+    return len(hit_ranks(labels, predictions, k)) / k
+
+
+def recall(labels: Any, predictions: Any, k: int | None = None) -> float:
+    total = len(label_gains(labels))
+    return len(hit_ranks(labels, predictions, k)) / total if total else 0.0
+
+
+def hit(labels: Any, predictions: Any, k: int | None = None) -> float:
+    return 1.0 if hit_ranks(labels, predictions, k) else 0.0
+
+
+def f1(labels: Any, predictions: Any, k: int) -> float:
+    both = precision(labels, predictions, k), recall(labels, predictions, k)
+    return 2 * both[0] * both[1] / (both[0] + both[1]) if both[0] and both[1] else 0.0
+
+
+def r_precision(labels: Any, predictions: Any) -> float:
+    total = len(label_gains(labels))
+    return len(hit_ranks(labels, predictions, total)) / total if total else 0.0
+
+
+def _worth(gain: float, gains: str) -> float:
+    return float(gain) if gains == "linear" else 2.0**gain - 1.0
+
+
+def dcg(labels: Any, predictions: Any, k: int | None = None, gains: str = "linear") -> float:
+    gain_of = label_gains(labels)
+    items = [item for item, _ in prediction_pairs(predictions)]
+    return math.fsum(
+        _worth(gain_of[items[rank - 1]], gains) / math.log2(rank + 1)
+        for rank in hit_ranks(labels, predictions, k)
+    )
+
+
+def ndcg(labels: Any, predictions: Any, k: int | None = None, gains: str = "linear") -> float:
+    ranked = sorted(label_gains(labels).values(), reverse=True)[:k]
+    ideal = math.fsum(
+        _worth(gain, gains) / math.log2(rank + 1) for rank, gain in enumerate(ranked, start=1)
+    )
+    return dcg(labels, predictions, k, gains) / ideal if ideal else 0.0
+
+
+# ------------------------------------------------------------------ global average precision
+
+
+def global_average_precision(
+    predictions: Iterable[tuple[float, bool]], total: int, ties: str = "expected"
+) -> float:
+    """(confidence, right?) of all predictions; ``total`` is M, the number of labelled queries.
+
+    In a group of n equal confidences, c of them right, behind N others with C right: a position j
+    of the group holds a right one in c/n of the orders, and then (j - 1)(c - 1)/(n - 1) of the
+    right ones are expected before it.
+    """
+    groups: dict[float, list[bool]] = {}
+    for confidence, right in predictions:
+        groups.setdefault(confidence, []).append(bool(right))
+    terms: list[float] = []
+    before = right_before = 0
+    for confidence in sorted(groups, reverse=True):
+        n, c = len(groups[confidence]), sum(groups[confidence])
+        if ties == "expected" and c:
+            for j in range(1, n + 1):
+                earlier = (j - 1) * (c - 1) / (n - 1) if n > 1 else 0.0
+                terms.append(c / n * (right_before + 1 + earlier) / (before + j))
+        elif c:
+            first = before + (n - c if ties == "worst" else 0)
+            terms += [(right_before + j) / (first + j) for j in range(1, c + 1)]
+        before += n
+        right_before += c
+    return math.fsum(terms) / total
+
+
+def brute_force_gap(
+    predictions: Sequence[tuple[float, bool]], total: int
+) -> tuple[Fraction, Fraction, Fraction]:
+    """(expected, worst, best) over every order of every group of ties, enumerated, exact."""
+    ordered = sorted(predictions, key=lambda prediction: -prediction[0])
+    groups = [list(group) for _, group in itertools.groupby(ordered, key=lambda p: p[0])]
+    values = []
+    for arrangement in itertools.product(*(itertools.permutations(group) for group in groups)):
+        hits, value = 0, Fraction(0)
+        for rank, (_, right) in enumerate(itertools.chain(*arrangement), start=1):
+            if right:
+                hits += 1
+                value += Fraction(hits, rank)
+        values.append(value / total)
+    return sum(values, Fraction(0)) / len(values), min(values), max(values)
+
+
+def gap_list(
+    labels: Mapping[Any, Any], predictions: Mapping[Any, Any], k: int | None
+) -> list[tuple[float, bool]]:
+    """(confidence, right?) of each query's first k predictions, for all queries."""
+    out = []
+    for query, listed in predictions.items():
+        right = set(hit_ranks(labels.get(query), listed, k))
+        for rank, (_, confidence) in enumerate(prediction_pairs(listed)[:k], start=1):
+            out.append((confidence, rank in right))
+    return out
+
+
+def gap(
+    labels: Mapping[Any, Any],
+    predictions: Mapping[Any, Any],
+    k: int | None = None,
+    ties: str = "expected",
+) -> float:
+    total = sum(1 for listed in labels.values() if label_gains(listed))
+    return global_average_precision(gap_list(labels, predictions, k), total, ties)
+
+
+ORACLES: dict[str, Callable[..., float]] = {
+    "map": average_precision,
+    "first_hit": first_hit,
+    "precision": precision,
+    "recall": recall,
+    "hit": hit,
+    "f1": f1,
+    "rprec": r_precision,
+    "ndcg": ndcg,
+    "dcg": dcg,
+    "gap": gap,
+}
+
+
+# ------------------------------------------------------------------ a whole evaluation
+
+
+@dataclass
+class Evaluation:
+    """What rankmill.evaluate must say about the same data."""
+
+    metrics: dict[str, float]
+    standard_errors: dict[str, float | None]
+    bounds: dict[str, tuple[float, float]]
+    queries: int
+    per_query: dict[str, dict[Any, float]]
+    audit: dict[str, int]
+
+
+def parse(text: str) -> tuple[str, int | None]:
+    name, _, cutoff = text.partition("@")
+    return ALIASES.get(name, name), int(cutoff) if cutoff else None
+
+
+def query_value(text: str, labels: Any, predictions: Any, gains: str = "linear") -> float:
+    name, k = parse(text)
+    cutoff = {} if name == "rprec" else {"k": k}
+    scale = {"gains": gains} if name in ("dcg", "ndcg") else {}
+    return ORACLES[name](labels, predictions, **cutoff, **scale)
+
+
+def evaluate(
+    labels: Mapping[Any, Any],
+    predictions: Mapping[Any, Any],
+    metrics: Sequence[str],
+    gains: str = "linear",
+    by_confidence: bool = False,
+) -> Evaluation:
+    """``by_confidence``: long input without ranks, whose lists were ordered by confidence."""
+    labelled = [query for query, listed in labels.items() if label_gains(listed)]
+    result = Evaluation({}, {}, {}, len(labelled), {}, {})
+    for text in metrics:
+        name, k = parse(text)
+        if name == "gap":
+            result.metrics[text] = gap(labels, predictions, k)
+            result.standard_errors[text] = None
+            result.bounds[text] = (
+                gap(labels, predictions, k, "worst"),
+                gap(labels, predictions, k, "best"),
+            )
+            continue
+        values = {
+            query: query_value(text, labels[query], predictions.get(query), gains)
+            for query in labelled
+        }
+        result.per_query[text] = values
+        result.metrics[text], result.standard_errors[text] = mean_and_error(list(values.values()))
+    result.audit = audit(labels, predictions, metrics, by_confidence)
+    return result
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean, and its standard error from the sample variance (n - 1)."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    if count < 2:
+        return mean, None
+    return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (count - 1) / count)
+
+
+def audit(
+    labels: Mapping[Any, Any],
+    predictions: Mapping[Any, Any],
+    metrics: Sequence[str],
+    by_confidence: bool = False,
+) -> dict[str, int]:
+    labelled = {query for query, listed in labels.items() if label_gains(listed)}
+    lists = {query: prediction_pairs(listed) for query, listed in predictions.items()}
+    predicted = {query for query, listed in lists.items() if listed}
+    pairs = [pair for listed in labels.values() for pair in _label_pairs(listed)]
+    real = [pair for pair in pairs if pair[0] is not None]
+    kept = sum(len(label_gains(listed)) for listed in labels.values())
+    parsed = [parse(text) for text in metrics]
+    cutoffs = [k for _, k in parsed if k is not None]
+    gap_cutoffs = [k for name, k in parsed if name == "gap"]
+    both = labelled & predicted
+    return {
+        "queries_labelled": len(labelled),
+        "queries_predicted": len(predicted),
+        "queries_in_both": len(both),
+        "queries_only_labelled": len(labelled - predicted),
+        "queries_only_predicted": len(predicted - labelled),
+        "empty_label_lists": len(labels) - len(labelled),
+        "repeated_labels": sum(gain > 0 for _, gain in real) - kept,
+        "null_labels": len(pairs) - len(real),
+        "nonpositive_gains": sum(gain <= 0 for _, gain in real),
+        "repeated_items": sum(len(ls) - len({item for item, _ in ls}) for ls in lists.values()),
+        "null_items": sum(len(listed or []) - len(lists[q]) for q, listed in predictions.items()),
+        "short_lists": sum(len(lists[q]) < max(cutoffs) for q in both) if cutoffs else 0,
+        "tied_confidences": _tied_confidences(labels, predictions, gap_cutoffs),
+        "tied_ranks": sum(map(_tied_ranks, lists.values())) if by_confidence else 0,
+    }
+
+
+def _tied_confidences(labels: Any, predictions: Any, cutoffs: Sequence[int | None]) -> int:
+    """Of the longest list that a gap metric asks for."""
+    if not cutoffs:
+        return 0
+    longest = None if None in cutoffs else max(k for k in cutoffs if k is not None)
+    listed = gap_list(labels, predictions, longest)
+    right: dict[float, int] = {}
+    for confidence, is_right in listed:
+        right[confidence] = right.get(confidence, 0) + is_right
+    return sum(right[confidence] - is_right > 0 for confidence, is_right in listed)
+
+
+def _tied_ranks(listed: Sequence[tuple[Item, float]]) -> int:
+    confidences = [confidence for _, confidence in listed]
+    return sum(confidences.count(confidence) > 1 for confidence in confidences)
+
+
+def lists_of_rows(
+    rows: Iterable[tuple[Any, Item, Any, Any]], order: str = "file"
+) -> dict[Any, list[tuple[Item, Any]]]:
+    """Rows (query, item, rank, confidence) of a long file -> query -> list, in rank order.
+
+    ``order`` is "rank" (ascending), "confidence" (descending, equal ones in file order) or "file".
+    """
+    rows_of: dict[Any, list[tuple[Any, Item, Any, Any]]] = {}
+    for row in rows:
+        rows_of.setdefault(row[0], []).append(row)
+    for listed in rows_of.values():
+        if order == "rank":
+            listed.sort(key=lambda row: row[2])
+        elif order == "confidence":
+            listed.sort(key=lambda row: -row[3])
+    return {q: [(item, conf) for _, item, _, conf in listed] for q, listed in rows_of.items()}

@@ -1,0 +1,128 @@
+"""The oracle itself: against brute force, against answers worked out by hand, and complete."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+
+TIED = st.lists(st.tuples(st.sampled_from([0.0, -0.0, 0.5, 1.0]), st.booleans()), max_size=6)
+
+
+@settings(max_examples=150)
+@given(TIED, st.integers(1, 4))
+def test_closed_form_of_ties_is_the_mean_over_all_orders(
+    predictions: list[tuple[float, bool]], total: int
+) -> None:
+    brute = oracle.brute_force_gap(predictions, total)
+    closed = [
+        oracle.global_average_precision(predictions, total, ties)
+        for ties in ("expected", "worst", "best")
+    ]
+    assert closed == pytest.approx([float(value) for value in brute], abs=1e-14)
+
+
+def test_brute_force_gap_by_hand() -> None:
+    # One right and one wrong prediction tied at the top: 1 or 1/2, so 3/4 on average.
+    assert oracle.brute_force_gap([(1.0, True), (1.0, False)], 1) == (
+        Fraction(3, 4),
+        Fraction(1, 2),
+        Fraction(1),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "predictions", "expected"),
+    [
+        ("map", ["a", "b"], ["x", "a", "y", "b"], 0.5),
+        ("map@2", ["a", "b", "c"], ["a", "x", "b"], 0.5),
+        ("map@5", ["a", "a"], ["a", "a"], 1.0),
+        ("first_hit", ["a"], [None, "x", "a"], 0.5),
+        ("mrr@1", ["a"], ["x", "a"], 0.0),
+        ("precision@4", ["a"], ["a", "a"], 0.25),
+        ("recall", ["a", "b"], ["a", "a"], 0.5),
+        ("hit@1", ["a"], ["x", "a"], 0.0),
+        ("f1@2", ["a", "b", "c"], ["a", "x"], 2 / 5),
+        ("rprec", ["a", "b"], ["x", "a", "b"], 0.5),
+        ("dcg", {"a": 3, "b": 1}, ["x", "b", "a"], 1 / 1.584962500721156 + 3 / 2),
+        ("dcg@2", {"a": 3, "b": -1}, ["a", "b"], 3.0),
+        ("ndcg", {"a": 2.0}, ["x", "y", "a"], 0.5),
+        ("ndcg@3", None, ["x", "y", "a"], 0.0),
+    ],
+)
+def test_by_hand(text: str, labels: object, predictions: list[str], expected: float) -> None:
+    assert oracle.query_value(text, labels, predictions) == pytest.approx(expected, abs=1e-15)
+
+
+def test_exponential_gains_by_hand() -> None:
+    assert oracle.query_value("dcg", {"a": 3}, ["a"], "exp") == 7.0
+
+
+def test_a_whole_evaluation_by_hand() -> None:
+    labels = {"q": [("a", 1), ("a", 2), ("b", 0), (None, 1)], "r": ["a"], "s": [], "t": None}
+    predictions = {
+        "q": [("a", 0.5), ("a", 0.5), (None, 0.9)],
+        "u": [("a", 0.5)],
+        "s": [("b", 0.1)],
+        "r": None,
+    }
+    found = oracle.evaluate(labels, predictions, ["map", "hit@3", "gap"])
+    assert found.queries == 2
+    assert found.metrics["map"] == found.metrics["hit@3"] == 0.5
+    assert found.per_query["map"] == {"q": 1.0, "r": 0.0}
+    assert found.standard_errors == {"map": 0.5, "hit@3": 0.5, "gap": None}
+    # One right in a tie of three at the top: (1 + 1/2 + 1/3) / 3 expected, over two queries.
+    assert found.metrics["gap"] == pytest.approx(11 / 18 / 2, abs=1e-15)
+    assert found.bounds["gap"] == pytest.approx((1 / 6, 1 / 2), abs=1e-15)
+    assert found.audit == {
+        "queries_labelled": 2,
+        "queries_predicted": 3,
+        "queries_in_both": 1,
+        "queries_only_labelled": 1,
+        "queries_only_predicted": 2,
+        "empty_label_lists": 2,
+        "repeated_labels": 1,
+        "null_labels": 1,
+        "nonpositive_gains": 1,
+        "repeated_items": 1,
+        "null_items": 1,
+        "short_lists": 1,
+        "tied_confidences": 2,
+        "tied_ranks": 0,
+    }
+
+
+def test_long_rows_are_ordered() -> None:
+    rows = [("q", "a", 2, 0.1), ("r", "c", 1, 0.0), ("q", "b", 1, 0.1), ("q", "d", 3, 0.7)]
+    items = {
+        order: [item for item, _ in oracle.lists_of_rows(rows, order)["q"]]
+        for order in ("file", "rank", "confidence")
+    }
+    assert items == {
+        "file": ["a", "b", "d"],
+        "rank": ["b", "a", "d"],
+        "confidence": ["d", "a", "b"],
+    }
+
+
+def test_every_registered_metric_has_an_oracle() -> None:
+    from rankmill import metrics
+
+    assert set(metrics.REGISTRY) == set(oracle.ORACLES)
+
+
+def test_every_alias_is_an_alias_of_the_registry() -> None:
+    from rankmill import metrics
+
+    registered = {alias: name for name, spec in metrics.REGISTRY.items() for alias in spec.aliases}
+    assert registered == oracle.ALIASES
+
+
+def test_every_audit_field_has_an_oracle() -> None:
+    from rankmill import audit
+
+    assert list(oracle.audit({}, {}, [])) == list(audit.FIELDS)

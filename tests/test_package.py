@@ -1,0 +1,338 @@
+"""The package as a whole: what is loaded when, who imports whom, what the repository holds."""
+
+from __future__ import annotations
+
+import ast
+import graphlib
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import oracle
+import rankmill
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "src" / "rankmill"
+FILES = sorted(SOURCE.rglob("*.py"))
+
+# The layers of the house, the highest first. A module not named here is in the middle one.
+TOP = {"rankmill.__main__", "rankmill.cli"}
+MAIN_JOB = {"rankmill.evaluation"}
+BASE = {
+    "rankmill.errors",
+    "rankmill.lists",
+    "rankmill.ragged",
+    "rankmill.semantics",
+    "rankmill.state",
+}
+KERNELS = {"rankmill.kernels"}
+
+
+def run_python(code: str) -> str:
+    finished = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+# ------------------------------------------------------------------ what is loaded when
+
+
+def test_import_loads_nothing_heavy() -> None:
+    loaded = run_python("import rankmill, sys; print(*sys.modules)").split()
+    assert "rankmill" in loaded
+    assert {"numpy", "numba", "pyarrow", "click", "rich"}.isdisjoint(loaded)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    code = f"""
+import runpy, sys
+sys.argv = ["rankmill", *{arguments!r}]
+try:
+    runpy.run_module("rankmill", run_name="__main__")
+except SystemExit as ending:
+    assert not ending.code, ending.code
+print("LOADED", *sys.modules)
+"""
+    output, loaded = run_python(code).split("LOADED")
+    assert output.strip()
+    assert "click" in loaded.split()
+    assert {"numpy", "numba", "pyarrow", "rich"}.isdisjoint(loaded.split())
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"], ["oops"]])
+def test_command_and_module_are_the_same(arguments: list[str]) -> None:
+    command = Path(sysconfig.get_path("scripts")) / "rankmill"
+    assert command.exists(), "install the package first: pip install -e '.[test]'"
+    outcomes = [
+        subprocess.run([*start, *arguments], capture_output=True, text=True, check=False)
+        for start in ([str(command)], [sys.executable, "-m", "rankmill"])
+    ]
+    assert outcomes[0].stdout + outcomes[0].stderr
+    assert outcomes[0].stdout == outcomes[1].stdout
+    assert outcomes[0].stderr == outcomes[1].stderr
+    assert outcomes[0].returncode == outcomes[1].returncode
+
+
+def test_version_has_one_source() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", "rankmill", "--version"], capture_output=True, text=True, check=True
+    )
+    assert rankmill.__version__ in printed.stdout
+    assert re.fullmatch(r"\d+\.\d+\.\d+", rankmill.__version__)
+    assert rankmill.__version__ not in (ROOT / "pyproject.toml").read_text()
+
+
+# ------------------------------------------------------------------ public names
+
+
+@pytest.mark.parametrize("name", rankmill.__all__)
+def test_public_name(name: str) -> None:
+    value = getattr(rankmill, name)
+    if name.startswith("__"):
+        assert isinstance(value, str)
+    else:
+        assert value.__module__.startswith("rankmill.")
+        assert value.__doc__
+        assert value.__doc__.strip()
+
+
+def test_public_names_are_listed() -> None:
+    assert len(rankmill.__all__) == len(set(rankmill.__all__))
+    assert set(rankmill.__all__) <= set(dir(rankmill))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        rankmill.no_such_name  # noqa: B018
+
+
+def test_is_typed() -> None:
+    assert (SOURCE / "py.typed").is_file()
+
+
+# ------------------------------------------------------------------ who imports whom
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in FILES}
+
+
+def imports(module: str) -> set[str]:
+    """The full names of all modules that a module imports, inside of functions too."""
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                start = ".".join([*above, *filter(None, [node.module])])
+            for alias in node.names:
+                inner = f"{start}.{alias.name}"
+                found.add(inner if inner in MODULES else start)
+    return found - {module}
+
+
+def is_in(module: str, layer: set[str]) -> bool:
+    return any(module == name or module.startswith(f"{name}.") for name in layer)
+
+
+def own_imports(module: str) -> set[str]:
+    return {name for name in imports(module) if is_in(name, {"rankmill"})}
+
+
+def foreign_imports(module: str) -> set[str]:
+    packages = {name.partition(".")[0] for name in imports(module)}
+    return packages - sys.stdlib_module_names - {"rankmill", "__future__"}
+
+
+def test_imports_are_read_at_all() -> None:
+    assert "rankmill.evaluation" in MODULES
+    assert "rankmill.kernels.jit" in own_imports("rankmill.kernels.metrics")
+    assert "numba" in foreign_imports("rankmill.kernels.jit")
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_point_downwards(module: str) -> None:
+    own = own_imports(module)
+    if is_in(module, KERNELS):
+        allowed = {"rankmill.kernels", "rankmill.kernels.jit"}
+        assert own <= allowed, "a kernel knows nothing of the rest, nor of other files' kernels"
+    elif is_in(module, BASE):
+        above = {name for name in own - {"rankmill"} if not is_in(name, BASE | KERNELS)}
+        assert not above, "the base imports only the base and kernels"
+    elif is_in(module, TOP) or module == "rankmill":
+        pass
+    else:
+        above = TOP if is_in(module, MAIN_JOB) else TOP | MAIN_JOB
+        assert not {name for name in own if is_in(name, above)}
+
+
+def test_no_import_goes_in_a_circle() -> None:
+    # The package itself is left out: it holds the lazy public names, and all import its version.
+    # cli/__init__.py is a group of commands, which are files beside it.
+    graph = {module: own_imports(module) - {"rankmill"} for module in MODULES}
+    del graph["rankmill"]
+    tuple(graphlib.TopologicalSorter(graph).static_order())
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_foreign_imports(module: str) -> None:
+    allowed = {"numpy", "numba"} if is_in(module, KERNELS) else {"numpy", "pyarrow"}
+    if is_in(module, TOP):
+        allowed = {"click", "rich", "pyarrow"}
+    assert foreign_imports(module) <= allowed
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_source_files_are_short(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
+
+
+# ------------------------------------------------------------------ the repository
+
+
+@pytest.fixture(scope="module")
+def repository_files() -> list[Path]:
+    """All files of the repository, those not yet committed too."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    paths = [ROOT / name for name in listed.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    "unwanted",
+    [
+        # Written so that no pattern matches itself.
+        pytest.param(
+            r"py[p]i\.(?:org|python)|pythonhosted\.|registry\.npm|deb\.debian|conda\.anaconda",
+            id="registry host",
+        ),
+        pytest.param(r"(?<![\w.$}])/(?:work|root|opt|Users)/", id="path of one machine"),
+    ],
+)
+def test_repository_names_no_host_or_machine(repository_files: list[Path], unwanted: str) -> None:
+    found = []
+    for path in repository_files:
+        text = path.read_bytes().decode("utf-8", errors="replace")
+        found += [f"{path.name}: {match[0]}" for match in re.finditer(unwanted, text)]
+    assert Path(__file__) in repository_files
+    assert found == []
+
+
+@pytest.mark.parametrize("name", ["scripts/demo", "scripts/test", ".ci/run"])
+def test_scripts_can_be_started(name: str) -> None:
+    assert os.access(ROOT / name, os.X_OK)
+    assert subprocess.run(["bash", "-n", str(ROOT / name)], check=False).returncode == 0
+
+
+# ------------------------------------------------------------------ the made-up dump
+
+
+def make_dump(folder: Path, *options: str) -> tuple[Path, Path]:
+    command = [sys.executable, str(ROOT / "benchmarks" / "generate.py"), str(folder), *options]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "labels.parquet", folder / "predictions.parquet"
+
+
+def as_mapping(path: Path) -> dict[Any, list[Any]]:
+    columns = pq.read_table(path).to_pydict()
+    if "scores" not in columns:
+        return dict(zip(columns["user_id"], columns["items"], strict=True))
+    pairs = (
+        list(zip(items, scores, strict=True))
+        for items, scores in zip(columns["items"], columns["scores"], strict=True)
+    )
+    return dict(zip(columns["user_id"], pairs, strict=True))
+
+
+DUMP_METRICS = ["map@12", "map", "mrr@12", "precision@5", "recall@12", "hit@3", "f1@12"]
+DUMP_METRICS += ["rprec", "ndcg@12", "dcg", "gap", "gap@3"]
+
+
+@pytest.mark.parametrize(
+    ("users", "options"),
+    [
+        pytest.param(300, [], marks=pytest.mark.small),
+        pytest.param(300, ["--strings", "--shuffle"], marks=pytest.mark.small),
+        (8_000, ["--row-group", "1_000"]),
+        (8_000, ["--row-group", "1_000", "--strings", "--shuffle"]),
+    ],
+)
+def test_dump_equals_the_oracle(users: int, options: list[str], tmp_path: Path) -> None:
+    paths = make_dump(tmp_path, "--users", str(users), "--long", *options)
+    expected = oracle.evaluate(*map(as_mapping, paths), DUMP_METRICS)
+    assert expected.metrics["gap"] > 0
+    for path in paths:
+        long = path.with_stem(f"{path.stem}_long")
+        assert long.exists()
+    for labels in (paths[0], paths[0].with_stem("labels_long")):
+        for predictions in (paths[1], paths[1].with_stem("predictions_long")):
+            result = rankmill.evaluate(labels, predictions, metrics=DUMP_METRICS)
+            assert result.metrics == pytest.approx(expected.metrics, rel=1e-12, abs=1e-12)
+            assert result.queries == expected.queries
+
+
+def test_dump_is_made_as_told(tmp_path: Path) -> None:
+    users = 50_000
+    labels, predictions = map(as_mapping, make_dump(tmp_path, "--users", str(users)))
+    everyone = labels.keys() | predictions.keys()
+    sizes = [len(items) for items in labels.values()]
+    lists = [[item for item, _ in listed] for listed in predictions.values()]
+    assert len(everyone) == users
+    assert {len(listed) for listed in lists} == {12}
+    # Each bound is at least five standard deviations away from what the docstring promises.
+    assert sum(sizes) / len(sizes) == pytest.approx(3.6, abs=0.06)
+    assert sizes.count(0) / users == pytest.approx(0.005, abs=0.002)
+    assert (users - len(labels)) / users == pytest.approx(0.005, abs=0.002)
+    assert (users - len(predictions)) / users == pytest.approx(0.005, abs=0.002)
+    repeating = sum(len(set(listed)) < len(listed) for listed in lists)
+    assert repeating / len(lists) == pytest.approx(0.01, abs=0.003)
+    assert all(len(set(items)) == len(items) for items in labels.values())
+    hits = sum(
+        len({item for item, _ in listed} & set(labels.get(user, ())))
+        for user, listed in predictions.items()
+    )
+    assert 0.055 < hits / (12 * len(lists)) < 0.15
+    items = {item for listed in lists for item in listed}
+    assert all(10**8 <= item < 10**9 for item in items)
+    assert all(
+        scores == sorted(scores, reverse=True)
+        for scores in ([score for _, score in listed] for listed in predictions.values())
+    )
+
+
+def test_dump_is_the_same_again_and_kept_if_there(tmp_path: Path) -> None:
+    first = make_dump(tmp_path / "first", "--users", "500")
+    again = make_dump(tmp_path / "again", "--users", "500")
+    for one, other in zip(first, again, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    before = first[0].stat().st_mtime_ns
+    make_dump(tmp_path / "first", "--users", "500", "--if-missing")
+    assert first[0].stat().st_mtime_ns == before
+    first[1].write_bytes(first[1].read_bytes()[:-100])
+    make_dump(tmp_path / "first", "--users", "500", "--if-missing")
+    assert first[1].read_bytes() == again[1].read_bytes()
+    make_dump(tmp_path / "first", "--users", "500", "--seed", "1", "--if-missing")
+    assert first[1].read_bytes() != again[1].read_bytes()
+    assert sorted(path.name for path in (tmp_path / "first").iterdir()) == [
+        "labels.parquet",
+        "predictions.parquet",
+    ]

@@ -1,0 +1,173 @@
+import dataclasses
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from rankmill import audit
+from rankmill.result import Result, aligned_numbers, plain_table
+
+
+def made(**changes) -> Result:
+    content = {
+        "metrics": {"map@12": 0.1 + 0.2, "mrr@5": 0.25, "gap": 0.0212},
+        "standard_errors": {"map@12": 0.000123456, "mrr@5": 0.0023, "gap": None},
+        "bounds": {"gap": (0.0211, 0.0213)},
+        "queries": 1_200_000,
+        "audit": audit.empty() | {"queries_labelled": 1_200_000, "tied_confidences": 4321},
+        "inputs": {"labels": {"source": "l.parquet"}, "predictions": {"source": "p.parquet"}},
+        "seconds": 0.5,
+    }
+    return Result(**(content | changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("map@12", 0.1 + 0.2),
+        ("mrr@5", 0.25),
+        ("first_hit@5", 0.25),
+        ("rr@5", 0.25),
+        ("gap", 0.0212),
+    ],
+)
+def test_looks_up_names_and_aliases(name, value):
+    assert made()[name] == value
+
+
+@pytest.mark.parametrize("name", ["map", "map@13", "first_hit", "nonsense", "map@0", "", 12, None])
+def test_an_absent_metric_is_a_key_error_that_lists_the_present_ones(name):
+    with pytest.raises(KeyError) as caught:
+        made()[name]
+    for held in ("map@12", "mrr@5", "gap"):
+        assert held in str(caught.value)
+
+
+def test_the_key_error_names_the_closest_metric():
+    with pytest.raises(KeyError, match=r"did you mean 'map@12'\?"):
+        made()["map@1"]
+    with pytest.raises(KeyError) as caught:
+        made()["zzzzzz"]
+    assert "did you mean" not in str(caught.value)
+
+
+def test_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made().queries = 3
+
+
+def test_json_has_all_keys_in_order_and_keeps_every_digit():
+    import rankmill
+
+    content = json.loads(made().to_json())
+    assert list(content) == [
+        "rankmill",
+        "queries",
+        "metrics",
+        "standard_errors",
+        "bounds",
+        "audit",
+        "inputs",
+        "seconds",
+    ]
+    assert content["rankmill"] == rankmill.__version__
+    assert content["metrics"] == {"map@12": 0.30000000000000004, "mrr@5": 0.25, "gap": 0.0212}
+    assert list(content["metrics"]) == ["map@12", "mrr@5", "gap"]
+    assert content["standard_errors"]["gap"] is None
+    assert content["bounds"] == {"gap": {"worst": 0.0211, "best": 0.0213}}
+    assert list(content["audit"]) == list(audit.FIELDS)
+
+
+def test_json_indent():
+    assert "\n" not in made().to_json()
+    assert '\n  "queries": 1200000,' in made().to_json(indent=2)
+    assert json.loads(made().to_json()) == json.loads(made().to_json(indent=2))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_json_refuses_what_json_cannot_say(value):
+    with pytest.raises(ValueError, match="JSON compliant"):
+        made(metrics={"map": value}).to_json()
+
+
+def test_repr():
+    assert repr(made()).splitlines() == [
+        "metric      value  standard error    queries  worst..best",
+        "------  ---------  --------------  ---------  --------------------",
+        "map@12  0.3000000        0.000123  1,200,000",
+        "mrr@5   0.2500000        0.002300  1,200,000",
+        "gap     0.0212000                  1,200,000  0.0211000..0.0213000",
+        "",
+        "audit: tied_confidences 4,321",
+    ]
+
+
+def test_repr_without_gap_and_without_anything_to_note():
+    result = made(
+        metrics={"map": 1.0}, standard_errors={"map": None}, bounds={}, audit=audit.empty()
+    )
+    assert repr(result).splitlines() == [
+        "metric    value  standard error    queries",
+        "------  -------  --------------  ---------",
+        "map     1.00000                  1,200,000",
+    ]
+
+
+def test_html_is_escaped_and_has_no_colours():
+    html = made(metrics={"<b>&": 0.5, "gap": 0.0212}, standard_errors={"<b>&": None})._repr_html_()
+    assert "&lt;b&gt;&amp;" in html
+    assert "<b>&<" not in html
+    assert "0.0212000" in html
+    assert "tied_confidences <b>4,321</b>" in html
+    assert "queries_labelled" not in html
+    assert not re.search(r"color|background|#[0-9a-f]{3}", html)
+    for tag in ("table", "thead", "tbody", "tr", "td", "th", "div", "small"):
+        assert len(re.findall(f"<{tag}[ >]", html)) == html.count(f"</{tag}>") > 0
+
+
+@pytest.mark.parametrize(
+    ("values", "digits", "texts"),
+    [
+        ([], 6, []),
+        ([None], 6, [""]),
+        ([0.0], 6, ["0.000000"]),
+        ([1.0], 6, ["1.00000"]),
+        ([0.5, None, 0.0], 3, ["0.500", "", "0.000"]),
+        ([0.5, 0.0123456789], 6, ["0.5000000", "0.0123457"]),
+        ([12.5, 0.25], 6, ["12.500000", "0.250000"]),
+        ([1234567.8], 6, ["1234568"]),
+        ([0.5, 1.25e-9], 3, ["0.500", "1.25e-09"]),
+        ([1e-5], 3, ["0.0000100"]),
+    ],
+)
+def test_numbers_of_a_column_line_up(values, digits, texts):
+    assert aligned_numbers(values, digits) == texts
+
+
+def test_a_table_without_rows_is_its_header():
+    assert plain_table(["metric", "value"], []) == "metric  value\n------  -----"
+
+
+def test_audits_add_up():
+    first = audit.empty() | {"null_items": 2, "short_lists": 1}
+    total = audit.add(first, {"null_items": 3})
+    assert total == audit.empty() | {"null_items": 5, "short_lists": 1}
+    assert list(total) == list(audit.FIELDS)
+    with pytest.raises(KeyError, match="nul_items"):
+        audit.add(first, {"nul_items": 1})
+
+
+def test_notable_counts_leave_out_zeros_and_headlines():
+    counts = audit.empty() | {"queries_labelled": 5, "tied_ranks": 1, "null_items": 2}
+    assert list(audit.notable(counts).items()) == [("null_items", 2), ("tied_ranks", 1)]
+
+
+def test_a_result_needs_neither_numba_nor_pyarrow():
+    code = (
+        "import sys, rankmill.result, rankmill.audit, rankmill.errors, rankmill.writing\n"
+        "print(sorted({'numba', 'pyarrow', 'numpy', 'rich'} & set(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (answer.stdout, answer.stderr) == ("[]\n", "")

@@ -1,0 +1,206 @@
+import os
+import signal
+import stat
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rankmill.errors import UsageError
+from rankmill.writing import (
+    _interrupts_held,
+    check_target,
+    write_atomically,
+    write_files,
+    write_table,
+    write_text,
+)
+
+TABLE = pa.table({"user": pa.array([3, 1], pa.uint16()), "map@12": [0.5, 0.25]})
+
+
+@pytest.fixture
+def umask():
+    """Set a umask that is not the usual one, so that a fixed mode in the code would show."""
+    before = os.umask(0o027)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_text_and_table(tmp_path):
+    write_text(tmp_path / "a.txt", "naïve\n")
+    write_table(tmp_path / "b.parquet", TABLE)
+    assert (tmp_path / "a.txt").read_bytes() == "naïve\n".encode()
+    assert pq.read_table(tmp_path / "b.parquet").equals(TABLE)
+    assert sorted(os.listdir(tmp_path)) == ["a.txt", "b.parquet"]
+
+
+def test_text_that_utf_8_cannot_hold_is_escaped(tmp_path):
+    write_text(tmp_path / "a", "file \udcff")
+    assert (tmp_path / "a").read_text() == "file \\udcff"
+
+
+def test_the_target_changes_only_at_the_end(tmp_path):
+    target = tmp_path / "a"
+    target.write_text("old")
+    with write_atomically(target) as temporary:
+        temporary.write_text("new")
+        assert temporary.parent == tmp_path
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert os.listdir(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("old", [None, "old"])
+def test_an_exception_leaves_everything_as_it_was(tmp_path, error, old):
+    target = tmp_path / "a"
+    if old is not None:
+        target.write_text(old)
+
+    def fail_halfway():
+        with write_atomically(target) as temporary:
+            temporary.write_text("half of")
+            raise error
+
+    with pytest.raises(error):
+        fail_halfway()
+    assert os.listdir(tmp_path) == ([] if old is None else ["a"])
+    assert old is None or target.read_text() == old
+
+
+def test_several_files_are_written_all_or_none(tmp_path):
+    first, second = tmp_path / "a", tmp_path / "b"
+    second.write_text("old")
+    unwritable = pa.table({"span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    with pytest.raises(pa.ArrowNotImplementedError):
+        write_files([(first, "new"), (second, unwritable)])
+    assert os.listdir(tmp_path) == ["b"]
+    assert second.read_text() == "old"
+    write_files([(first, "new"), (second, TABLE)])
+    assert first.read_text() == "new"
+    assert pq.read_table(second).equals(TABLE)
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_new_file_has_the_permissions_of_any_new_file(tmp_path):
+    (tmp_path / "usual").touch()
+    write_text(tmp_path / "a", "x")
+    assert mode(tmp_path / "a") == mode(tmp_path / "usual") == 0o640
+
+
+@pytest.mark.usefixtures("umask")
+def test_a_replaced_file_keeps_its_permissions(tmp_path):
+    target = tmp_path / "a"
+    target.touch()
+    target.chmod(0o604)
+    write_text(target, "x")
+    assert mode(target) == 0o604
+
+
+def test_a_link_is_followed_and_stays(tmp_path):
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "a", tmp_path / "link"
+    link.symlink_to(target)
+    for text in ("first", "second"):  # the first time, the link leads nowhere yet
+        write_text(link, text)
+        assert link.is_symlink()
+        assert target.read_text() == text
+    assert os.listdir(tmp_path / "real") == ["a"]
+
+
+def test_a_relative_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_text("a", "x")
+    assert (tmp_path / "a").read_text() == "x"
+
+
+def test_a_pipe_gets_the_content_itself(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    write_table(pipe, TABLE)
+    reader.join(10)
+    assert pq.read_table(pa.BufferReader(got[0])).equals(TABLE)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_device_stays_a_device():
+    write_files([(os.devnull, "text"), (os.devnull, TABLE)])
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_a_full_device_is_an_error():
+    with pytest.raises(UsageError, match=r"cannot write to /dev/full: No space left"):
+        write_text("/dev/full", "text")
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("", "name of the output file is empty"),
+        ("missing/deep/a", "there is no folder .*missing/deep; make it first"),
+        ("file/a", "file is a file, not a folder"),
+        (".", "it is a folder; give the name of a file"),
+        ("x" * 300, "File name too long"),
+    ],
+)
+def test_an_impossible_target_is_found_before_anything_is_written(
+    tmp_path, monkeypatch, path, message
+):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("old")
+    with pytest.raises(UsageError, match=message):
+        check_target(path)
+    entered = False
+    with pytest.raises(UsageError, match=message), write_atomically(path):
+        entered = True
+    assert not entered
+    assert os.listdir(tmp_path) == ["file"]
+    assert Path("file").read_text() == "old"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_no_permission(tmp_path):
+    (tmp_path / "a").touch(0o400)
+    with pytest.raises(UsageError, match="write-protected"):
+        check_target(tmp_path / "a")
+    (tmp_path / "locked").mkdir(0o500)
+    with pytest.raises(UsageError, match="no permission to make files in the folder"):
+        check_target(tmp_path / "locked" / "a")
+
+
+def test_a_folder_that_vanishes_meanwhile_is_an_error(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+
+    def remove_it_meanwhile():
+        with write_atomically(folder / "a") as temporary:
+            temporary.unlink()
+            folder.rmdir()
+
+    with pytest.raises(UsageError, match="No such file"):
+        remove_it_meanwhile()
+
+
+def test_no_interrupt_comes_between_two_renames():
+    before = signal.getsignal(signal.SIGINT)
+    with _interrupts_held():
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_works_outside_the_main_thread(tmp_path):
+    writer = threading.Thread(target=write_text, args=(tmp_path / "a", "x"))
+    writer.start()
+    writer.join(10)
+    assert (tmp_path / "a").read_text() == "x"
