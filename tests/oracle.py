@@ -310,10 +310,10 @@ def _tied_confidences(labels: Any, predictions: Any, cutoffs: Sequence[int | Non
         return 0
     longest = None if None in cutoffs else max(k for k in cutoffs if k is not None)
     listed = gap_list(labels, predictions, longest)
-    right: dict[float, int] = {}
+    groups: dict[float, list[bool]] = {}
     for confidence, is_right in listed:
-        right[confidence] = right.get(confidence, 0) + is_right
-    return sum(right[confidence] - is_right > 0 for confidence, is_right in listed)
+        groups.setdefault(confidence, []).append(is_right)
+    return sum(len(group) for group in groups.values() if len(group) > 1 and any(group))
 
 
 def _tied_ranks(listed: Sequence[tuple[Item, float]]) -> int:

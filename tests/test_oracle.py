@@ -91,7 +91,7 @@ def test_a_whole_evaluation_by_hand() -> None:
         "repeated_items": 1,
         "null_items": 1,
         "short_lists": 1,
-        "tied_confidences": 2,
+        "tied_confidences": 3,
         "tied_ranks": 0,
     }
 

@@ -27,6 +27,8 @@ TOP = {"rankmill.__main__", "rankmill.cli"}
 MAIN_JOB = {"rankmill.evaluation"}
 BASE = {
     "rankmill.errors",
+    "rankmill.ids",
+    "rankmill.ids",
     "rankmill.lists",
     "rankmill.ragged",
     "rankmill.semantics",

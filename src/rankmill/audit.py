@@ -19,7 +19,7 @@ FIELDS: dict[str, str] = {
     "repeated_items": "predictions that repeat an earlier one of their list: wrong",
     "null_items": "null items among the predictions, dropped: those behind move up",
     "short_lists": "lists with fewer predictions than the largest cutoff",
-    "tied_confidences": "predictions whose confidence equals that of another, correct one",
+    "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
     "tied_ranks": "predictions of equal confidence in a query, ranked by file order",
 }
 """Name of each count -> what it counts, in the order in which results show them."""

@@ -1,13 +1,13 @@
 """Global average precision: one list of all predictions, sorted by confidence."""
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankmill.errors import InputError, UsageError
-from rankmill.kernels.gap import count_wrong, sum_ties
+from rankmill.kernels.gap import count_wrong, split, sum_ties
+from rankmill.metrics import NO_CUTOFF
 from rankmill.workers import available_cpus
 
 TIES = ("expected", "worst", "best")
@@ -23,36 +23,44 @@ class GapValue(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Confidences of correct predictions, and those of wrong ones, ascending."""
+    """Confidences of correct predictions, and those of wrong ones, in any order."""
 
     right: np.ndarray
     wrong: np.ndarray
 
 
-def split_confidences(confidence: np.ndarray, correct: np.ndarray) -> Split:
-    """Part confidences by whether the prediction is correct, and sort the wrong ones."""
-    wrong = confidence[~correct]
-    wrong.sort()
-    return Split(confidence[correct], wrong)
+def split_confidences(
+    offsets: np.ndarray,
+    hit_offsets: np.ndarray,
+    ranks: np.ndarray,
+    confidence: np.ndarray,
+    limit: int,
+) -> Split:
+    """Part the confidences of each list's first `limit` predictions by whether they are hits."""
+    right = np.empty(len(ranks), confidence.dtype)
+    wrong = np.empty(len(confidence), confidence.dtype)
+    count = split(offsets, hit_offsets, ranks, limit, confidence, right, wrong)
+    pooled = int(np.minimum(np.diff(offsets), limit).sum())
+    return Split(right[: pooled - count], wrong[:count])
 
 
 def gap_of_splits(splits: list[Split], total: int, threads: int) -> GapValue:
     """GAP of all splits together, with `total` queries in the denominator.
 
-    The wrong confidences are counted at and between the distinct correct ones, split by split;
-    the counts are integers, so neither the splits nor their order change a bit.
+    The wrong confidences are counted at and between the distinct correct ones; the counts are
+    integers, so neither the splits nor their order change a bit.
     """
-    rights = [split.right for split in splits]
-    dtype = np.result_type(np.float32, *rights, *(split.wrong for split in splits))
+    dtype = np.result_type(np.float32, *(one for part in splits for one in part))
     values, right = np.unique(
-        np.concatenate([np.empty(0, dtype), *rights]).astype(dtype, copy=False), return_counts=True
+        np.concatenate([np.empty(0, dtype), *(part.right for part in splits)]), return_counts=True
     )
 
-    def count(part: Iterable[Split]) -> tuple[np.ndarray, np.ndarray]:
+    def count(part: list[Split]) -> tuple[np.ndarray, np.ndarray]:
+        wrong = np.concatenate([np.empty(0, dtype), *(one.wrong for one in part)])
+        wrong.sort()
         at = np.zeros(len(values), np.int64)
         above = np.zeros(len(values), np.int64)
-        for split in part:
-            count_wrong(values, split.wrong.astype(dtype, copy=False), at, above)
+        count_wrong(values, wrong, at, above)
         return at, above
 
     with ThreadPoolExecutor(threads) as pool:
@@ -61,7 +69,7 @@ def gap_of_splits(splits: list[Split], total: int, threads: int) -> GapValue:
     above = np.sum([one for _, one in counts], axis=0)
     sums = np.zeros(3)
     tied = sum_ties(right.astype(np.int64), at, above, sums)
-    expected, worst, best = (sums / total).tolist() if total else (0.0, 0.0, 0.0)
+    expected, worst, best = (sums / total).tolist()
     return GapValue(expected, worst, best, int(tied))
 
 
@@ -133,13 +141,15 @@ def global_average_precision(
     threads = available_cpus()
     step = max(1, -(-len(confidence) // threads))
 
-    def split(start: int) -> Split:
-        part = confidence[start : start + step]
-        if np.isnan(part).any():
-            place = start + int(np.isnan(part).argmax())
+    def part(start: int) -> Split:
+        numbers = confidence[start : start + step]
+        if np.isnan(numbers).any():
+            place = start + int(np.isnan(numbers).argmax())
             raise InputError(f"confidence {place} is NaN; every prediction needs a number")
-        return split_confidences(part, correct[start : start + step])
+        ranks = np.flatnonzero(correct[start : start + step]) + 1
+        one_list = np.array([0, len(numbers)])
+        return split_confidences(one_list, np.array([0, len(ranks)]), ranks, numbers, NO_CUTOFF)
 
     with ThreadPoolExecutor(threads) as pool:
-        splits = list(pool.map(split, range(0, len(confidence), step)))
+        splits = list(pool.map(part, range(0, len(confidence), step)))
     return float(getattr(gap_of_splits(splits, total, threads), ties))

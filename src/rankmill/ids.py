@@ -48,6 +48,14 @@ def to_ids(array: Any, what: str) -> Ids:
     raise InputError(f"{what} holds {kind}; ids are integers or strings{hint}")
 
 
+def drop_nulls(array: Any) -> Any:
+    """The array without its nulls."""
+    kind = array.type
+    if array.null_count and (kinds.is_string_view(kind) or kinds.is_binary_view(kind)):
+        array = array.cast(pa.large_binary())  # Arrow cannot filter views
+    return array.drop_null()
+
+
 def is_id_type(kind: Any) -> bool:
     """Whether an Arrow type can hold ids, or is the type of an empty column."""
     if kinds.is_dictionary(kind):

@@ -125,10 +125,7 @@ def _checked_values(values: Any) -> Any:
         values = values.combine_chunks()
     text = isinstance(values, np.ndarray) and values.dtype.kind in "UO"
     if text or not isinstance(values, np.ndarray | pa.Array):
-        try:
-            values = pa.array(list(values))
-        except (pa.ArrowException, TypeError) as error:
-            raise _bad_values(str(error)) from None
+        values = _arrow_values(list(values))
     if isinstance(values, pa.Array):
         if pa.types.is_null(values.type) and len(values) == 0:
             values = values.cast(pa.int64())
@@ -144,6 +141,16 @@ def _checked_values(values: Any) -> Any:
     view = values.view()
     view.flags.writeable = False
     return view
+
+
+def _arrow_values(values: list[Any]) -> Any:
+    try:
+        try:
+            return pa.array(values)
+        except OverflowError:  # Arrow guesses int64
+            return pa.array(values, pa.uint64())
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise _bad_values(str(error)) from None
 
 
 def _bad_values(found: str) -> InputError:

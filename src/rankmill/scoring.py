@@ -78,16 +78,8 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
 
 def _split(lists: Lists, hits: Hits, metric: Metric) -> Split:
     """The confidences of the predictions that a metric like gap@k pools, by correctness."""
-    numbers = lists.numbers
-    assert numbers is not None
-    starts = lists.offsets[:-1]
-    correct = np.zeros(len(numbers), np.bool_)
-    correct[np.repeat(starts, np.diff(hits.offsets)) + hits.ranks - 1] = True
-    if metric.limit < hits.prediction_counts.max(initial=0):
-        ranks = np.arange(len(numbers)) - np.repeat(starts, hits.prediction_counts)
-        first_k = ranks < metric.limit
-        numbers, correct = numbers[first_k], correct[first_k]
-    return split_confidences(numbers, correct)
+    assert lists.numbers is not None
+    return split_confidences(lists.offsets, hits.offsets, hits.ranks, lists.numbers, metric.limit)
 
 
 class Tally:

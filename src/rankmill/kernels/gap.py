@@ -1,6 +1,57 @@
 """GAP from counts: where wrong confidences fall among correct ones, and the sum over ties."""
 
-from rankmill.kernels.jit import kernel
+from rankmill.kernels.jit import helper, kernel
+
+
+@kernel
+def split(offsets, hit_offsets, ranks, limit, confidence, out_right, out_wrong):
+    """Part the confidences of each list's first `limit` predictions by whether they are hits.
+
+    Hits and their ranks are those of rankmill.hits.Hits. Returns how many are wrong; the right
+    ones are as many as hits within the limit.
+    """
+    right = 0
+    wrong = 0
+    for q in range(len(offsets) - 1):
+        position = offsets[q]
+        end = min(offsets[q + 1], position + limit)
+        for h in range(hit_offsets[q], hit_offsets[q + 1]):
+            if ranks[h] > limit:
+                break
+            hit = offsets[q] + ranks[h] - 1
+            while position < hit:
+                out_wrong[wrong] = confidence[position]
+                wrong += 1
+                position += 1
+            out_right[right] = confidence[hit]
+            right += 1
+            position += 1
+        while position < end:
+            out_wrong[wrong] = confidence[position]
+            wrong += 1
+            position += 1
+    return wrong
+
+
+@helper
+def gallop(values, start, bound, beyond_equal):
+    """The first place from start on whose value is >= bound, or > bound if beyond_equal."""
+    low = start - 1  # every value up to here is before the place
+    step = 1
+    count = len(values)
+    while low + step < count and (
+        values[low + step] < bound or (beyond_equal and values[low + step] == bound)
+    ):
+        low += step
+        step *= 2
+    high = min(count, low + step)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if values[middle] < bound or (beyond_equal and values[middle] == bound):
+            low = middle
+        else:
+            high = middle
+    return high
 
 
 @kernel
@@ -10,27 +61,15 @@ def count_wrong(values, wrong, out_at, out_above):
     values and wrong ascend. Adds to out_at[i] the number equal to values[i], and to out_above[i]
     the number between values[i] and values[i + 1]. Those below values[0] do not matter.
     """
-    count = len(values)
-    place = -1  # the last value that is <= the confidence at hand
-    for i in range(len(wrong)):
-        confidence = wrong[i]
-        # Gallop, then halve: values[place] <= confidence < values[end] throughout.
-        step = 1
-        while place + step < count and values[place + step] <= confidence:
-            place += step
-            step *= 2
-        end = min(count, place + step)
-        while end - place > 1:
-            middle = (place + end) // 2
-            if values[middle] <= confidence:
-                place = middle
-            else:
-                end = middle
-        if place >= 0:
-            if values[place] == confidence:
-                out_at[place] += 1
-            else:
-                out_above[place] += 1
+    place = 0
+    for i in range(len(values)):
+        first = gallop(wrong, place, values[i], False)
+        if i > 0:
+            out_above[i - 1] += first - place
+        place = gallop(wrong, first, values[i], True)
+        out_at[i] += place - first
+    if len(values):
+        out_above[len(values) - 1] += len(wrong) - place
 
 
 @kernel
@@ -39,7 +78,7 @@ def sum_ties(right, wrong_at, wrong_above, out_sums):
 
     The three arrays ascend by confidence, one entry a distinct correct confidence. Writes the
     expected value over all orders of tied predictions, the worst and the best case into
-    out_sums[0:3]. Returns the number of predictions tied with a correct one.
+    out_sums[0:3]. Returns the number of predictions in ties that hold a correct one.
 
     In a group of c correct among t tied predictions, with A correct and N predictions before it,
     place j is correct with chance c / t, and then (j - 1) (c - 1) / (t - 1) correct ones are

@@ -70,37 +70,32 @@ def r_precision(hits, k, out):
 
 
 @helper
-def gained(hits, q, k):
-    """The discounted gain of the hits of query q within its first k predictions."""
+def discounted(ranks, gains, discounts, start, end, k):
+    """The discounted gain of the hits start to end, up to rank k; no gains are gains of 1."""
     total = 0.0
-    for h in range(hits.offsets[q], hits.offsets[q + 1]):
-        rank = hits.ranks[h]
-        if rank > k:
+    for h in range(start, end):
+        if ranks[h] > k:
             break
-        gain = hits.gains[h] if len(hits.gains) else 1.0
-        total += gain / hits.discounts[rank]
-    return total
-
-
-@helper
-def ideal(hits, q, k):
-    """The discounted gain of the labels of query q in descending order of gain, k at most."""
-    total = 0.0
-    start = hits.label_offsets[q]
-    for rank in range(1, min(k, hits.label_counts[q]) + 1):
-        gain = hits.label_gains[start + rank - 1] if len(hits.label_gains) else 1.0
-        total += gain / hits.discounts[rank]
+        total += (gains[h] if len(gains) else 1.0) / discounts[ranks[h]]
     return total
 
 
 @kernel
 def dcg(hits, k, out):
+    offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
     for q in range(len(out)):
-        out[q] = gained(hits, q, k)
+        out[q] = discounted(ranks, gains, discounts, offsets[q], offsets[q + 1], k)
 
 
 @kernel
 def ndcg(hits, k, out):
+    offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
+    label_offsets, label_gains = hits.label_offsets, hits.label_gains
     for q in range(len(out)):
-        best = ideal(hits, q, k)
-        out[q] = gained(hits, q, k) / best if best > 0 else 0.0
+        start = label_offsets[q]
+        best = 0.0
+        for rank in range(1, min(k, label_offsets[q + 1] - start) + 1):
+            gain = label_gains[start + rank - 1] if len(label_gains) else 1.0
+            best += gain / discounts[rank]
+        found = discounted(ranks, gains, discounts, offsets[q], offsets[q + 1], k)
+        out[q] = found / best if best > 0 else 0.0

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from rankmill.errors import InputError
-from rankmill.ids import id_text, join_ids, slice_ids, take_ids, to_ids
+from rankmill.ids import drop_nulls, id_text, join_ids, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import Ids, group_rows
 from rankmill.kernels.lists import sort_by_group, sort_lists
 from rankmill.lists import drop_values, split_lists
@@ -83,7 +83,7 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
     nulls = values.null_count
     if keep is not None:
         offsets = drop_values(offsets, keep)
-        values = values.drop_null()
+        values = drop_nulls(values)
         numbers = None if numbers is None else numbers[keep]
     items = to_ids(values, f"{batch.source}: column {columns.item!r}")
     place = (batch.source, batch.first_row)
@@ -95,7 +95,7 @@ def long_rows(batch: Batch, columns: Columns) -> Rows:
     queries = _queries(batch, columns)
     values = batch.data.column(columns.item)
     keep = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
-    items = to_ids(values.drop_null(), f"{batch.source}: column {columns.item!r}")
+    items = to_ids(drop_nulls(values), f"{batch.source}: column {columns.item!r}")
     numbers = ranks = None
     name = columns.score or columns.gain
     if name is not None:
