@@ -28,7 +28,6 @@ MAIN_JOB = {"rankmill.evaluation"}
 BASE = {
     "rankmill.errors",
     "rankmill.ids",
-    "rankmill.ids",
     "rankmill.lists",
     "rankmill.ragged",
     "rankmill.semantics",

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
+from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids, hash_strings, take_strings
 from rankmill.kernels.lists import first_bad_offset
@@ -87,8 +88,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _of_integers(array: Any, wide: Any, kind: int) -> Ids:
-    values = array.cast(wide).to_numpy(zero_copy_only=False)
-    return Ids(np.ascontiguousarray(values).view(np.uint64), NO_OFFSETS, NO_DATA, kind)
+    return Ids(numbers_of(array.cast(wide)).view(np.uint64), NO_OFFSETS, NO_DATA, kind)
 
 
 def _of_strings(array: Any) -> Ids:
@@ -133,10 +133,19 @@ def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
         common = plain.type
     kind = kinds_read.pop() if len(kinds_read) == 1 else common
     if kinds.is_dictionary(kind):
-        return ids_to_arrow(ids, {kind.value_type}).dictionary_encode()
+        return _dictionary(ids_to_arrow(ids, {kind.value_type}), kind.index_type)
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, plain.cast(kind.storage_type))
     return plain.cast(common).cast(kind)
+
+
+def _dictionary(array: Any, index_type: Any) -> Any:
+    encoded = array.dictionary_encode()
+    try:
+        indices = encoded.indices.cast(index_type)
+    except pa.ArrowInvalid:  # more ids in all than the dictionary of one batch could number
+        return encoded
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
 
 
 def slice_ids(ids: Ids, start: int, end: int) -> Ids:

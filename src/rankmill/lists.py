@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
 from rankmill.kernels.lists import first_bad_offset, kept_offsets, list_indices
 
@@ -31,9 +32,7 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
     """
     if not is_list_type(array.type):
         raise InputError(f"expected lists, found {array.type}")
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(numbers_of(pc.list_value_length(array), null=0))
     values = array.flatten()  # follows slices and leaves out what lies under null lists
     if first_bad_offset(offsets, len(values)) >= 0:
         raise InputError("an Arrow list column has offsets that do not fit its values")

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
 from rankmill.ids import is_text_type
 from rankmill.kernels.lists import first_bad_offset
@@ -135,7 +136,7 @@ def _checked_values(values: Any) -> Any:
             return values
         if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
             raise _bad_values(f"they are {values.type}")
-        values = values.to_numpy(zero_copy_only=False)
+        values = numbers_of(values)
     if values.ndim != 1 or values.dtype.kind not in "iuf":
         raise _bad_values(f"they are {values.ndim}-dimensional, of {values.dtype}")
     view = values.view()

@@ -1,5 +1,6 @@
 """From batches of an input to lists: wide rows as they are, long rows grouped by query."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from rankmill.buffers import numbers_of, validity_of
 from rankmill.errors import InputError
 from rankmill.ids import drop_nulls, id_text, join_ids, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import Ids, group_rows
@@ -63,7 +65,7 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
     offsets, values = split_lists(batch.data.column(columns.item))
     numbers = None
     name = columns.score or columns.gain
-    keep = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
+    keep = validity_of(values) if values.null_count else None
     if name is not None:
         number_offsets, raw = split_lists(batch.data.column(name))
         if not np.array_equal(offsets, number_offsets):
@@ -94,7 +96,7 @@ def long_rows(batch: Batch, columns: Columns) -> Rows:
     """The rows of a batch of long rows."""
     queries = _queries(batch, columns)
     values = batch.data.column(columns.item)
-    keep = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
+    keep = validity_of(values) if values.null_count else None
     items = to_ids(drop_nulls(values), f"{batch.source}: column {columns.item!r}")
     numbers = ranks = None
     name = columns.score or columns.gain
@@ -196,7 +198,7 @@ def _numbers(raw: Any, keep: Any, allow_infinite: bool) -> tuple[np.ndarray, int
             raw = raw.cast(pa.float64())
         except pa.ArrowInvalid as error:  # float64 cannot hold every integer beyond 2**53
             raise InputError(f"numbers cannot be compared exactly as float64: {error}") from None
-    values = raw.to_numpy(zero_copy_only=False)  # a null becomes NaN
+    values = numbers_of(raw, null=math.nan)
     good = ~np.isnan(values) if allow_infinite else np.isfinite(values)
     if keep is not None:
         good |= ~keep
@@ -213,7 +215,7 @@ def _number_error(source: str, where: str, name: str, found: Any) -> InputError:
 def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
     raw = batch.data.column(name)
     if raw.null_count:
-        missing = raw.is_null().to_numpy(zero_copy_only=False)
+        missing = ~validity_of(raw)
         if keep is not None:
             missing &= keep
         if missing.any():
@@ -223,7 +225,7 @@ def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
             )
         raw = raw.fill_null(0)
     try:
-        return np.asarray(raw.cast(pa.int64()).to_numpy(zero_copy_only=False))
+        return numbers_of(raw.cast(pa.int64()))
     except pa.ArrowInvalid as error:
         raise InputError(f"{batch.source}: column {name!r} for the rank: {error}") from None
 

@@ -1,0 +1,30 @@
+"""Arrow arrays as NumPy arrays, without a copy.
+
+Arrow's own ``to_numpy``, and its scalars, import pandas where it is installed, which takes longer
+than a small run.
+"""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def numbers_of(array: Any, null: float | None = None) -> np.ndarray:
+    """The numbers of an Arrow array of integers or floats, as a read-only view.
+
+    A null is replaced by `null`; without it, the array must hold none.
+    """
+    if array.null_count and null is not None:
+        array = array.fill_null(null)
+    dtype = np.dtype(array.type.to_pandas_dtype())
+    if len(array) == 0:
+        return np.empty(0, dtype)
+    data: np.ndarray = np.frombuffer(array.buffers()[1], dtype)
+    return data[array.offset : array.offset + len(array)]
+
+
+def validity_of(array: Any) -> np.ndarray:
+    """Whether each value of an Arrow array is there, as booleans."""
+    return numbers_of(pc.cast(array.is_valid(), pa.uint8())).view(np.bool_)
