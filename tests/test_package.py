@@ -26,6 +26,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 TOP = {"rankmill.__main__", "rankmill.cli"}
 MAIN_JOB = {"rankmill.evaluation"}
 BASE = {
+    "rankmill.buffers",
     "rankmill.errors",
     "rankmill.ids",
     "rankmill.lists",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from rankmill import audit
 from rankmill.errors import InputError, UsageError
-from rankmill.gap import gap_of_splits
+from rankmill.gap import gap_of_pools
 from rankmill.hits import NO_GAINS, Labels
 from rankmill.ids import ids_to_arrow, join_ids, take_ids
 from rankmill.labels import LabelIndex, clean_labels, exponential, hash_table, repeated_query
@@ -23,7 +24,7 @@ from rankmill.sources.columns import Columns, check_comparable, find_columns
 from rankmill.sources.convert import Lists
 from rankmill.sources.opening import list_pieces, open_source
 from rankmill.state import MeanState
-from rankmill.workers import available_cpus, map_batches
+from rankmill.workers import BatchReader, available_cpus
 
 Progress = Callable[[int, int | None], None]
 
@@ -122,32 +123,38 @@ def evaluate(
     )
     check_comparable((label_source, label_columns), (prediction_source, prediction_columns))
 
-    index, counts = read_labels(label_source, label_columns, gains, threads)
-    label_counts = np.diff(index.labels.offsets)
-    labelled = int((label_counts > 0).sum())
-    if labelled == 0:
-        raise InputError(
-            f"{label_source.name}: no query has a label, so there is nothing to average"
-        )
-    tally = Tally(index, plan)
+    blocks, counts = read_labels(label_source, label_columns, gains, threads)
     pieces, to_lists = list_pieces(prediction_source, prediction_columns, threads)
-    done = 0
-    for block in map_batches(pieces, lambda b: score_lists(to_lists(b), index, plan), threads):
-        tally.add(block)
-        done += len(block.rows)
-        if progress is not None:
-            progress(done, prediction_source.rows)
+    with BatchReader(pieces, threads) as reader:  # reads on while the labels are indexed
+        index = index_labels(blocks)
+        label_counts = np.diff(index.labels.offsets)
+        labelled = int((label_counts > 0).sum())
+        if labelled == 0:
+            raise InputError(
+                f"{label_source.name}: no query has a label, so there is nothing to average"
+            )
+        tally = Tally(index, plan)
+        done = 0
+        for block in reader.map(lambda batch: score_lists(to_lists(batch), index, plan)):
+            tally.add(block)
+            done += len(block.rows)
+            if progress is not None:
+                progress(done, prediction_source.rows)
     tally.check_strangers()
 
     missing = labelled - tally.audit["queries_in_both"]
-    counts |= {"queries_labelled": labelled, "queries_only_labelled": missing}
+    counts |= {
+        "queries_labelled": labelled,
+        "queries_only_labelled": missing,
+        "empty_label_lists": len(label_counts) - labelled,
+    }
     states = {
-        metric.text: state.merge(MeanState(labelled - state.count))
+        metric.text: replace(state, count=labelled)  # all others are 0
         for metric, state in zip(plan.per_query, tally.states, strict=True)
     }
     pooled = {
-        metric.text: gap_of_splits(splits, labelled, threads)
-        for metric, splits in zip(plan.pooled, tally.splits, strict=True)
+        metric.text: gap_of_pools(pools, labelled, threads)
+        for metric, pools in zip(plan.pooled, tally.pools, strict=True)
     }
     counts["tied_confidences"] = max((value.tied for value in pooled.values()), default=0)
     table = None
@@ -178,8 +185,8 @@ def evaluate(
 
 def read_labels(
     source: Source, columns: Columns, gains: str, threads: int
-) -> tuple[LabelIndex, dict[str, int]]:
-    """The index of all labels, and what was counted."""
+) -> tuple[list[tuple[Lists, Labels]], dict[str, int]]:
+    """The label lists, block by block as read and as cleaned, and what was counted."""
     pieces, to_lists = list_pieces(source, columns, threads)
 
     def clean(batch: Any) -> tuple[Lists, Labels, dict[str, int]]:
@@ -188,10 +195,16 @@ def read_labels(
         return lists, exponential(labels, gains), dropped | {"null_labels": lists.nulls}
 
     counts = audit.empty()
-    blocks: list[tuple[Lists, Labels]] = []
-    for lists, labels, dropped in map_batches(pieces, clean, threads):
-        blocks.append((lists, labels))
-        counts = audit.add(counts, dropped)
+    blocks = []
+    with BatchReader(pieces, threads) as reader:
+        for lists, labels, dropped in reader.map(clean):
+            blocks.append((lists, labels))
+            counts = audit.add(counts, dropped)
+    return blocks, counts
+
+
+def index_labels(blocks: list[tuple[Lists, Labels]]) -> LabelIndex:
+    """The index of all label lists; raises InputError if a query was there twice."""
     queries = join_ids([lists.queries for lists, _ in blocks])
     slots, repeated = hash_table(queries)
     if repeated >= 0:
@@ -204,8 +217,7 @@ def read_labels(
         join_ids([labels.items for _, labels in blocks]),
         np.concatenate([NO_GAINS, *(labels.gains for _, labels in blocks)]),
     )
-    counts["empty_label_lists"] = int((np.diff(labels.offsets) == 0).sum())
-    return LabelIndex(queries, labels, slots), counts
+    return LabelIndex(queries, labels, slots)
 
 
 def _per_query_table(

@@ -1,15 +1,17 @@
 """Global average precision: one list of all predictions, sorted by confidence."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankmill.errors import InputError, UsageError
-from rankmill.kernels.gap import count_wrong, split, sum_ties
-from rankmill.metrics import NO_CUTOFF
+from rankmill.kernels.gap import correct_confidences, count_among, sum_ties
 from rankmill.workers import available_cpus
 
+# Sums are taken over so many distinct correct confidences at a time.
+RANGE = 1 << 15
 TIES = ("expected", "worst", "best")
 
 
@@ -22,55 +24,77 @@ class GapValue(NamedTuple):
     tied: int
 
 
-class Split(NamedTuple):
-    """Confidences of correct predictions, and those of wrong ones, in any order."""
+class Pool(NamedTuple):
+    """Confidences of some predictions, in any order, and again those of the correct ones."""
 
-    right: np.ndarray
-    wrong: np.ndarray
+    all: np.ndarray
+    correct: np.ndarray
 
 
-def split_confidences(
+def pool_lists(
     offsets: np.ndarray,
     hit_offsets: np.ndarray,
     ranks: np.ndarray,
     confidence: np.ndarray,
     limit: int,
-) -> Split:
-    """Part the confidences of each list's first `limit` predictions by whether they are hits."""
-    right = np.empty(len(ranks), confidence.dtype)
-    wrong = np.empty(len(confidence), confidence.dtype)
-    count = split(offsets, hit_offsets, ranks, limit, confidence, right, wrong)
-    pooled = int(np.minimum(np.diff(offsets), limit).sum())
-    return Split(right[: pooled - count], wrong[:count])
+) -> Pool:
+    """The confidences of the first `limit` predictions of each list, hits being those of Hits."""
+    lengths = np.diff(offsets)
+    correct = np.empty(len(ranks), confidence.dtype)
+    count = correct_confidences(offsets, hit_offsets, ranks, limit, confidence, correct)
+    if limit < lengths.max(initial=0):
+        ranks_of_all = np.arange(len(confidence)) - np.repeat(offsets[:-1], lengths)
+        confidence = confidence[ranks_of_all < limit]
+    return Pool(confidence, correct[:count])
 
 
-def gap_of_splits(splits: list[Split], total: int, threads: int) -> GapValue:
-    """GAP of all splits together, with `total` queries in the denominator.
+def gap_of_pools(pools: list[Pool], total: int, threads: int) -> GapValue:
+    """GAP of all pools together, with `total` queries in the denominator.
 
-    The wrong confidences are counted at and between the distinct correct ones; the counts are
-    integers, so neither the splits nor their order change a bit.
+    All confidences are counted at and between the distinct correct ones. The counts are integers,
+    and sums are taken over fixed ranges of confidences, so neither the pools, their order nor the
+    threads change a bit.
     """
-    dtype = np.result_type(np.float32, *(one for part in splits for one in part))
+    dtype = np.result_type(np.float32, *(one for pool in pools for one in pool))
     values, right = np.unique(
-        np.concatenate([np.empty(0, dtype), *(part.right for part in splits)]), return_counts=True
+        np.concatenate([np.empty(0, dtype), *(pool.correct for pool in pools)]), return_counts=True
     )
+    at = np.zeros(len(values), np.int64)
+    above = np.zeros(len(values), np.int64)
+    ranges = [slice(i, i + RANGE) for i in range(0, len(values), RANGE)]
 
-    def count(part: list[Split]) -> tuple[np.ndarray, np.ndarray]:
-        wrong = np.concatenate([np.empty(0, dtype), *(one.wrong for one in part)])
-        wrong.sort()
-        at = np.zeros(len(values), np.int64)
-        above = np.zeros(len(values), np.int64)
-        count_wrong(values, wrong, at, above)
-        return at, above
+    def sort(part: list[Pool]) -> np.ndarray:
+        confidences = np.concatenate([np.empty(0, dtype), *(pool.all for pool in part)])
+        confidences.sort()
+        return confidences
 
-    with ThreadPoolExecutor(threads) as pool:
-        counts = list(pool.map(count, (splits[i::threads] for i in range(threads))))
-    at = np.sum([one for one, _ in counts], axis=0)
-    above = np.sum([one for _, one in counts], axis=0)
-    sums = np.zeros(3)
-    tied = sum_ties(right.astype(np.int64), at, above, sums)
-    expected, worst, best = (sums / total).tolist()
-    return GapValue(expected, worst, best, int(tied))
+    def count(within: slice) -> None:
+        for part in parts:
+            start = np.searchsorted(part, values[within.start])
+            beyond = values[within.stop :]
+            stop = np.searchsorted(part, beyond[0]) if len(beyond) else len(part)
+            count_among(values[within], part[start:stop], at[within], above[within])
+
+    def add_up(within: slice, correct_before: int, before: int) -> tuple[np.ndarray, int]:
+        sums = np.zeros(3)
+        tied = sum_ties(right[within], at[within], above[within], correct_before, before, sums)
+        return sums, tied
+
+    with ThreadPoolExecutor(threads) as executor:
+        parts = list(executor.map(sort, (pools[i::threads] for i in range(threads))))
+        list(executor.map(count, ranges))
+        # The ranges of higher confidence come first.
+        correct_before = _sums_behind([right[within].sum() for within in ranges])
+        before = _sums_behind([at[within].sum() + above[within].sum() for within in ranges])
+        added = list(executor.map(add_up, ranges, correct_before, before))
+    sums = [math.fsum(one) / total for one in zip(*(sums for sums, _ in added), strict=True)]
+    expected, worst, best = sums or (0.0, 0.0, 0.0)
+    return GapValue(expected, worst, best, sum(tied for _, tied in added))
+
+
+def _sums_behind(counts: list[np.integer]) -> list[int]:
+    """For each count the sum of those behind it."""
+    return [0, *np.cumsum(counts[:0:-1], dtype=np.int64).tolist()][::-1] if counts else []
 
 
 def global_average_precision(
@@ -141,15 +165,13 @@ def global_average_precision(
     threads = available_cpus()
     step = max(1, -(-len(confidence) // threads))
 
-    def part(start: int) -> Split:
+    def part(start: int) -> Pool:
         numbers = confidence[start : start + step]
-        if np.isnan(numbers).any():
+        if np.isnan(numbers.max()):
             place = start + int(np.isnan(numbers).argmax())
             raise InputError(f"confidence {place} is NaN; every prediction needs a number")
-        ranks = np.flatnonzero(correct[start : start + step]) + 1
-        one_list = np.array([0, len(numbers)])
-        return split_confidences(one_list, np.array([0, len(ranks)]), ranks, numbers, NO_CUTOFF)
+        return Pool(numbers, numbers[correct[start : start + step]])
 
-    with ThreadPoolExecutor(threads) as pool:
-        splits = list(pool.map(part, range(0, len(confidence), step)))
-    return float(getattr(gap_of_splits(splits, total, threads), ties))
+    with ThreadPoolExecutor(threads) as executor:
+        pools = list(executor.map(part, range(0, len(confidence), step)))
+    return float(getattr(gap_of_pools(pools, total, threads), ties))

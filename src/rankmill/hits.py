@@ -28,13 +28,15 @@ class Hits(NamedTuple):
     ----------
     offsets, ranks : int64[n + 1], int64[h]
         Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending, counted from 1.
-    gains : float64[h], or empty where every label has gain 1
+    gains : float64[h]
     label_counts, prediction_counts : int64[n]
         R and n of each query.
     label_offsets, label_gains : int64[n + 1], float64
         The gains of each query's labels, descending; no gains where all are 1.
     discounts : float64
         ``log2(rank + 1)`` at index rank.
+    repeats : int
+        Predictions that repeat an earlier one of their list.
     """
 
     offsets: np.ndarray
@@ -45,6 +47,7 @@ class Hits(NamedTuple):
     label_offsets: np.ndarray
     label_gains: np.ndarray
     discounts: np.ndarray
+    repeats: int
 
 
 def match(labels: Labels, offsets: np.ndarray, items: Ids, limit: int) -> Hits:
@@ -55,10 +58,10 @@ def match(labels: Labels, offsets: np.ndarray, items: Ids, limit: int) -> Hits:
     hit_offsets = np.empty_like(offsets)
     ranks = np.empty(room, np.int64)
     found = np.empty(room, np.int64)
-    count = match_lists(
+    count, repeats = match_lists(
         labels.offsets, labels.items, offsets, items, limit, hit_offsets, ranks, found
     )
-    gains = labels.gains[found[:count]] if len(labels.gains) else NO_GAINS
+    gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
     return Hits(
         offsets=hit_offsets,
@@ -69,6 +72,7 @@ def match(labels: Labels, offsets: np.ndarray, items: Ids, limit: int) -> Hits:
         label_offsets=labels.offsets,
         label_gains=labels.gains,
         discounts=_discounts(longest),
+        repeats=repeats,
     )
 
 

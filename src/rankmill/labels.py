@@ -8,9 +8,9 @@ import numpy as np
 from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, Labels
 from rankmill.ids import id_text, slice_ids, take_ids
-from rankmill.kernels.identity import Ids, build_table, find_rows, mark_repeats
+from rankmill.kernels.identity import STRING, Ids, build_table, find_rows, mark_repeats
 from rankmill.kernels.lists import sort_lists
-from rankmill.lists import drop_values, take_lists
+from rankmill.lists import drop_values, take_offsets, take_values
 
 LARGEST_GAIN = 1e100
 
@@ -88,9 +88,17 @@ class LabelIndex:
             and (np.diff(rows) == 1).all()
         ):
             return slice_labels(labels, int(rows[0]), int(rows[0]) + count)
-        offsets, indices = take_lists(labels.offsets, rows)
-        gains = labels.gains[indices] if len(labels.gains) else NO_GAINS
-        return Labels(offsets, take_ids(labels.items, indices), gains)
+        taken = take_offsets(labels.offsets, rows)
+        gains = labels.gains
+        if len(gains):
+            gains = take_values(labels.offsets, gains, rows, taken)
+        items = labels.items
+        if items.kind == STRING:
+            places = take_values(labels.offsets, np.arange(len(items.keys)), rows, taken)
+            items = take_ids(items, places)
+        else:
+            items = items._replace(keys=take_values(labels.offsets, items.keys, rows, taken))
+        return Labels(taken, items, gains)
 
 
 def slice_labels(labels: Labels, start: int, end: int) -> Labels:

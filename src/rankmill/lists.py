@@ -8,7 +8,7 @@ import pyarrow.types as kinds
 
 from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
-from rankmill.kernels.lists import first_bad_offset, kept_offsets, list_indices
+from rankmill.kernels.lists import first_bad_offset, kept_offsets, taken_offsets, taken_values
 
 
 def is_list_type(kind: Any) -> bool:
@@ -48,7 +48,7 @@ def join_offsets(parts: list[np.ndarray]) -> np.ndarray:
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
     """The offsets of lists of those lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    np.cumsum(lengths.astype(np.int64, copy=False), out=offsets[1:])  # mixed types are slow
     return offsets
 
 
@@ -59,14 +59,17 @@ def drop_values(offsets: np.ndarray, keep: np.ndarray) -> np.ndarray:
     return left
 
 
-def take_lists(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The lists at `rows`: their offsets, and the indices of their values; row -1 is empty."""
-    known = rows >= 0
-    safe = np.where(known, rows, 0) if not known.all() else rows
-    lengths = (
-        np.where(known, offsets[safe + 1] - offsets[safe], 0) if len(offsets) > 1 else 0 * rows
-    )
-    taken = offsets_of(lengths)
-    indices = np.empty(taken[-1], np.int64)
-    list_indices(offsets, rows, taken, indices)
-    return taken, indices
+def take_offsets(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The offsets of the lists at `rows`, behind each other; row -1 is an empty list."""
+    taken = np.empty(len(rows) + 1, np.int64)
+    taken_offsets(offsets, rows, taken)
+    return taken
+
+
+def take_values(
+    offsets: np.ndarray, values: np.ndarray, rows: np.ndarray, taken: np.ndarray
+) -> np.ndarray:
+    """The values of the lists at `rows`, whose offsets are `taken`."""
+    gathered = np.empty(taken[-1], values.dtype)
+    taken_values(offsets, values, rows, taken, gathered)
+    return gathered

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankmill import audit
-from rankmill.gap import Split, split_confidences
+from rankmill.gap import Pool, pool_lists
 from rankmill.hits import Hits, match
 from rankmill.ids import join_ids, take_ids
-from rankmill.kernels.identity import mark_repeats
 from rankmill.kernels.lists import first_seen
 from rankmill.labels import LabelIndex, hash_table, repeated_query
 from rankmill.metrics import Metric, compute
@@ -43,7 +42,7 @@ class BlockScores:
     rows: np.ndarray
     states: list[MeanState]
     values: list[np.ndarray]
-    splits: list[Split]
+    pools: list[Pool]
     audit: dict[str, int]
 
 
@@ -55,20 +54,18 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     labelled = hits.label_counts > 0
     predicted = hits.prediction_counts > 0
     values = [compute(metric, hits) for metric in plan.per_query]
-    everyone = bool(labelled.all())
-    repeat = np.empty(len(lists.items.keys), np.bool_)
     both = labelled & predicted
     return BlockScores(
         lists=lists,
         rows=rows,
-        states=[MeanState.of(one if everyone else one[labelled]) for one in values],
+        states=[MeanState.of(one) for one in values],
         values=values if plan.keep_values else [],
-        splits=[_split(lists, hits, metric) for metric in plan.pooled],
+        pools=[_pool(lists, hits, metric) for metric in plan.pooled],
         audit={
             "queries_predicted": int(predicted.sum()),
             "queries_in_both": int(both.sum()),
             "queries_only_predicted": int((predicted & ~labelled).sum()),
-            "repeated_items": mark_repeats(lists.offsets, lists.items, repeat),
+            "repeated_items": hits.repeats,
             "null_items": lists.nulls,
             "short_lists": int((both & (hits.prediction_counts < plan.largest_cutoff)).sum()),
             "tied_ranks": lists.tied,
@@ -76,10 +73,10 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     )
 
 
-def _split(lists: Lists, hits: Hits, metric: Metric) -> Split:
-    """The confidences of the predictions that a metric like gap@k pools, by correctness."""
+def _pool(lists: Lists, hits: Hits, metric: Metric) -> Pool:
+    """The confidences that a metric like gap@k pools."""
     assert lists.numbers is not None
-    return split_confidences(lists.offsets, hits.offsets, hits.ranks, lists.numbers, metric.limit)
+    return pool_lists(lists.offsets, hits.offsets, hits.ranks, lists.numbers, metric.limit)
 
 
 class Tally:
@@ -90,7 +87,7 @@ class Tally:
         self.plan = plan
         self.audit = audit.empty()
         self.states = [MeanState() for _ in plan.per_query]
-        self.splits: list[list[Split]] = [[] for _ in plan.pooled]
+        self.pools: list[list[Pool]] = [[] for _ in plan.pooled]
         queries = len(index.queries.keys)
         self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
         self._seen = np.zeros(queries, np.bool_)
@@ -103,8 +100,8 @@ class Tally:
         if repeated >= 0:
             raise repeated_query(lists.queries, repeated, lists.place)
         self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
-        for splits, split in zip(self.splits, block.splits, strict=True):
-            splits.append(split)
+        for pools, pool in zip(self.pools, block.pools, strict=True):
+            pools.append(pool)
         self.audit = audit.add(self.audit, block.audit)
         known = rows >= 0
         for values, new in zip(self.values, block.values, strict=True):

@@ -52,8 +52,9 @@ class MeanState:
             mantissas, high, middle, low = (
                 parts[i] + (parts[i + 1] << 32) for i in range(0, len(parts), 2)
             )
-            total += mantissas << (exponent - 1)
-            squares += ((high << 54) + (middle << 27) + low) << (2 * (exponent - 1))
+            shift = max(exponent, 1) - 1
+            total += mantissas << shift
+            squares += ((high << 54) + (middle << 27) + low) << (2 * shift)
         return cls(len(values), total, squares)
 
     def merge(self, other: Self) -> Self:

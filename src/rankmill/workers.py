@@ -1,13 +1,14 @@
 """Running work on a bounded number of threads, with results in the order of the input."""
 
 import contextlib
+import itertools
 import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 Batch = TypeVar("Batch")
 Value = TypeVar("Value")
@@ -25,52 +26,68 @@ def available_cpus() -> int:
     return max(1, cpus)
 
 
-def map_batches(
-    pieces: Iterable[Iterator[Batch]], work: Callable[[Batch], Value], threads: int
-) -> Iterator[Value]:
-    """Yield work(batch) for each batch of each piece, in order, reading and working in parallel.
+class BatchReader(Generic[Batch]):
+    """Batches of pieces, read on threads from the start, and worked on by the same threads.
 
     A piece is read by one thread at a time, and up to `threads` pieces at once; a piece's batches
     are worked on by any thread while the piece is read on. At most two batches a thread wait.
-    Of several errors the first in order is raised, whichever thread came upon its own first.
     """
-    waiting = deque(enumerate(pieces))
-    running: dict[Future[Any], tuple[int, int, Iterator[Batch] | None]] = {}
-    parked: deque[tuple[int, int, Iterator[Batch]]] = deque()
-    results: dict[tuple[int, int], Value] = {}
-    lengths: dict[int, int] = {}
-    failure: tuple[tuple[int, int], BaseException] | None = None
-    turn = (0, 0)
-    reading = 0
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="rankmill")
-    try:
-        while waiting or running or parked:
-            while waiting and reading < threads:
-                index, piece = waiting.popleft()
-                parked.append((index, 0, piece))
-                reading += 1
-            while parked and len(running) <= 2 * threads:
-                index, number, piece = parked.popleft()
-                if failure is None or (index, number) < failure[0]:
-                    running[pool.submit(next, piece, END)] = (index, number, piece)
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                index, number, reader = running.pop(future)
+
+    def __init__(self, pieces: Iterable[Iterator[Batch]], threads: int) -> None:
+        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rankmill")
+        # What runs -> the number of its piece and of its batch, and the piece if it is read.
+        self._running: dict[Future[Any], tuple[int, int, Iterator[Batch] | None]] = {}
+        self._waiting = deque(enumerate(pieces))
+        for index, piece in itertools.islice(self._waiting, threads):
+            self._read(index, 0, piece)
+        self._waiting = deque(itertools.islice(self._waiting, threads, None))
+
+    def _read(self, index: int, number: int, piece: Iterator[Batch]) -> None:
+        self._running[self._pool.submit(next, piece, END)] = (index, number, piece)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def map(self, work: Callable[[Batch], Value]) -> Iterator[Value]:
+        """Yield work(batch) for each batch, in the order of pieces and of their batches.
+
+        Of several errors the first in that order is raised, whichever thread came first.
+        """
+        parked: deque[tuple[int, int, Iterator[Batch]]] = deque()
+        results: dict[tuple[int, int], Value] = {}
+        lengths: dict[int, int] = {}
+        failure: tuple[tuple[int, int], Exception] | None = None
+        turn = (0, 0)
+        while self._running or parked:
+            for future in wait(self._running, return_when=FIRST_COMPLETED).done:
+                index, number, piece = self._running.pop(future)
+                ended = False
                 try:
                     value = future.result()
                 except Exception as error:
                     if failure is None or (index, number) < failure[0]:
                         failure = ((index, number), error)
-                        waiting = deque(one for one in waiting if one[0] < index)
-                    reading -= reader is not None
-                    continue
-                if reader is None:
-                    results[index, number] = value
-                elif value is END:
-                    lengths[index] = number
-                    reading -= 1
+                    ended = piece is not None
                 else:
-                    running[pool.submit(work, value)] = (index, number, None)
-                    parked.append((index, number + 1, reader))
+                    if piece is None:
+                        results[index, number] = value
+                    elif value is END:
+                        lengths[index] = number
+                        ended = True
+                    else:
+                        self._running[self._pool.submit(work, value)] = (index, number, None)
+                        parked.append((index, number + 1, piece))
+                if ended and self._waiting:
+                    following, unread = self._waiting.popleft()
+                    parked.append((following, 0, unread))
+            while parked and len(self._running) <= 2 * self._threads:
+                index, number, piece = parked.popleft()
+                if failure is None or (index, number) < failure[0]:
+                    self._read(index, number, piece)
             while turn in results or lengths.get(turn[0]) == turn[1]:
                 if turn in results:
                     yield results.pop(turn)
@@ -79,8 +96,6 @@ def map_batches(
                     turn = (turn[0] + 1, 0)
         if failure is not None:
             raise failure[1]
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def map_blocks(work: Callable[[int, int], Value], count: int, threads: int) -> list[Value]:

@@ -1,9 +1,10 @@
 """Exact sums of float64 values: integers, binned by exponent, that never round."""
 
+import numpy as np
+
 from rankmill.kernels.jit import kernel
 
 MANTISSA = (1 << 52) - 1
-IMPLICIT = 1 << 52
 EXPONENT = 0x7FF
 LOW_WORD = (1 << 32) - 1
 LOW_HALF = (1 << 27) - 1
@@ -13,19 +14,14 @@ LOW_HALF = (1 << 27) - 1
 def accumulate(bits, out_bins):
     """Add values, given as the int64 bits of float64, and their squares to int64[2048, 8] bins.
 
-    A value is m * 2**(e - 1075) with an integer m below 2**53. Bin e holds the sum of m in
+    A value is m * 2**(max(e, 1) - 1075) with an integer m below 2**53. Bin e holds the sum of m in
     columns 0 and 1, and of the parts of m**2 = high * 2**54 + middle * 2**27 + low in columns 2 to
     7; each sum is split into its low 32 bits and the rest, so that 2**31 additions fit.
     """
     for i in range(len(bits)):
         exponent = (bits[i] >> 52) & EXPONENT
         mantissa = bits[i] & MANTISSA
-        if exponent > 0:
-            mantissa |= IMPLICIT
-        elif mantissa == 0:
-            continue
-        else:
-            exponent = 1
+        mantissa |= np.int64(exponent > 0) << 52
         upper = mantissa >> 27
         lower = mantissa & LOW_HALF
         high = upper * upper
@@ -33,11 +29,12 @@ def accumulate(bits, out_bins):
         low = lower * lower
         if bits[i] < 0:
             mantissa = -mantissa
-        out_bins[exponent, 0] += mantissa & LOW_WORD
-        out_bins[exponent, 1] += mantissa >> 32
-        out_bins[exponent, 2] += high & LOW_WORD
-        out_bins[exponent, 3] += high >> 32
-        out_bins[exponent, 4] += middle & LOW_WORD
-        out_bins[exponent, 5] += middle >> 32
-        out_bins[exponent, 6] += low & LOW_WORD
-        out_bins[exponent, 7] += low >> 32
+        sums = out_bins[exponent]
+        sums[0] += mantissa & LOW_WORD
+        sums[1] += mantissa >> 32
+        sums[2] += high & LOW_WORD
+        sums[3] += high >> 32
+        sums[4] += middle & LOW_WORD
+        sums[5] += middle >> 32
+        sums[6] += low & LOW_WORD
+        sums[7] += low >> 32

@@ -1,41 +1,26 @@
-"""GAP from counts: where wrong confidences fall among correct ones, and the sum over ties."""
+"""GAP from counts: where confidences fall among the correct ones, and the sum over ties."""
 
 from rankmill.kernels.jit import helper, kernel
 
 
 @kernel
-def split(offsets, hit_offsets, ranks, limit, confidence, out_right, out_wrong):
-    """Part the confidences of each list's first `limit` predictions by whether they are hits.
-
-    Hits and their ranks are those of rankmill.hits.Hits. Returns how many are wrong; the right
-    ones are as many as hits within the limit.
-    """
-    right = 0
-    wrong = 0
+def correct_confidences(offsets, hit_offsets, ranks, limit, confidence, out_correct):
+    """The confidences of the hits up to rank `limit`; returns how many there are."""
+    count = 0
     for q in range(len(offsets) - 1):
-        position = offsets[q]
-        end = min(offsets[q + 1], position + limit)
         for h in range(hit_offsets[q], hit_offsets[q + 1]):
             if ranks[h] > limit:
                 break
-            hit = offsets[q] + ranks[h] - 1
-            while position < hit:
-                out_wrong[wrong] = confidence[position]
-                wrong += 1
-                position += 1
-            out_right[right] = confidence[hit]
-            right += 1
-            position += 1
-        while position < end:
-            out_wrong[wrong] = confidence[position]
-            wrong += 1
-            position += 1
-    return wrong
+            out_correct[count] = confidence[offsets[q] + ranks[h] - 1]
+            count += 1
+    return count
 
 
 @helper
 def gallop(values, start, bound, beyond_equal):
     """The first place from start on whose value is >= bound, or > bound if beyond_equal."""
+    if start < len(values) and values[start] > bound:
+        return start
     low = start - 1  # every value up to here is before the place
     step = 1
     count = len(values)
@@ -55,28 +40,38 @@ def gallop(values, start, bound, beyond_equal):
 
 
 @kernel
-def count_wrong(values, wrong, out_at, out_above):
-    """Count sorted wrong confidences at and above the distinct correct ones.
+def count_among(values, confidences, out_at, out_above):
+    """Count sorted confidences at and above the distinct correct ones.
 
-    values and wrong ascend. Adds to out_at[i] the number equal to values[i], and to out_above[i]
-    the number between values[i] and values[i + 1]. Those below values[0] do not matter.
+    values and confidences ascend. Adds to out_at[i] the number equal to values[i], and to
+    out_above[i] the number between values[i] and values[i + 1]. Those below values[0] do not
+    matter.
     """
-    place = 0
+    place = gallop(confidences, 0, values[0], False) if len(values) else 0
     for i in range(len(values)):
-        first = gallop(wrong, place, values[i], False)
-        if i > 0:
-            out_above[i - 1] += first - place
-        place = gallop(wrong, first, values[i], True)
-        out_at[i] += place - first
-    if len(values):
-        out_above[len(values) - 1] += len(wrong) - place
+        after = gallop(confidences, place, values[i], True)
+        out_at[i] += after - place
+        place = len(confidences)
+        if i + 1 < len(values):
+            place = gallop(confidences, after, values[i + 1], False)
+        out_above[i] += place - after
+
+
+@helper
+def add(total, lost, term):
+    """The compensated sum (Kahan) of a total and a term, and what rounding lost of it."""
+    term -= lost
+    new = total + term
+    return new, (new - total) - term
 
 
 @kernel
-def sum_ties(right, wrong_at, wrong_above, out_sums):
+def sum_ties(right, at, above, correct_before, before, out_sums):
     """The sum over correct predictions of the precision at their place, in three orders of ties.
 
-    The three arrays ascend by confidence, one entry a distinct correct confidence. Writes the
+    The arrays ascend by confidence, one entry a distinct confidence of correct predictions: how
+    many are correct, how many there are at it, and how many between it and the next. Predictions of
+    higher confidence, `before` in all and `correct_before` correct ones, come first. Writes the
     expected value over all orders of tied predictions, the worst and the best case into
     out_sums[0:3]. Returns the number of predictions in ties that hold a correct one.
 
@@ -84,33 +79,32 @@ def sum_ties(right, wrong_at, wrong_above, out_sums):
     place j is correct with chance c / t, and then (j - 1) (c - 1) / (t - 1) correct ones are
     expected before it within the group. Sums are compensated (Kahan).
     """
-    correct_before = 0
-    before = 0
     tied = 0
     expected = worst = best = 0.0
     expected_lost = worst_lost = best_lost = 0.0
     for i in range(len(right) - 1, -1, -1):
-        before += wrong_above[i]
+        before += above[i]
         c = right[i]
-        t = c + wrong_at[i]
-        if t > 1:
-            tied += t
+        t = at[i]
+        if t == 1:  # the usual case: one division instead of five
+            precision = (correct_before + 1) / (before + 1)
+            expected, expected_lost = add(expected, expected_lost, precision)
+            worst, worst_lost = add(worst, worst_lost, precision)
+            best, best_lost = add(best, best_lost, precision)
+            correct_before += 1
+            before += 1
+            continue
+        tied += t
         share = c / t
-        growth = (c - 1) / (t - 1) if t > 1 else 0.0
+        growth = (c - 1) / (t - 1)
         for j in range(1, t + 1):
-            term = share * (correct_before + 1 + (j - 1) * growth) / (before + j) - expected_lost
-            total = expected + term
-            expected_lost = (total - expected) - term
-            expected = total
+            chance = share * (correct_before + 1 + (j - 1) * growth) / (before + j)
+            expected, expected_lost = add(expected, expected_lost, chance)
         for j in range(1, c + 1):
-            term = (correct_before + j) / (before + wrong_at[i] + j) - worst_lost
-            total = worst + term
-            worst_lost = (total - worst) - term
-            worst = total
-            term = (correct_before + j) / (before + j) - best_lost
-            total = best + term
-            best_lost = (total - best) - term
-            best = total
+            last = (correct_before + j) / (before + t - c + j)
+            worst, worst_lost = add(worst, worst_lost, last)
+            first = (correct_before + j) / (before + j)
+            best, best_lost = add(best, best_lost, first)
         correct_before += c
         before += t
     out_sums[0] = expected

@@ -14,12 +14,10 @@ SIGNED, UNSIGNED, STRING = 0, 1, 2
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive ids
 TOP_BIT = np.uint64(63)
 HALF = np.uint64(32)
-BITMAP_SHIFT = np.uint64(58)
-ONE = np.uint64(1)
-# Up to so many comparisons a list is matched pair by pair, beyond through a hash table.
-SMALL = 32
-FEW_LABELS = 4
-FEW_PAIRS = 1024
+# Lists up to this long find equal ids by the prefixes of their keys, longer ones by hash tables.
+SMALL = 128
+PREFIXES = 1024
+PREFIX_SHIFT = np.uint64(54)
 
 
 class Ids(NamedTuple):
@@ -200,27 +198,31 @@ def table_for(length):
     return np.full(capacity, -1, np.int64)
 
 
+@helper
+def stands_before(keys, sure, ids, start, i):
+    """Whether id i stands at an earlier place from `start` on."""
+    for j in range(start, i):
+        if keys[j] == keys[i] and (sure or same(ids, j, ids, i)):
+            return True
+    return False
+
+
 @kernel
 def mark_repeats(offsets, ids, out_repeat):
     """Mark each id that stands earlier in its own list; returns how many there are."""
     total = 0
     sure = keys_decide(ids, ids)
     keys = ids.keys
+    last = np.full(PREFIXES, -1, np.int64)  # where each key prefix stood last
     for q in range(len(offsets) - 1):
         start = offsets[q]
         end = offsets[q + 1]
         if end - start <= SMALL:
-            seen = np.uint64(0)  # a bitmap of key prefixes: no bit, no repeat
             for i in range(start, end):
-                bit = ONE << ((keys[i] * MULTIPLIER) >> BITMAP_SHIFT)
-                out_repeat[i] = False
-                if seen & bit:
-                    for j in range(start, i):
-                        if keys[i] == keys[j] and (sure or same(ids, i, ids, j)):
-                            out_repeat[i] = True
-                            total += 1
-                            break
-                seen |= bit
+                prefix = (keys[i] * MULTIPLIER) >> PREFIX_SHIFT
+                out_repeat[i] = last[prefix] >= start and stands_before(keys, sure, ids, start, i)
+                total += out_repeat[i]
+                last[prefix] = i
         else:
             slots = table_for(end - start)
             mask = len(slots) - 1
@@ -240,69 +242,106 @@ def mark_repeats(offsets, ids, out_repeat):
 
 @kernel
 def match_lists(label_offsets, labels, offsets, items, limit, out_offsets, out_ranks, out_labels):
-    """Where each list of items is right: the first position of each label in its own list.
+    """Where each list of items is right, and how many items repeat an earlier one of their list.
 
-    Labels hold no repeats. Only the first `limit` items of a list are looked at. Writes, sorted
-    by rank within a query, the hit's rank (from 1) and the index of its label, and the offsets
-    of each query's hits. Returns the number of hits.
+    Labels hold no repeats. An item is right if it is a label of its list, no repeat, and among
+    the first `limit`. Writes the rank (from 1) and the index of the label of each hit, by rank
+    within a list, and the offsets of the lists' hits. Returns the numbers of hits and of repeats.
     """
     hits = 0
-    sure = keys_decide(labels, items)
+    repeats = 0
+    sure_items = keys_decide(items, items)
+    sure_labels = keys_decide(labels, items)
     label_keys = labels.keys
     item_keys = items.keys
+    # Where each key prefix stood last, among labels and among items: both only ever grow, so that
+    # an entry from before the list at hand means that no equal key can be there.
+    label_at = np.full(PREFIXES, -1, np.int64)
+    item_at = np.full(PREFIXES, -1, np.int64)
     out_offsets[0] = 0
     for q in range(len(offsets) - 1):
         start = offsets[q]
-        end = min(offsets[q + 1], start + limit)
-        label_start = label_offsets[q]
-        label_end = label_offsets[q + 1]
-        count = label_end - label_start
-        if count <= FEW_LABELS or count * (end - start) <= FEW_PAIRS:
-            first = hits
-            for label in range(label_start, label_end):
-                key = label_keys[label]
-                for i in range(start, end):
-                    if item_keys[i] == key and (sure or same(labels, label, items, i)):
-                        place = hits
-                        while place > first and out_ranks[place - 1] > i - start + 1:
-                            out_ranks[place] = out_ranks[place - 1]
-                            out_labels[place] = out_labels[place - 1]
-                            place -= 1
-                        out_ranks[place] = i - start + 1
-                        out_labels[place] = label
-                        hits += 1
-                        break
-        else:
-            hits = _match_long_list(
-                labels, label_start, label_end, items, start, end, hits, out_ranks, out_labels
+        end = offsets[q + 1]
+        first = label_offsets[q]
+        last = label_offsets[q + 1]
+        if end - start > SMALL or last - first > SMALL:
+            more = _match_long_list(
+                labels, first, last, items, start, end, limit, hits, out_ranks, out_labels
             )
+            hits += more[0]
+            repeats += more[1]
+            out_offsets[q + 1] = hits
+            continue
+        crowded = False  # whether two labels share a prefix
+        for label in range(first, last):
+            prefix = (label_keys[label] * MULTIPLIER) >> PREFIX_SHIFT
+            crowded |= label_at[prefix] >= first
+            label_at[prefix] = label
+        for i in range(start, end):
+            key = item_keys[i]
+            prefix = (key * MULTIPLIER) >> PREFIX_SHIFT
+            if item_at[prefix] >= start and stands_before(item_keys, sure_items, items, start, i):
+                repeats += 1
+                continue
+            item_at[prefix] = i
+            label = label_at[prefix]
+            if label < first or i - start >= limit:
+                continue
+            if label_keys[label] != key or not (sure_labels or same(labels, label, items, i)):
+                label = last if not crowded else first
+                while label < last and not (
+                    label_keys[label] == key and (sure_labels or same(labels, label, items, i))
+                ):
+                    label += 1
+            if label < last:
+                out_ranks[hits] = i - start + 1
+                out_labels[hits] = label
+                hits += 1
         out_offsets[q + 1] = hits
-    return hits
+    return hits, repeats
 
 
 @helper
-def _match_long_list(labels, label_start, label_end, items, start, end, hits, ranks, found):
-    slots = table_for(label_end - label_start)
-    mask = len(slots) - 1
-    sure = keys_decide(labels, items)
+def _match_long_list(
+    labels, label_start, label_end, items, start, end, limit, first, out_ranks, out_labels
+):
+    """One list of match_lists, by way of hash tables; its hits are written from `first` on."""
+    sure_items = keys_decide(items, items)
+    sure_labels = keys_decide(labels, items)
     label_keys = labels.keys
     item_keys = items.keys
+    wanted = table_for(label_end - label_start)
+    wanted_mask = len(wanted) - 1
     for label in range(label_start, label_end):
-        slot = home(label_keys[label], mask)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & mask
-        slots[slot] = label
-    taken = np.zeros(label_end - label_start, np.bool_)
+        slot = home(label_keys[label], wanted_mask)
+        while wanted[slot] >= 0:
+            slot = (slot + 1) & wanted_mask
+        wanted[slot] = label
+    seen = table_for(end - start)
+    seen_mask = len(seen) - 1
+    hits = 0
+    repeats = 0
     for i in range(start, end):
-        slot = home(item_keys[i], mask)
-        while slots[slot] >= 0:
-            label = slots[slot]
-            if label_keys[label] == item_keys[i] and (sure or same(labels, label, items, i)):
-                if not taken[label - label_start]:
-                    taken[label - label_start] = True
-                    ranks[hits] = i - start + 1
-                    found[hits] = label
-                    hits += 1
+        key = item_keys[i]
+        slot = home(key, seen_mask)
+        while seen[slot] >= 0:
+            other = seen[slot]
+            if item_keys[other] == key and (sure_items or same(items, other, items, i)):
                 break
-            slot = (slot + 1) & mask
-    return hits
+            slot = (slot + 1) & seen_mask
+        if seen[slot] >= 0:
+            repeats += 1
+            continue
+        seen[slot] = i
+        if i - start >= limit:
+            continue
+        slot = home(key, wanted_mask)
+        while wanted[slot] >= 0:
+            label = wanted[slot]
+            if label_keys[label] == key and (sure_labels or same(labels, label, items, i)):
+                out_ranks[first + hits] = i - start + 1
+                out_labels[first + hits] = label
+                hits += 1
+                break
+            slot = (slot + 1) & wanted_mask
+    return hits, repeats

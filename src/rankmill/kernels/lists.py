@@ -32,16 +32,24 @@ def kept_offsets(offsets, keep, out_offsets):
 
 
 @kernel
-def list_indices(offsets, rows, out_offsets, out_indices):
-    """The indices of the values of the lists at `rows`, behind each other; -1 is an empty list.
-
-    out_offsets[0] is 0 and out_offsets is right already; only indices are written.
-    """
+def taken_offsets(offsets, rows, out_offsets):
+    """The offsets of the lists at `rows`, behind each other; row -1 is an empty list."""
+    total = 0
+    out_offsets[0] = 0
     for q in range(len(rows)):
         if rows[q] >= 0:
-            shift = offsets[rows[q]] - out_offsets[q]
-            for i in range(out_offsets[q], out_offsets[q + 1]):
-                out_indices[i] = i + shift
+            total += offsets[rows[q] + 1] - offsets[rows[q]]
+        out_offsets[q + 1] = total
+
+
+@kernel
+def taken_values(offsets, values, rows, taken, out_values):
+    """The values of the lists at `rows`, whose offsets are `taken`."""
+    for q in range(len(rows)):
+        if rows[q] >= 0:
+            shift = offsets[rows[q]] - taken[q]
+            for i in range(taken[q], taken[q + 1]):
+                out_values[i] = values[i + shift]
 
 
 @kernel

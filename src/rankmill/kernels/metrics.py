@@ -4,6 +4,8 @@
 without labels gets 0.
 """
 
+import numpy as np
+
 from rankmill.kernels.jit import helper, kernel
 
 
@@ -69,33 +71,37 @@ def r_precision(hits, k, out):
         out[q] = count_hits(hits, q, labels) / max(1, labels)
 
 
-@helper
-def discounted(ranks, gains, discounts, start, end, k):
-    """The discounted gain of the hits start to end, up to rank k; no gains are gains of 1."""
-    total = 0.0
-    for h in range(start, end):
-        if ranks[h] > k:
-            break
-        total += (gains[h] if len(gains) else 1.0) / discounts[ranks[h]]
-    return total
-
-
 @kernel
 def dcg(hits, k, out):
     offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
     for q in range(len(out)):
-        out[q] = discounted(ranks, gains, discounts, offsets[q], offsets[q + 1], k)
+        total = 0.0
+        for h in range(offsets[q], offsets[q + 1]):
+            if ranks[h] > k:
+                break
+            total += gains[h] / discounts[ranks[h]]
+        out[q] = total
 
 
 @kernel
 def ndcg(hits, k, out):
     offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
     label_offsets, label_gains = hits.label_offsets, hits.label_gains
+    graded = len(label_gains) > 0
+    ideal = np.zeros(len(discounts))  # of labels of gain 1: it depends on their number only
+    for rank in range(1, len(discounts)):
+        ideal[rank] = ideal[rank - 1] + 1.0 / discounts[rank]
     for q in range(len(out)):
         start = label_offsets[q]
-        best = 0.0
-        for rank in range(1, min(k, label_offsets[q + 1] - start) + 1):
-            gain = label_gains[start + rank - 1] if len(label_gains) else 1.0
-            best += gain / discounts[rank]
-        found = discounted(ranks, gains, discounts, offsets[q], offsets[q + 1], k)
-        out[q] = found / best if best > 0 else 0.0
+        count = min(k, label_offsets[q + 1] - start)
+        best = ideal[count]
+        if graded:
+            best = 0.0
+            for rank in range(1, count + 1):
+                best += label_gains[start + rank - 1] / discounts[rank]
+        total = 0.0
+        for h in range(offsets[q], offsets[q + 1]):
+            if ranks[h] > k:
+                break
+            total += gains[h] / discounts[ranks[h]]
+        out[q] = total / best if count > 0 else 0.0

@@ -199,6 +199,8 @@ def _numbers(raw: Any, keep: Any, allow_infinite: bool) -> tuple[np.ndarray, int
         except pa.ArrowInvalid as error:  # float64 cannot hold every integer beyond 2**53
             raise InputError(f"numbers cannot be compared exactly as float64: {error}") from None
     values = numbers_of(raw, null=math.nan)
+    if allow_infinite and not (len(values) and np.isnan(values.max())):
+        return values, -1
     good = ~np.isnan(values) if allow_infinite else np.isfinite(values)
     if keep is not None:
         good |= ~keep

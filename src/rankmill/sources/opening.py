@@ -14,7 +14,7 @@ from rankmill.sources.columns import Columns, Role
 from rankmill.sources.convert import Lists, group_lists, long_rows, slice_lists, wide_lists
 from rankmill.sources.parquet import open_parquet
 from rankmill.sources.table import open_table, ragged_table
-from rankmill.workers import map_batches
+from rankmill.workers import BatchReader
 
 
 def open_source(value: Any, role: Role, numbers: Any) -> Source:
@@ -62,12 +62,13 @@ def open_source(value: Any, role: Role, numbers: Any) -> Source:
 def list_pieces(
     source: Source, columns: Columns, threads: int
 ) -> tuple[list[Iterator[Any]], Callable[[Any], Lists]]:
-    """Pieces of an input for `map_batches`, and the function that makes lists of a batch.
+    """Pieces of an input for a BatchReader, and the function that makes lists of a batch.
 
     Wide rows stream. Long rows are read and grouped here, as their queries may be scattered.
     """
     pieces = source.pieces(columns.names())
     if columns.wide:
         return pieces, partial(wide_lists, columns=columns)
-    rows = list(map_batches(pieces, partial(long_rows, columns=columns), threads))
+    with BatchReader(pieces, threads) as reader:
+        rows = list(reader.map(partial(long_rows, columns=columns)))
     return [iter(slice_lists(group_lists(rows)))], lambda lists: lists

@@ -136,10 +136,11 @@ def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
 
 
 def _batch_rows(row_group: Any) -> int:
-    """As many rows as hold about BATCH_VALUES values, by the longest column."""
+    """Rows a batch, in batches of one size of at most about BATCH_VALUES values a column."""
     rows = max(1, row_group.num_rows)
     values = max(row_group.column(i).num_values for i in range(row_group.num_columns))
-    return int(max(1, min(BATCH_ROWS, BATCH_VALUES * rows // max(1, values))))
+    batches = max(-(-values // BATCH_VALUES), -(-rows // BATCH_ROWS))
+    return int(-(-rows // min(rows, batches)))
 
 
 def _first_line(error: BaseException) -> str:
