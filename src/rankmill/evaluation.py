@@ -11,10 +11,9 @@ import pyarrow as pa
 from rankmill import audit
 from rankmill.errors import InputError, UsageError
 from rankmill.gap import gap_of_pools
-from rankmill.hits import NO_GAINS, Labels
-from rankmill.ids import ids_to_arrow, join_ids, take_ids
-from rankmill.labels import LabelIndex, clean_labels, exponential, hash_table, repeated_query
-from rankmill.lists import join_offsets
+from rankmill.hits import Labels
+from rankmill.ids import ids_to_arrow, take_ids
+from rankmill.labels import LabelIndex, LabelStore, clean_labels, exponential
 from rankmill.metrics import DEFAULT_METRICS, parse_all
 from rankmill.ragged import Ragged
 from rankmill.result import Result
@@ -123,10 +122,10 @@ def evaluate(
     )
     check_comparable((label_source, label_columns), (prediction_source, prediction_columns))
 
-    blocks, counts = read_labels(label_source, label_columns, gains, threads)
+    store, counts = read_labels(label_source, label_columns, gains, threads)
     pieces, to_lists = list_pieces(prediction_source, prediction_columns, threads)
     with BatchReader(pieces, threads) as reader:  # reads on while the labels are indexed
-        index = index_labels(blocks)
+        index = store.finish()
         label_counts = np.diff(index.labels.offsets)
         labelled = int((label_counts > 0).sum())
         if labelled == 0:
@@ -185,8 +184,8 @@ def evaluate(
 
 def read_labels(
     source: Source, columns: Columns, gains: str, threads: int
-) -> tuple[list[tuple[Lists, Labels]], dict[str, int]]:
-    """The label lists, block by block as read and as cleaned, and what was counted."""
+) -> tuple[LabelStore, dict[str, int]]:
+    """All label lists, cleaned, and what was counted."""
     pieces, to_lists = list_pieces(source, columns, threads)
 
     def clean(batch: Any) -> tuple[Lists, Labels, dict[str, int]]:
@@ -195,29 +194,12 @@ def read_labels(
         return lists, exponential(labels, gains), dropped | {"null_labels": lists.nulls}
 
     counts = audit.empty()
-    blocks = []
+    store = LabelStore(source.rows, source.values(columns.item))
     with BatchReader(pieces, threads) as reader:
         for lists, labels, dropped in reader.map(clean):
-            blocks.append((lists, labels))
+            store.add(lists.queries, labels, lists.place)
             counts = audit.add(counts, dropped)
-    return blocks, counts
-
-
-def index_labels(blocks: list[tuple[Lists, Labels]]) -> LabelIndex:
-    """The index of all label lists; raises InputError if a query was there twice."""
-    queries = join_ids([lists.queries for lists, _ in blocks])
-    slots, repeated = hash_table(queries)
-    if repeated >= 0:
-        for lists, _ in blocks:
-            if repeated < len(lists.queries.keys):
-                raise repeated_query(lists.queries, repeated, lists.place)
-            repeated -= len(lists.queries.keys)
-    labels = Labels(
-        join_offsets([labels.offsets for _, labels in blocks]),
-        join_ids([labels.items for _, labels in blocks]),
-        np.concatenate([NO_GAINS, *(labels.gains for _, labels in blocks)]),
-    )
-    return LabelIndex(queries, labels, slots)
+    return store, counts
 
 
 def _per_query_table(

@@ -8,9 +8,17 @@ import pyarrow.types as kinds
 
 from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
-from rankmill.kernels.identity import SIGNED, STRING, UNSIGNED, Ids, hash_strings, take_strings
+from rankmill.kernels.identity import (
+    SIGNED,
+    STRING,
+    TOP_BIT,
+    UNSIGNED,
+    Ids,
+    hash_strings,
+    take_strings,
+)
 from rankmill.kernels.lists import first_bad_offset
-from rankmill.lists import join_offsets
+from rankmill.lists import offsets_of
 
 NO_OFFSETS = np.empty(0, np.int64)
 NO_DATA = np.empty(0, np.uint8)
@@ -165,29 +173,59 @@ def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
     return Ids(ids.keys[indices], offsets, data, STRING)
 
 
+class IdStore:
+    """Ids that are put behind each other, copied into place as they come.
+
+    Integers are written into one array of `capacity` ids: memory that is never written to is never
+    taken. The bytes of strings are collected and joined at the end.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        self._keys = np.empty(capacity, np.uint64)
+        self._count = 0
+        self._kinds: set[int] = set()
+        self._lengths: list[np.ndarray] = []
+        self._data: list[np.ndarray] = []
+
+    def add(self, ids: Ids) -> None:
+        """Put ids behind those that are there."""
+        if not len(ids.keys):
+            return
+        end = self._count + len(ids.keys)
+        self._keys[self._count : end] = ids.keys
+        self._count = end
+        if ids.kind == STRING:
+            self._lengths.append(np.diff(ids.offsets))
+            self._data.append(ids.data[ids.offsets[0] : ids.offsets[-1]])
+        if ids.kind == STRING or ids.keys.max() >> TOP_BIT:
+            self._kinds.add(ids.kind)
+
+    def finish(self) -> Ids:
+        """All ids; the store cannot be added to after this.
+
+        Raises
+        ------
+        InputError
+            If negative ids and unsigned ones beyond int64 were added.
+        """
+        keys = self._keys[: self._count]
+        if STRING in self._kinds:
+            offsets = offsets_of(np.concatenate(self._lengths))
+            return Ids(keys, offsets, np.concatenate(self._data), STRING)
+        if len(self._kinds) > 1:
+            raise InputError(
+                "an input mixes negative ids (in one file) with unsigned ids of 2**63 or more (in "
+                "another): cast both to one integer type, or to strings"
+            )
+        return Ids(keys, NO_OFFSETS, NO_DATA, self._kinds.pop() if self._kinds else SIGNED)
+
+
 def join_ids(parts: list[Ids]) -> Ids:
     """The ids of all parts behind each other."""
-    parts = [part for part in parts if len(part.keys)] or parts[:1]
-    if len(parts) == 1:
-        return parts[0]
-    keys = np.concatenate([part.keys for part in parts])
-    if parts[0].kind != STRING:
-        return Ids(keys, NO_OFFSETS, NO_DATA, _common_kind(parts))
-    offsets = join_offsets([part.offsets for part in parts])
-    data = np.concatenate([part.data[part.offsets[0] : part.offsets[-1]] for part in parts])
-    return Ids(keys, offsets, data, STRING)
-
-
-def _common_kind(parts: list[Ids]) -> int:
-    beyond = {  # the kinds of those parts that hold values which the other kind cannot hold
-        part.kind for part in parts if part.keys.max() >> np.uint64(63)
-    }
-    if len(beyond) > 1:
-        raise InputError(
-            "an input mixes negative ids (in one file) with unsigned ids of 2**63 or more (in "
-            "another): cast both to one integer type, or to strings"
-        )
-    return beyond.pop() if beyond else SIGNED
+    store = IdStore(sum(len(part.keys) for part in parts))
+    for part in parts:
+        store.add(part)
+    return store.finish()
 
 
 def id_text(ids: Ids, i: int) -> str:

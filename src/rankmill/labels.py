@@ -1,18 +1,34 @@
 """Labels: cleaned lists, and the index that finds a query's list by its id."""
 
 import math
-from dataclasses import dataclass
+import threading
 
 import numpy as np
 
 from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, Labels
-from rankmill.ids import id_text, slice_ids, take_ids
-from rankmill.kernels.identity import STRING, Ids, build_table, find_rows, mark_repeats
+from rankmill.ids import IdStore, id_text, slice_ids, take_ids
+from rankmill.kernels.ascending import find_in_order, first_descent
+from rankmill.kernels.identity import (
+    SIGNED,
+    STRING,
+    Ids,
+    build_table,
+    find_rows,
+    mark_repeats,
+)
 from rankmill.kernels.lists import sort_lists
 from rankmill.lists import drop_values, take_offsets, take_values
 
 LARGEST_GAIN = 1e100
+
+
+class RepeatedQueryError(Exception):
+    """A query id stands a second time, at `row`."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
 
 
 def clean_labels(
@@ -60,21 +76,45 @@ def _keep(labels: Labels, keep: np.ndarray) -> Labels:
     return Labels(drop_values(labels.offsets, keep), take_ids(labels.items, kept), gains)
 
 
-@dataclass(frozen=True)
 class LabelIndex:
     """Query ids and their label lists.
 
-    ``slots`` is an open-addressing hash table of rows: int32, twice to four times the queries.
+    Ids that ascend are searched outwards from the last match. Others, and ascending ones that are
+    asked for in another order, are found by a hash table of rows: int32, two to four times as long.
+
+    Raises
+    ------
+    RepeatedQueryError
+        If a query id stands twice.
     """
 
-    queries: Ids
-    labels: Labels
-    slots: np.ndarray
+    def __init__(self, queries: Ids, labels: Labels) -> None:
+        self.queries = queries
+        self.labels = labels
+        self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
+        self._slots: np.ndarray | None = None
+        self._lock = threading.Lock()
+        if queries.kind == STRING or first_descent(queries.keys, self._flip) >= 0:
+            self._build_table()
+
+    def _build_table(self) -> np.ndarray:
+        with self._lock:
+            if self._slots is None:
+                slots, repeated = hash_table(self.queries)
+                if repeated >= 0:
+                    raise RepeatedQueryError(repeated)
+                self._slots = slots
+            return self._slots
 
     def find(self, queries: Ids) -> np.ndarray:
         """The row of each query, int64; -1 where it is not known."""
         rows = np.empty(len(queries.keys), np.int64)
-        find_rows(self.queries, self.slots, queries, rows)
+        slots = self._slots
+        if slots is None and queries.kind == self.queries.kind:
+            far = find_in_order(self.queries.keys, self._flip, queries.keys, rows)
+            if 8 * far <= len(rows):
+                return rows
+        find_rows(self.queries, self._build_table() if slots is None else slots, queries, rows)
         return rows
 
     def gather(self, rows: np.ndarray) -> Labels:
@@ -99,6 +139,49 @@ class LabelIndex:
         else:
             items = items._replace(keys=take_values(labels.offsets, items.keys, rows, taken))
         return Labels(taken, items, gains)
+
+
+class LabelStore:
+    """Label lists that are put behind each other as they are read, room for all taken at first."""
+
+    def __init__(self, rows: int, items: int) -> None:
+        self._queries = IdStore(rows)
+        self._items = IdStore(items)
+        self._offsets = np.zeros(rows + 1, np.int64)
+        self._count = 0
+        self._gains: list[np.ndarray] = []
+        self._places: list[tuple[int, tuple[str, int]]] = []
+
+    def add(self, queries: Ids, labels: Labels, place: tuple[str, int]) -> None:
+        """Put the lists of some queries behind those that are there."""
+        start, self._count = self._count, self._count + len(queries.keys)
+        np.add(
+            labels.offsets[1:], self._offsets[start], out=self._offsets[start + 1 : self._count + 1]
+        )
+        self._queries.add(queries)
+        self._items.add(labels.items)
+        self._gains.append(labels.gains)
+        self._places.append((start, place))
+
+    def finish(self) -> LabelIndex:
+        """The index of all lists.
+
+        Raises
+        ------
+        InputError
+            If a query stands in two rows.
+        """
+        labels = Labels(
+            self._offsets[: self._count + 1],
+            self._items.finish(),
+            np.concatenate([NO_GAINS, *self._gains]),
+        )
+        queries = self._queries.finish()
+        try:
+            return LabelIndex(queries, labels)
+        except RepeatedQueryError as error:
+            start, place = max(one for one in self._places if one[0] <= error.row)
+            raise repeated_query(queries, error.row, (place[0], place[1] - start)) from None
 
 
 def slice_labels(labels: Labels, start: int, end: int) -> Labels:

@@ -8,6 +8,7 @@ from rankmill import audit
 from rankmill.gap import Pool, pool_lists
 from rankmill.hits import Hits, match
 from rankmill.ids import join_ids, take_ids
+from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.labels import LabelIndex, hash_table, repeated_query
 from rankmill.metrics import Metric, compute
@@ -91,7 +92,7 @@ class Tally:
         queries = len(index.queries.keys)
         self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
         self._seen = np.zeros(queries, np.bool_)
-        self._strangers: list[tuple[Lists, np.ndarray]] = []
+        self._strangers: list[tuple[Ids, np.ndarray, tuple[str, int]]] = []
 
     def add(self, block: BlockScores) -> None:
         """Add a block; raises InputError if one of its queries was there before."""
@@ -107,18 +108,15 @@ class Tally:
         for values, new in zip(self.values, block.values, strict=True):
             values[rows[known]] = new[known]
         if not known.all():
-            self._strangers.append((lists, np.flatnonzero(~known)))
+            strange = np.flatnonzero(~known)
+            self._strangers.append((take_ids(lists.queries, strange), strange, lists.place))
 
     def check_strangers(self) -> None:
         """Raise InputError if a query without labels was there twice."""
-        if not self._strangers:
-            return
-        ids = [take_ids(lists.queries, rows) for lists, rows in self._strangers]
-        joined = join_ids(ids)
-        _, repeated = hash_table(joined)
-        if repeated < 0:
-            return
-        for lists, rows in self._strangers:
-            if repeated < len(rows):
-                raise repeated_query(lists.queries, int(rows[repeated]), lists.place)
+        joined = join_ids([ids for ids, _, _ in self._strangers])
+        repeated = hash_table(joined)[1]
+        for ids, rows, (source, first_row) in self._strangers:
+            if 0 <= repeated < len(rows):
+                place = (source, first_row + int(rows[repeated]) - repeated)
+                raise repeated_query(ids, repeated, place)
             repeated -= len(rows)

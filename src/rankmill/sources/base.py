@@ -29,6 +29,9 @@ class Source:
         The schema of each file.
     rows : int
         Number of rows in all.
+    values : callable
+        Given a column name, the number of its values, lists counted by their items; an upper
+        bound will do.
     pieces : callable
         Given column names, an iterator of batches for each piece that can be read on its own.
     """
@@ -36,4 +39,5 @@ class Source:
     name: str
     schemas: Mapping[str, Any]
     rows: int
+    values: Callable[[str], int]
     pieces: Callable[[list[str]], list[Iterator[Batch]]]

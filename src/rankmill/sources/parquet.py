@@ -38,6 +38,7 @@ def open_parquet(paths: Sequence[str], name: str) -> Source:
         name=name,
         schemas={part.path: part.schema for part in parts},
         rows=sum(part.metadata.num_rows for part in parts),
+        values=lambda column: sum(_count_values(part.metadata, column) for part in parts),
         pieces=lambda columns: [
             _read_row_group(part, group, columns)
             for part in parts
@@ -133,6 +134,24 @@ def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
             constant = pa.repeat(pa.scalar(part.partition[name]), data.num_rows)
             data = data.append_column(name, constant)
     return data
+
+
+def _count_values(metadata: Any, column: str) -> int:
+    """The values of a column in a file, nulls and empty lists included."""
+    if metadata.num_row_groups == 0:
+        return 0
+    first = metadata.row_group(0)
+    leaves = [
+        i
+        for i in range(first.num_columns)
+        if f"{first.column(i).path_in_schema}.".startswith(f"{column}.")
+    ]
+    if not leaves:  # a column of the directory's names, one value a row
+        return int(metadata.num_rows)
+    return sum(
+        metadata.row_group(group).column(leaves[0]).num_values
+        for group in range(metadata.num_row_groups)
+    )
 
 
 def _batch_rows(row_group: Any) -> int:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.errors import InputError
+from rankmill.lists import is_list_type, split_lists
 from rankmill.ragged import Ragged
 from rankmill.sources.base import BATCH_ROWS, Batch, Source
 
@@ -28,7 +29,13 @@ def open_table(table: Any, name: str) -> Source:
             raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
         return [_read(needed, name)]
 
-    return Source(name, {name: table.schema}, table.num_rows, pieces)
+    def values(column: str) -> int:
+        chunks = table.column(column).chunks
+        if not is_list_type(table.schema.field(column).type):
+            return int(table.num_rows)
+        return sum(int(split_lists(chunk)[0][-1]) for chunk in chunks)
+
+    return Source(name, {name: table.schema}, table.num_rows, values, pieces)
 
 
 def _read(table: Any, name: str) -> Iterator[Batch]:

@@ -1,0 +1,58 @@
+"""Finding keys among keys that ascend."""
+
+from rankmill.kernels.jit import kernel
+
+# A search over more steps than this jumps about in memory.
+FAR = 1 << 12
+
+
+@kernel
+def first_descent(keys, flip):
+    """The first row whose key is not above the one before; or -1.
+
+    Keys are compared as unsigned after `flip` is applied: 2**63 puts signed keys in order.
+    """
+    for row in range(1, len(keys)):
+        if keys[row] ^ flip <= keys[row - 1] ^ flip:
+            return row
+    return -1
+
+
+@kernel
+def find_in_order(keys, flip, wanted, out_rows):
+    """The row of each wanted key among ascending keys, or -1.
+
+    Searches from behind the last match outwards, so that keys wanted in order cost next to
+    nothing. Returns how many lay far away.
+    """
+    count = len(keys)
+    far = 0
+    low = -1  # the last row known to be at or before the wanted key
+    for i in range(len(wanted)):
+        key = wanted[i]
+        if low + 1 < count and keys[low + 1] == key:
+            low += 1
+            out_rows[i] = low
+            continue
+        place = key ^ flip
+        step = 1
+        if low >= 0 and keys[low] ^ flip > place:
+            high = low
+            while high - step >= 0 and keys[high - step] ^ flip > place:
+                high -= step
+                step *= 2
+            low = max(-1, high - step)
+        else:
+            while low + step < count and keys[low + step] ^ flip <= place:
+                low += step
+                step *= 2
+            high = min(count, low + step)
+        far += step > FAR
+        while high - low > 1:
+            middle = (low + high) // 2
+            if keys[middle] ^ flip <= place:
+                low = middle
+            else:
+                high = middle
+        out_rows[i] = low if low >= 0 and keys[low] == key else -1
+    return far
