@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.kernels.identity import Ids, match_lists
+from rankmill.kernels.patterns import group_patterns
+from rankmill.lists import offsets_of, take_offsets, take_values
 
 NO_GAINS = np.empty(0, np.float64)
 
@@ -74,6 +76,50 @@ def match(labels: Labels, offsets: np.ndarray, items: Ids, limit: int) -> Hits:
         discounts=_discounts(longest),
         repeats=repeats,
     )
+
+
+class Patterns(NamedTuple):
+    """Hits of queries that differ from each other, each standing for all that look the same.
+
+    Attributes
+    ----------
+    hits : Hits
+        One query a pattern.
+    counts : int64
+        The number of queries of each pattern.
+    of_query : int64[n]
+        The pattern of each query that was grouped.
+    """
+
+    hits: Hits
+    counts: np.ndarray
+    of_query: np.ndarray
+
+
+def group_hits(hits: Hits) -> Patterns:
+    """Group queries with as many labels and predictions and hits at the same ranks.
+
+    Metrics are functions of these, so that they need computing once a pattern; short lists have
+    few. Where labels have gains, every query is a pattern of its own.
+    """
+    count = len(hits.label_counts)
+    if len(hits.label_gains):
+        return Patterns(hits, np.ones(count, np.int64), np.arange(count))
+    groups, first, counts = (np.empty(count, np.int64) for _ in range(3))
+    found = group_patterns(
+        hits.offsets, hits.ranks, hits.label_counts, hits.prediction_counts, groups, first, counts
+    )
+    first = first[:found]
+    offsets = take_offsets(hits.offsets, first)
+    distinct = hits._replace(
+        offsets=offsets,
+        ranks=take_values(hits.offsets, hits.ranks, first, offsets),
+        gains=np.ones(offsets[-1]),
+        label_counts=hits.label_counts[first],
+        prediction_counts=hits.prediction_counts[first],
+        label_offsets=offsets_of(hits.label_counts[first]),
+    )
+    return Patterns(distinct, counts[:found], groups)
 
 
 _DISCOUNTS = np.log2(np.arange(1, 1026, dtype=np.float64))

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankmill import audit
 from rankmill.gap import Pool, pool_lists
-from rankmill.hits import Hits, match
+from rankmill.hits import Hits, group_hits, match
 from rankmill.ids import join_ids, take_ids
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
@@ -54,13 +54,14 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     hits = match(labels, lists.offsets, lists.items, plan.limit)
     labelled = hits.label_counts > 0
     predicted = hits.prediction_counts > 0
-    values = [compute(metric, hits) for metric in plan.per_query]
+    patterns = group_hits(hits)
+    values = [compute(metric, patterns.hits) for metric in plan.per_query]
     both = labelled & predicted
     return BlockScores(
         lists=lists,
         rows=rows,
-        states=[MeanState.of(one) for one in values],
-        values=values if plan.keep_values else [],
+        states=[MeanState.of(one, patterns.counts) for one in values],
+        values=[one[patterns.of_query] for one in values] if plan.keep_values else [],
         pools=[_pool(lists, hits, metric) for metric in plan.pooled],
         audit={
             "queries_predicted": int(predicted.sum()),

@@ -40,12 +40,14 @@ class MeanState:
     squares: int = 0
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Self:
-        """The state of a float64 array of finite values."""
+    def of(cls, values: np.ndarray, counts: np.ndarray | None = None) -> Self:
+        """The state of finite float64 values, value i taken counts[i] times or once."""
         from rankmill.kernels.exact import accumulate
 
+        if counts is None:
+            counts = np.ones(len(values), np.int64)
         bins = np.zeros(BINS, np.int64)
-        accumulate(np.ascontiguousarray(values, np.float64).view(np.int64), bins)
+        accumulate(np.ascontiguousarray(values, np.float64).view(np.int64), counts, bins)
         total = squares = 0
         for exponent in np.flatnonzero(bins.any(axis=1)).tolist():
             parts = bins[exponent].tolist()
@@ -55,7 +57,7 @@ class MeanState:
             shift = max(exponent, 1) - 1
             total += mantissas << shift
             squares += ((high << 54) + (middle << 27) + low) << (2 * shift)
-        return cls(len(values), total, squares)
+        return cls(int(counts.sum()), total, squares)
 
     def merge(self, other: Self) -> Self:
         """The state of the values of both."""

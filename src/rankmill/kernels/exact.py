@@ -11,12 +11,13 @@ LOW_HALF = (1 << 27) - 1
 
 
 @kernel
-def accumulate(bits, out_bins):
+def accumulate(bits, counts, out_bins):
     """Add values, given as the int64 bits of float64, and their squares to int64[2048, 8] bins.
 
-    A value is m * 2**(max(e, 1) - 1075) with an integer m below 2**53. Bin e holds the sum of m in
-    columns 0 and 1, and of the parts of m**2 = high * 2**54 + middle * 2**27 + low in columns 2 to
-    7; each sum is split into its low 32 bits and the rest, so that 2**31 additions fit.
+    Value i is added counts[i] times. A value is m * 2**(max(e, 1) - 1075) with an integer m below
+    2**53. Bin e holds the sum of m in columns 0 and 1, and of the parts of m**2 = high * 2**54 +
+    middle * 2**27 + low in columns 2 to 7; each sum is split into its low 32 bits and the rest, so
+    that 2**31 additions fit.
     """
     for i in range(len(bits)):
         exponent = (bits[i] >> 52) & EXPONENT
@@ -30,11 +31,11 @@ def accumulate(bits, out_bins):
         if bits[i] < 0:
             mantissa = -mantissa
         sums = out_bins[exponent]
-        sums[0] += mantissa & LOW_WORD
-        sums[1] += mantissa >> 32
-        sums[2] += high & LOW_WORD
-        sums[3] += high >> 32
-        sums[4] += middle & LOW_WORD
-        sums[5] += middle >> 32
-        sums[6] += low & LOW_WORD
-        sums[7] += low >> 32
+        sums[0] += (mantissa & LOW_WORD) * counts[i]
+        sums[1] += (mantissa >> 32) * counts[i]
+        sums[2] += (high & LOW_WORD) * counts[i]
+        sums[3] += (high >> 32) * counts[i]
+        sums[4] += (middle & LOW_WORD) * counts[i]
+        sums[5] += (middle >> 32) * counts[i]
+        sums[6] += (low & LOW_WORD) * counts[i]
+        sums[7] += (low >> 32) * counts[i]
