@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rankmill.errors import InputError, RankmillError, UsageError
-    from rankmill.evaluation import evaluate
+    from rankmill.evaluation import evaluate, evaluate_runs
     from rankmill.gap import global_average_precision
     from rankmill.measures import (
         average_precision,
@@ -34,6 +34,7 @@ _HOMES = {
     "Ragged": "ragged",
     "Result": "result",
     "evaluate": "evaluation",
+    "evaluate_runs": "evaluation",
     "global_average_precision": "gap",
     "average_precision": "measures",
     "dcg": "measures",
@@ -55,6 +56,7 @@ __all__ = [
     "average_precision",
     "dcg",
     "evaluate",
+    "evaluate_runs",
     "f1",
     "first_hit_precision",
     "global_average_precision",

@@ -1,17 +1,22 @@
 """Global average precision: one list of all predictions, sorted by confidence."""
 
 import math
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from rankmill.errors import InputError, UsageError
+from rankmill.hits import Hits
 from rankmill.kernels.gap import correct_confidences, count_among, sum_ties
 from rankmill.workers import available_cpus
 
 # Sums are taken over so many distinct correct confidences at a time.
 RANGE = 1 << 15
+# Confidences are sorted and counted at least so many at a time.
+PORTION = 1 << 23
 TIES = ("expected", "worst", "best")
 
 
@@ -24,72 +29,149 @@ class GapValue(NamedTuple):
     tied: int
 
 
-class Pool(NamedTuple):
-    """Confidences of some predictions, in any order, and again those of the correct ones."""
+@dataclass(frozen=True)
+class CorrectState:
+    """Pass one over confidences: those of the correct predictions.
 
-    all: np.ndarray
-    correct: np.ndarray
-
-
-def pool_lists(
-    offsets: np.ndarray,
-    hit_offsets: np.ndarray,
-    ranks: np.ndarray,
-    confidence: np.ndarray,
-    limit: int,
-) -> Pool:
-    """The confidences of the first `limit` predictions of each list, hits being those of Hits."""
-    lengths = np.diff(offsets)
-    correct = np.empty(len(ranks), confidence.dtype)
-    count = correct_confidences(offsets, hit_offsets, ranks, limit, confidence, correct)
-    if limit < lengths.max(initial=0):
-        ranks_of_all = np.arange(len(confidence)) - np.repeat(offsets[:-1], lengths)
-        confidence = confidence[ranks_of_all < limit]
-    return Pool(confidence, correct[:count])
-
-
-def gap_of_pools(pools: list[Pool], total: int, threads: int) -> GapValue:
-    """GAP of all pools together, with `total` queries in the denominator.
-
-    All confidences are counted at and between the distinct correct ones. The counts are integers,
-    and sums are taken over fixed ranges of confidences, so neither the pools, their order nor the
-    threads change a bit.
+    Attributes
+    ----------
+    values : ndarray of float32 or float64
+        The distinct confidences, ascending.
+    counts : ndarray of int64
+        How many correct predictions have each.
     """
-    dtype = np.result_type(np.float32, *(one for pool in pools for one in pool))
-    values, right = np.unique(
-        np.concatenate([np.empty(0, dtype), *(pool.correct for pool in pools)]), return_counts=True
-    )
-    at = np.zeros(len(values), np.int64)
-    above = np.zeros(len(values), np.int64)
-    ranges = [slice(i, i + RANGE) for i in range(0, len(values), RANGE)]
 
-    def sort(part: list[Pool]) -> np.ndarray:
-        confidences = np.concatenate([np.empty(0, dtype), *(pool.all for pool in part)])
-        confidences.sort()
-        return confidences
+    values: np.ndarray
+    counts: np.ndarray
 
-    def count(within: slice) -> None:
-        for part in parts:
-            start = np.searchsorted(part, values[within.start])
-            beyond = values[within.stop :]
-            stop = np.searchsorted(part, beyond[0]) if len(beyond) else len(part)
-            count_among(values[within], part[start:stop], at[within], above[within])
+    @classmethod
+    def of(cls, parts: Sequence[np.ndarray]) -> Self:
+        """The state of the confidences of correct predictions, in any order."""
+        dtype = np.result_type(np.float32, *parts)
+        values, counts = np.unique(np.concatenate([np.empty(0, dtype), *parts]), return_counts=True)
+        return cls(values, counts.astype(np.int64, copy=False))
+
+    def merge(self, other: Self) -> Self:
+        """The state of the predictions of both."""
+        values, places = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
+        counts = np.zeros(len(values), np.int64)
+        np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
+        return type(self)(values, counts)
+
+
+@dataclass(frozen=True)
+class AmongState:
+    """Pass two: how all confidences fall among the distinct correct ones of pass one.
+
+    Attributes
+    ----------
+    at, above : ndarray of int64
+        How many confidences equal each of ``CorrectState.values``, and how many lie between it and
+        the next.
+    """
+
+    at: np.ndarray
+    above: np.ndarray
+
+    def merge(self, other: Self) -> Self:
+        """The counts of both, which must be among the same values."""
+        return type(self)(self.at + other.at, self.above + other.above)
+
+
+class GapCounter:
+    """Counts confidences among the correct ones, some at a time, on threads.
+
+    Counts are integers, so that neither the order nor the portions change a bit.
+    """
+
+    def __init__(self, correct: CorrectState, threads: int) -> None:
+        self.correct = correct
+        self._threads = threads
+        self._at = np.zeros(len(correct.values), np.int64)
+        self._above = np.zeros(len(correct.values), np.int64)
+        self._waiting: list[np.ndarray] = []
+        # Each portion goes through all values, so that small portions would be slow.
+        self._portion = max(PORTION, 2 * len(correct.values))
+
+    def add(self, confidences: np.ndarray) -> None:
+        """Count some confidences, correct and wrong ones, in any order."""
+        self._waiting.append(confidences)
+        if sum(map(len, self._waiting)) >= self._portion:
+            self._count()
+
+    def finish(self) -> AmongState:
+        """What was counted."""
+        self._count()
+        return AmongState(self._at, self._above)
+
+    def _count(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        dtype = np.result_type(self.correct.values, *waiting)
+        values = self.correct.values.astype(dtype, copy=False)
+
+        def sort(part: list[np.ndarray]) -> np.ndarray:
+            confidences = np.concatenate([np.empty(0, dtype), *part])
+            confidences.sort()
+            return confidences
+
+        def count(within: slice) -> None:
+            for part in parts:
+                start = np.searchsorted(part, values[within.start])
+                beyond = values[within.stop :]
+                stop = np.searchsorted(part, beyond[0]) if len(beyond) else len(part)
+                counted = self._at[within], self._above[within]
+                count_among(values[within], part[start:stop], *counted)
+
+        with ThreadPoolExecutor(self._threads) as executor:
+            parts = list(
+                executor.map(sort, (waiting[i :: self._threads] for i in range(self._threads)))
+            )
+            list(executor.map(count, _ranges(len(values))))
+
+
+def gap_of_states(correct: CorrectState, among: AmongState, total: int, threads: int) -> GapValue:
+    """GAP from the counts of both passes, with `total` queries in the denominator.
+
+    Sums are taken over fixed ranges of confidences, so that threads do not change a bit.
+    """
+    ranges = _ranges(len(correct.values))
 
     def add_up(within: slice, correct_before: int, before: int) -> tuple[np.ndarray, int]:
         sums = np.zeros(3)
-        tied = sum_ties(right[within], at[within], above[within], correct_before, before, sums)
+        counts = correct.counts[within], among.at[within], among.above[within]
+        tied = sum_ties(*counts, correct_before, before, sums)
         return sums, tied
 
+    # The ranges of higher confidence come first.
+    correct_before = _sums_behind([correct.counts[within].sum() for within in ranges])
+    before = _sums_behind([among.at[within].sum() + among.above[within].sum() for within in ranges])
     with ThreadPoolExecutor(threads) as executor:
-        parts = list(executor.map(sort, (pools[i::threads] for i in range(threads))))
-        list(executor.map(count, ranges))
-        # The ranges of higher confidence come first.
-        correct_before = _sums_behind([right[within].sum() for within in ranges])
-        before = _sums_behind([at[within].sum() + above[within].sum() for within in ranges])
         added = list(executor.map(add_up, ranges, correct_before, before))
     sums = [math.fsum(one) / total for one in zip(*(sums for sums, _ in added), strict=True)]
     expected, worst, best = sums or (0.0, 0.0, 0.0)
     return GapValue(expected, worst, best, sum(tied for _, tied in added))
+
+
+def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:
+    """The confidences of the first `limit` predictions of each list."""
+    lengths = np.diff(offsets)
+    if limit < lengths.max(initial=0):
+        ranks = np.arange(len(confidence)) - np.repeat(offsets[:-1], lengths)
+        confidence = confidence[ranks < limit]
+    return confidence
+
+
+def correct_of_hits(
+    offsets: np.ndarray, hits: Hits, confidence: np.ndarray, limit: int
+) -> np.ndarray:
+    """The confidences of the hits among the first `limit` predictions of each list."""
+    correct = np.empty(len(hits.ranks), confidence.dtype)
+    count = correct_confidences(offsets, hits.offsets, hits.ranks, limit, confidence, correct)
+    return correct[:count]
+
+
+def _ranges(count: int) -> list[slice]:
+    return [slice(start, start + RANGE) for start in range(0, count, RANGE)]
 
 
 def _sums_behind(counts: list[np.integer]) -> list[int]:
@@ -165,13 +247,16 @@ def global_average_precision(
     threads = available_cpus()
     step = max(1, -(-len(confidence) // threads))
 
-    def part(start: int) -> Pool:
-        numbers = confidence[start : start + step]
+    def check(start: int) -> np.ndarray:
+        numbers: np.ndarray = confidence[start : start + step]
         if np.isnan(numbers.max()):
             place = start + int(np.isnan(numbers).argmax())
             raise InputError(f"confidence {place} is NaN; every prediction needs a number")
-        return Pool(numbers, numbers[correct[start : start + step]])
+        return numbers[correct[start : start + step]]
 
     with ThreadPoolExecutor(threads) as executor:
-        pools = list(executor.map(part, range(0, len(confidence), step)))
-    return float(getattr(gap_of_pools(pools, total, threads), ties))
+        state = CorrectState.of(list(executor.map(check, range(0, len(confidence), step))))
+    counter = GapCounter(state, threads)
+    for start in range(0, len(confidence), PORTION):
+        counter.add(confidence[start : start + PORTION])
+    return float(getattr(gap_of_states(state, counter.finish(), total, threads), ties))

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankmill import audit
-from rankmill.gap import Pool, pool_lists
-from rankmill.hits import Hits, group_hits, match
+from rankmill.gap import correct_of_hits, first_confidences
+from rankmill.hits import group_hits, match
 from rankmill.ids import join_ids, take_ids
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
@@ -23,6 +23,7 @@ class Plan:
     per_query: list[Metric]
     pooled: list[Metric]
     keep_values: bool
+    keep_confidences: bool = True
 
     @property
     def limit(self) -> int:
@@ -43,7 +44,8 @@ class BlockScores:
     rows: np.ndarray
     states: list[MeanState]
     values: list[np.ndarray]
-    pools: list[Pool]
+    correct: list[np.ndarray]
+    confidences: list[np.ndarray]
     audit: dict[str, int]
 
 
@@ -62,7 +64,15 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
         rows=rows,
         states=[MeanState.of(one, patterns.counts) for one in values],
         values=[one[patterns.of_query] for one in values] if plan.keep_values else [],
-        pools=[_pool(lists, hits, metric) for metric in plan.pooled],
+        correct=[
+            correct_of_hits(lists.offsets, hits, lists.confidences, metric.limit)
+            for metric in plan.pooled
+        ],
+        confidences=[
+            first_confidences(lists.offsets, lists.confidences, metric.limit)
+            for metric in plan.pooled
+            if plan.keep_confidences
+        ],
         audit={
             "queries_predicted": int(predicted.sum()),
             "queries_in_both": int(both.sum()),
@@ -75,21 +85,17 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     )
 
 
-def _pool(lists: Lists, hits: Hits, metric: Metric) -> Pool:
-    """The confidences that a metric like gap@k pools."""
-    assert lists.numbers is not None
-    return pool_lists(lists.offsets, hits.offsets, hits.ranks, lists.numbers, metric.limit)
-
-
 class Tally:
     """The sum of all blocks of predictions of one input."""
 
     def __init__(self, index: LabelIndex, plan: Plan) -> None:
         self.index = index
         self.plan = plan
+        self.labelled = int((np.diff(index.labels.offsets) > 0).sum())
         self.audit = audit.empty()
         self.states = [MeanState() for _ in plan.per_query]
-        self.pools: list[list[Pool]] = [[] for _ in plan.pooled]
+        self.correct: list[list[np.ndarray]] = [[] for _ in plan.pooled]
+        self.confidences: list[list[np.ndarray]] = [[] for _ in plan.pooled]
         queries = len(index.queries.keys)
         self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
         self._seen = np.zeros(queries, np.bool_)
@@ -102,8 +108,10 @@ class Tally:
         if repeated >= 0:
             raise repeated_query(lists.queries, repeated, lists.place)
         self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
-        for pools, pool in zip(self.pools, block.pools, strict=True):
-            pools.append(pool)
+        for kept, new in zip(self.correct, block.correct, strict=True):
+            kept.append(new)
+        for kept, new in zip(self.confidences, block.confidences, strict=False):
+            kept.append(new)
         self.audit = audit.add(self.audit, block.audit)
         known = rows >= 0
         for values, new in zip(self.values, block.values, strict=True):

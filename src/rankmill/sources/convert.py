@@ -46,6 +46,12 @@ class Lists:
     tied: int
     place: tuple[str, int]
 
+    @property
+    def confidences(self) -> np.ndarray:
+        """The numbers, which were asked for."""
+        assert self.numbers is not None
+        return self.numbers
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -188,17 +194,20 @@ def _queries(batch: Batch, columns: Columns) -> Ids:
     return to_ids(column, f"{batch.source}: column {columns.query!r}")
 
 
+def as_floats(numbers: Any) -> Any:
+    """Numbers of any Arrow type as float32 or float64, without loss."""
+    kind = numbers.type
+    if kinds.is_float32(kind) or kinds.is_float64(kind):
+        return numbers
+    try:
+        return numbers.cast(pa.float32() if kinds.is_float16(kind) else pa.float64())
+    except pa.ArrowInvalid as error:  # float64 cannot hold every integer beyond 2**53
+        raise InputError(f"numbers cannot be compared exactly as float64: {error}") from None
+
+
 def _numbers(raw: Any, keep: Any, allow_infinite: bool) -> tuple[np.ndarray, int]:
     """Numbers as float32 or float64, and the first bad place among those to keep, or -1."""
-    kind = raw.type
-    if kinds.is_float16(kind):
-        raw = raw.cast(pa.float32())
-    elif not kinds.is_floating(kind):
-        try:
-            raw = raw.cast(pa.float64())
-        except pa.ArrowInvalid as error:  # float64 cannot hold every integer beyond 2**53
-            raise InputError(f"numbers cannot be compared exactly as float64: {error}") from None
-    values = numbers_of(raw, null=math.nan)
+    values = numbers_of(as_floats(raw), null=math.nan)
     if allow_infinite and not (len(values) and np.isnan(values.max())):
         return values, -1
     good = ~np.isnan(values) if allow_infinite else np.isfinite(values)

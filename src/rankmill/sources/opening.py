@@ -5,13 +5,23 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from rankmill.buffers import numbers_of
 from rankmill.errors import InputError, UsageError
+from rankmill.lists import split_lists
 from rankmill.ragged import Ragged
-from rankmill.sources.base import Source
+from rankmill.sources.base import Batch, Source
 from rankmill.sources.columns import Columns, Role
-from rankmill.sources.convert import Lists, group_lists, long_rows, slice_lists, wide_lists
+from rankmill.sources.convert import (
+    Lists,
+    as_floats,
+    group_lists,
+    long_rows,
+    slice_lists,
+    wide_lists,
+)
 from rankmill.sources.parquet import open_parquet
 from rankmill.sources.table import open_table, ragged_table
 from rankmill.workers import BatchReader
@@ -72,3 +82,29 @@ def list_pieces(
     with BatchReader(pieces, threads) as reader:
         rows = list(reader.map(partial(long_rows, columns=columns)))
     return [iter(slice_lists(group_lists(rows)))], lambda lists: lists
+
+
+def reread_confidences(
+    source: Source, columns: Columns, threads: int, nulls: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The offsets and confidences of all lists once more, a batch at a time.
+
+    Only the confidences are read if each has an item; `nulls` says that some have none.
+    """
+    name = str(columns.score)
+
+    def split(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        offsets, values = split_lists(batch.data.column(name))
+        return offsets, numbers_of(as_floats(values))
+
+    def split_all(batch: Any) -> tuple[np.ndarray, np.ndarray]:
+        lists = to_lists(batch)
+        return lists.offsets, lists.confidences
+
+    if columns.wide and not nulls:
+        with BatchReader(source.pieces([name]), threads) as reader:
+            yield from reader.map(split)
+    else:
+        pieces, to_lists = list_pieces(source, columns, threads)
+        with BatchReader(pieces, threads) as reader:
+            yield from reader.map(split_all)
