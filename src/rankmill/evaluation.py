@@ -2,31 +2,33 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill import audit
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import UsageError
 from rankmill.gap import CorrectState, GapCounter, GapValue, first_confidences, gap_of_states
-from rankmill.hits import Labels
 from rankmill.ids import ids_to_arrow, take_ids
-from rankmill.labels import LabelIndex, LabelStore, clean_labels, exponential
+from rankmill.labels import (
+    LabelIndex,
+    RepeatedQueryError,
+)
 from rankmill.metrics import DEFAULT_METRICS, Metric, parse_all
-from rankmill.ragged import Ragged
+from rankmill.reading import Input, check_ragged, open_input, read_labels
 from rankmill.result import Result
 from rankmill.scoring import BlockScores, Plan, Tally, score_lists
-from rankmill.sources.base import Source
-from rankmill.sources.columns import Columns, Role, check_comparable, find_columns
+from rankmill.sources.columns import check_comparable
 from rankmill.sources.convert import Lists
-from rankmill.sources.opening import list_pieces, open_source, reread_confidences
+from rankmill.sources.long import ScatteredRowsError
+from rankmill.sources.opening import list_pieces, reread_confidences
 from rankmill.workers import BatchReader, available_cpus
 
 Progress = Callable[[int, int | None], None]
-# What the confidences of gap may take before they are read a second time instead of kept.
+# What confidences, and scattered rows, may take before they are read twice, or grouped on disk.
 MEMORY = 1 << 30
 
 
@@ -75,7 +77,9 @@ def evaluate(
         on it.
     memory : int
         Bytes that the confidences of all predictions may take in memory for gap; if they need
-        more, they are read from the file a second time. The result does not depend on it.
+        more, they are read from the file a second time. Also what long predictions may take if
+        their queries are scattered; if they need more, they are grouped in temporary files. The
+        result does not depend on it.
     per_query : bool
         Whether the result holds a table of the values a query.
     progress : callable, optional
@@ -174,102 +178,74 @@ def evaluate_runs(
         raise UsageError("there are no predictions to evaluate")
     pooled = [metric for metric in asked if not metric.spec.kernel]
     for predictions in runs.values():
-        _check_ragged(labels, predictions)
-    label_input = _open(
-        labels,
-        "labels",
-        gain,
-        {"query": label_query or query, "item": label_item or item, "gain": _name(gain, "gain")},
+        check_ragged(labels, predictions)
+    label_input = open_input(
+        labels, "labels", gain, {"query": label_query or query, "item": label_item or item}
     )
-    chosen = {"query": query, "item": item, "score": _name(score, "score"), "rank": rank}
+    chosen = {"query": query, "item": item, "rank": rank}
     inputs = {
-        name: _open(predictions, "predictions", score, chosen, need_score=bool(pooled))
+        name: open_input(predictions, "predictions", score, chosen, need_score=bool(pooled))
         for name, predictions in runs.items()
     }
     for one in inputs.values():
         check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
-    store, counts = read_labels(label_input, gains, threads)
-    index: LabelIndex | None = None
+    index = cache(lambda: read_labels(label_input, gains, threads))
     rows = sum(one.source.rows for one in inputs.values())
-    done = 0
+    before = 0
     results = {}
     for name, one in inputs.items():
         plan = Plan(
             per_query=[metric for metric in asked if metric.spec.kernel],
             pooled=pooled,
             keep_values=per_query,
-            keep_confidences=_bytes_of_confidences(one, pooled) <= memory,
+            memory=memory,
         )
-        pieces, to_lists = list_pieces(one.source, one.columns, threads)
-        with BatchReader(pieces, threads) as reader:  # reads on while the labels are indexed
-            index = index or _index(store, label_input)
-            tally = Tally(index, plan)
-            score_batch = partial(_score_batch, to_lists=to_lists, index=index, plan=plan)
-            for block in reader.map(score_batch):
-                tally.add(block)
-                done += len(block.rows)
-                if progress is not None:
-                    progress(done, rows)
-        tally.check_strangers()
+
+        def report(done: int, before: int = before) -> None:
+            if progress is not None:
+                progress(before + done, rows)
+
+        tally = _tally(one, plan, index, threads, memory, report)
+        before += one.source.rows
         gaps = _gaps(tally, one, threads)
-        results[name] = _result(asked, tally, gaps, counts, label_input, one, began)
+        results[name] = _result(asked, tally, gaps, index()[1], label_input, one, began)
         began = time.perf_counter()
     return results
 
 
-@dataclass(frozen=True)
-class Input:
-    """An opened input, and its columns."""
-
-    source: Source
-    columns: Columns
-    ragged: bool
-
-    def described(self) -> dict[str, object]:
-        """What was read, for the result."""
-        return {
-            "source": self.source.name,
-            "files": len(self.source.schemas),
-            "rows": self.source.rows,
-            "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
-            "columns": self.columns.mapping(),
-        }
-
-
-def _open(
-    value: Any,
-    role: Role,
-    numbers: Any,
-    chosen: Mapping[str, str | None],
-    *,
-    need_score: bool = False,
-) -> Input:
-    source = open_source(value, role, numbers)
-    columns = find_columns(source, role, chosen, need_score=need_score)
-    return Input(source, columns, isinstance(value, Ragged))
-
-
-def _index(store: LabelStore, labels: Input) -> LabelIndex:
-    index = store.finish()
-    if not len(index.labels.items.keys):
-        raise InputError(
-            f"{labels.source.name}: no query has a label, so there is nothing to average"
+def _tally(
+    predictions: Input,
+    plan: Plan,
+    index: Callable[[], tuple[LabelIndex, dict[str, int]]],
+    threads: int,
+    memory: int,
+    report: Callable[[int], None],
+) -> Tally:
+    """Score all predictions; long ones as if queries stood together, until they do not."""
+    for together in (False,) if predictions.columns.wide else (True, False):
+        pieces, to_lists = list_pieces(
+            predictions.source, predictions.columns, threads, together=together, memory=memory
         )
-    return index
+        done = 0
+        with BatchReader(pieces, threads) as reader:  # starts to read while labels are indexed
+            tally = Tally(index()[0], plan)
+            score_batch = partial(_score_batch, to_lists=to_lists, tally=tally)
+            try:
+                for block in reader.map(score_batch):
+                    tally.add(block)
+                    done += block.lists.rows
+                    report(done)
+                tally.check_strangers()
+            except (ScatteredRowsError, RepeatedQueryError):
+                if not together:
+                    raise
+            else:
+                break
+    return tally
 
 
-def _score_batch(
-    batch: Any, to_lists: Callable[[Any], Lists], index: LabelIndex, plan: Plan
-) -> BlockScores:
-    return score_lists(to_lists(batch), index, plan)
-
-
-def _bytes_of_confidences(predictions: Input, pooled: list[Metric]) -> int:
-    """The memory that the confidences of all predictions take, for as many metrics."""
-    if not pooled:
-        return 0
-    name = str(predictions.columns.score)
-    return 8 * predictions.source.values(name) * len(pooled)
+def _score_batch(batch: Any, to_lists: Callable[[Any], Lists], tally: Tally) -> BlockScores:
+    return score_lists(to_lists(batch), tally.index, tally.plan)
 
 
 def _gaps(tally: Tally, predictions: Input, threads: int) -> dict[str, GapValue]:
@@ -278,7 +254,7 @@ def _gaps(tally: Tally, predictions: Input, threads: int) -> dict[str, GapValue]
     if not metrics:
         return {}
     counters = [GapCounter(CorrectState.of(parts), threads) for parts in tally.correct]
-    if tally.plan.keep_confidences:
+    if tally.confidences is not None:
         for counter, kept in zip(counters, tally.confidences, strict=True):
             while kept:
                 counter.add(kept.pop())
@@ -330,24 +306,6 @@ def _result(
     )
 
 
-def read_labels(labels: Input, gains: str, threads: int) -> tuple[LabelStore, dict[str, int]]:
-    """All label lists, cleaned, and what was counted."""
-    pieces, to_lists = list_pieces(labels.source, labels.columns, threads)
-
-    def clean(batch: Any) -> tuple[Lists, Labels, dict[str, int]]:
-        lists = to_lists(batch)
-        cleaned, dropped = clean_labels(lists.offsets, lists.items, lists.numbers)
-        return lists, exponential(cleaned, gains), dropped | {"null_labels": lists.nulls}
-
-    counts = audit.empty()
-    store = LabelStore(labels.source.rows, labels.source.values(labels.columns.item))
-    with BatchReader(pieces, threads) as reader:
-        for lists, cleaned, dropped in reader.map(clean):
-            store.add(lists.queries, cleaned, lists.place)
-            counts = audit.add(counts, dropped)
-    return store, counts
-
-
 def _per_query_table(labels: Input, tally: Tally) -> Any:
     """The queries with labels, in the order of the labels, and their values."""
     rows = np.flatnonzero(np.diff(tally.index.labels.offsets))
@@ -355,31 +313,12 @@ def _per_query_table(labels: Input, tally: Tally) -> Any:
     kinds = {schema.field(name).type for schema in labels.source.schemas.values()}
     ids = ids_to_arrow(take_ids(tally.index.queries, rows), kinds)
     names = [metric.text for metric in tally.plan.per_query]
+    if name in names:  # a table cannot have two columns of one name
+        name = "query"
     return pa.table([ids, *(pa.array(one[rows]) for one in tally.values)], names=[name, *names])
 
 
-def _check_ragged(labels: Any, predictions: Any) -> None:
-    if isinstance(labels, Ragged) != isinstance(predictions, Ragged):
-        one, other = (
-            ("labels", "predictions") if isinstance(labels, Ragged) else ("predictions", "labels")
-        )
-        raise UsageError(
-            f"{one} are Ragged and have no query ids, but {other} are not: give both as "
-            "Ragged, list q of both for query q, or both with ids"
-        )
-    if isinstance(labels, Ragged) and len(labels) != len(predictions):
-        raise InputError(
-            f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "
-            "expected as many, list q of both for query q"
-        )
-
-
-def _name(column: Any, role: str) -> str | None:
-    """The name of a column; numbers given for a Ragged stand in a column named after their role."""
-    return role if isinstance(column, Ragged) else column
-
-
 def _positive(number: Any, name: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
         raise UsageError(f"{name} is {number!r}; expected a positive integer")
-    return number
+    return int(number)

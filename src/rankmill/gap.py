@@ -123,8 +123,9 @@ class GapCounter:
                 count_among(values[within], part[start:stop], *counted)
 
         with ThreadPoolExecutor(self._threads) as executor:
+            count_of_parts = min(self._threads, len(waiting))
             parts = list(
-                executor.map(sort, (waiting[i :: self._threads] for i in range(self._threads)))
+                executor.map(sort, (waiting[i::count_of_parts] for i in range(count_of_parts)))
             )
             list(executor.map(count, _ranges(len(values))))
 
@@ -239,8 +240,10 @@ def global_average_precision(
             f"correct must be booleans of shape {confidence.shape}, like confidence; it is "
             f"{correct.dtype} of shape {correct.shape}"
         )
-    if total < 1:
-        raise UsageError(f"total is {total}; expected the number of queries with labels, 1 or more")
+    if not isinstance(total, int | np.integer) or total < 1:
+        raise UsageError(
+            f"total is {total!r}; expected the number of queries with labels, 1 or more"
+        )
     if ties not in TIES:
         raise UsageError(f"unknown ties {ties!r}; expected one of {', '.join(TIES)}")
     correct = correct.astype(np.bool_, copy=False)
@@ -252,7 +255,7 @@ def global_average_precision(
         if np.isnan(numbers.max()):
             place = start + int(np.isnan(numbers).argmax())
             raise InputError(f"confidence {place} is NaN; every prediction needs a number")
-        return numbers[correct[start : start + step]]
+        return np.asarray(numbers[correct[start : start + step]])
 
     with ThreadPoolExecutor(threads) as executor:
         state = CorrectState.of(list(executor.map(check, range(0, len(confidence), step))))

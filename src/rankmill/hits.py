@@ -1,6 +1,6 @@
 """Where predictions are right: matching lists with labels, once for every metric."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -125,9 +125,8 @@ def group_hits(hits: Hits) -> Patterns:
 _DISCOUNTS = np.log2(np.arange(1, 1026, dtype=np.float64))
 
 
-def _discounts(longest: int) -> Any:
-    """log2(rank + 1) for ranks 0 to `longest` at least."""
-    global _DISCOUNTS
-    if len(_DISCOUNTS) <= longest:
-        _DISCOUNTS = np.log2(np.arange(1, 2 * longest + 2, dtype=np.float64))
-    return _DISCOUNTS
+def _discounts(longest: int) -> np.ndarray:
+    """log2(rank + 1) for ranks 0 to `longest`."""
+    if longest < len(_DISCOUNTS):
+        return _DISCOUNTS[: longest + 1]
+    return np.log2(np.arange(1, longest + 2, dtype=np.float64))

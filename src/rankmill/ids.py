@@ -39,13 +39,7 @@ def to_ids(array: Any, what: str) -> Ids:
     InputError
         If the type cannot be an id, such as floats.
     """
-    if isinstance(array, np.ndarray):
-        array = pa.array(array)
-    if isinstance(array, pa.ExtensionArray):
-        array = array.storage
-    if kinds.is_dictionary(array.type):
-        array.validate(full=True)  # a bad index would read outside the dictionary
-        array = array.dictionary_decode()
+    array = plain(pa.array(array) if isinstance(array, np.ndarray) else array, what)
     kind = array.type
     if kinds.is_unsigned_integer(kind):
         return _of_integers(array, pa.uint64(), UNSIGNED)
@@ -55,6 +49,25 @@ def to_ids(array: Any, what: str) -> Ids:
         return _of_strings(array)
     hint = " (cast them to integers or strings first)" if kinds.is_floating(kind) else ""
     raise InputError(f"{what} holds {kind}; ids are integers or strings{hint}")
+
+
+def plain(array: Any, what: str) -> Any:
+    """The array without dictionary or extension type, so that its nulls are its own.
+
+    Raises
+    ------
+    InputError
+        If a dictionary's indices lie outside it.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if kinds.is_dictionary(array.type):
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{what} breaks the rules of the Arrow format: {error}") from None
+        array = array.dictionary_decode()
+    return array
 
 
 def drop_nulls(array: Any) -> Any:
@@ -134,17 +147,18 @@ def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
     """The ids as an Arrow array of the type that they were read from, if it was one type."""
     if ids.kind == STRING:
         buffers = [None, pa.py_buffer(ids.offsets), pa.py_buffer(np.ascontiguousarray(ids.data))]
-        plain = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ids.keys), buffers)
-        common = pa.large_string() if not any(map(_is_bytes, kinds_read)) else pa.large_binary()
+        as_bytes = any(map(_is_bytes, kinds_read))
+        common = pa.large_binary() if as_bytes else pa.large_string()
+        array = pa.Array.from_buffers(common, len(ids.keys), buffers)  # as read, even if no UTF-8
     else:
-        plain = pa.array(ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64))
-        common = plain.type
-    kind = kinds_read.pop() if len(kinds_read) == 1 else common
+        array = pa.array(ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64))
+        common = array.type
+    kind = next(iter(kinds_read)) if len(kinds_read) == 1 else common
     if kinds.is_dictionary(kind):
         return _dictionary(ids_to_arrow(ids, {kind.value_type}), kind.index_type)
     if isinstance(kind, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(kind, plain.cast(kind.storage_type))
-    return plain.cast(common).cast(kind)
+        return pa.ExtensionArray.from_storage(kind, array.cast(kind.storage_type))
+    return array.cast(kind)
 
 
 def _dictionary(array: Any, index_type: Any) -> Any:
@@ -173,30 +187,47 @@ def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
     return Ids(ids.keys[indices], offsets, data, STRING)
 
 
-class IdStore:
-    """Ids that are put behind each other, copied into place as they come.
+class Growing:
+    """A one-dimensional array that grows as values are put behind each other.
 
-    Integers are written into one array of `capacity` ids: memory that is never written to is never
-    taken. The bytes of strings are collected and joined at the end.
+    It grows by an eighth, in place where the system can, so that at most an eighth is held in vain.
     """
 
-    def __init__(self, capacity: int) -> None:
-        self._keys = np.empty(capacity, np.uint64)
+    def __init__(self, dtype: Any) -> None:
+        self._array = np.empty(0, dtype)
         self._count = 0
+
+    def extend(self, values: np.ndarray) -> None:
+        """Put values behind those that are there."""
+        end = self._count + len(values)
+        if end > len(self._array):
+            # Nothing else holds the array: views are handed out by finish() only.
+            self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)
+        self._array[self._count : end] = values
+        self._count = end
+
+    def finish(self) -> np.ndarray:
+        """All values; nothing may be added after this."""
+        return self._array[: self._count]
+
+
+class IdStore:
+    """Ids that are put behind each other, copied into place as they come."""
+
+    def __init__(self) -> None:
+        self._keys = Growing(np.uint64)
+        self._lengths = Growing(np.int64)
+        self._data = Growing(np.uint8)
         self._kinds: set[int] = set()
-        self._lengths: list[np.ndarray] = []
-        self._data: list[np.ndarray] = []
 
     def add(self, ids: Ids) -> None:
         """Put ids behind those that are there."""
         if not len(ids.keys):
             return
-        end = self._count + len(ids.keys)
-        self._keys[self._count : end] = ids.keys
-        self._count = end
+        self._keys.extend(ids.keys)
         if ids.kind == STRING:
-            self._lengths.append(np.diff(ids.offsets))
-            self._data.append(ids.data[ids.offsets[0] : ids.offsets[-1]])
+            self._lengths.extend(np.diff(ids.offsets))
+            self._data.extend(ids.data[ids.offsets[0] : ids.offsets[-1]])
         if ids.kind == STRING or ids.keys.max() >> TOP_BIT:
             self._kinds.add(ids.kind)
 
@@ -208,10 +239,9 @@ class IdStore:
         InputError
             If negative ids and unsigned ones beyond int64 were added.
         """
-        keys = self._keys[: self._count]
+        keys = self._keys.finish()
         if STRING in self._kinds:
-            offsets = offsets_of(np.concatenate(self._lengths))
-            return Ids(keys, offsets, np.concatenate(self._data), STRING)
+            return Ids(keys, offsets_of(self._lengths.finish()), self._data.finish(), STRING)
         if len(self._kinds) > 1:
             raise InputError(
                 "an input mixes negative ids (in one file) with unsigned ids of 2**63 or more (in "
@@ -222,7 +252,7 @@ class IdStore:
 
 def join_ids(parts: list[Ids]) -> Ids:
     """The ids of all parts behind each other."""
-    store = IdStore(sum(len(part.keys) for part in parts))
+    store = IdStore()
     for part in parts:
         store.add(part)
     return store.finish()

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, Labels
-from rankmill.ids import IdStore, id_text, slice_ids, take_ids
+from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import (
     SIGNED,
@@ -18,16 +18,16 @@ from rankmill.kernels.identity import (
     mark_repeats,
 )
 from rankmill.kernels.lists import sort_lists
-from rankmill.lists import drop_values, take_offsets, take_values
+from rankmill.lists import drop_values, offsets_of, take_offsets, take_values
 
 LARGEST_GAIN = 1e100
 
 
-class RepeatedQueryError(Exception):
+class RepeatedQueryError(InputError):
     """A query id stands a second time, at `row`."""
 
-    def __init__(self, row: int) -> None:
-        super().__init__(row)
+    def __init__(self, row: int, message: str = "") -> None:
+        super().__init__(message)
         self.row = row
 
 
@@ -67,7 +67,12 @@ def exponential(labels: Labels, gains: str) -> Labels:
     limit = LARGEST_GAIN if gains == "linear" else math.log2(LARGEST_GAIN)
     if largest > limit:
         raise InputError(f"a gain is {largest:g}; expected {limit:g} at most for {gains} gains")
-    return labels._replace(gains=np.exp2(labels.gains) - 1) if gains == "exp" else labels
+    if gains == "exp":
+        # Exact for whole gains, and for tiny ones not rounded to 0.
+        tiny = labels.gains < 1e-3
+        power = np.where(tiny, np.expm1(labels.gains * math.log(2)), np.exp2(labels.gains) - 1)
+        labels = labels._replace(gains=power)
+    return labels
 
 
 def _keep(labels: Labels, keep: np.ndarray) -> Labels:
@@ -142,26 +147,24 @@ class LabelIndex:
 
 
 class LabelStore:
-    """Label lists that are put behind each other as they are read, room for all taken at first."""
+    """Label lists that are put behind each other as they are read."""
 
-    def __init__(self, rows: int, items: int) -> None:
-        self._queries = IdStore(rows)
-        self._items = IdStore(items)
-        self._offsets = np.zeros(rows + 1, np.int64)
-        self._count = 0
-        self._gains: list[np.ndarray] = []
+    def __init__(self) -> None:
+        self._queries = IdStore()
+        self._items = IdStore()
+        self._lengths = Growing(np.int64)
+        self._gains = Growing(np.float64)
         self._places: list[tuple[int, tuple[str, int]]] = []
+        self._count = 0
 
     def add(self, queries: Ids, labels: Labels, place: tuple[str, int]) -> None:
         """Put the lists of some queries behind those that are there."""
-        start, self._count = self._count, self._count + len(queries.keys)
-        np.add(
-            labels.offsets[1:], self._offsets[start], out=self._offsets[start + 1 : self._count + 1]
-        )
         self._queries.add(queries)
         self._items.add(labels.items)
-        self._gains.append(labels.gains)
-        self._places.append((start, place))
+        self._lengths.extend(np.diff(labels.offsets))
+        self._gains.extend(labels.gains)
+        self._places.append((self._count, place))
+        self._count += len(queries.keys)
 
     def finish(self) -> LabelIndex:
         """The index of all lists.
@@ -171,16 +174,13 @@ class LabelStore:
         InputError
             If a query stands in two rows.
         """
-        labels = Labels(
-            self._offsets[: self._count + 1],
-            self._items.finish(),
-            np.concatenate([NO_GAINS, *self._gains]),
-        )
+        offsets = offsets_of(self._lengths.finish())
+        labels = Labels(offsets, self._items.finish(), self._gains.finish())
         queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels)
         except RepeatedQueryError as error:
-            start, place = max(one for one in self._places if one[0] <= error.row)
+            start, place = next(one for one in reversed(self._places) if one[0] <= error.row)
             raise repeated_query(queries, error.row, (place[0], place[1] - start)) from None
 
 
@@ -200,10 +200,11 @@ def hash_table(ids: Ids) -> tuple[np.ndarray, int]:
     return slots, build_table(ids, slots)
 
 
-def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> InputError:
+def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> RepeatedQueryError:
     """The error of query i of some lists that stood in an earlier row already."""
     source, first_row = place
-    return InputError(
-        f"{source}: row {first_row + i}: query {id_text(queries, i)} stands there a second time; "
-        "expected one row a query, as the items are lists: merge or drop its rows"
+    return RepeatedQueryError(
+        i,
+        f"{source}: query {id_text(queries, i)} stands a second time in row {first_row + i}, "
+        "counted from 0; expected one row a query, as the items are lists: merge or drop its rows",
     )

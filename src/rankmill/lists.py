@@ -30,6 +30,8 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
     InputError
         If the array holds no lists, or its offsets do not fit its values.
     """
+    if kinds.is_null(array.type):  # a column of nothing but nulls
+        return np.zeros(len(array) + 1, np.int64), array[:0]
     if not is_list_type(array.type):
         raise InputError(f"expected lists, found {array.type}")
     offsets = offsets_of(numbers_of(pc.list_value_length(array), null=0))

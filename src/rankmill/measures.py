@@ -214,6 +214,9 @@ def _per_query(
     metric = _metric(name, k)
     if gains not in ("linear", "exp"):
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
+    for name, lists in (("labels", labels), ("predictions", predictions)):
+        if not isinstance(lists, Ragged):
+            raise UsageError(f"{name} are a {type(lists).__name__}; expected a Ragged")
     if len(labels) != len(predictions):
         raise InputError(
             f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "

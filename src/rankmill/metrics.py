@@ -50,7 +50,7 @@ class Metric:
     @property
     def limit(self) -> int:
         """The cutoff, or a rank beyond every list."""
-        return NO_CUTOFF if self.k is None else self.k
+        return NO_CUTOFF if self.k is None else min(self.k, NO_CUTOFF)
 
 
 VOORHEES = "Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval, 2005"
@@ -148,16 +148,18 @@ def parse(text: str) -> Metric:
         return Metric(spec.name, None, text.strip())
     if spec.cutoff == "none":
         raise UsageError(f"{name} takes no cutoff, but {text!r} was asked for: leave out @{cutoff}")
-    if not re.fullmatch(r"[0-9]{1,18}", cutoff) or int(cutoff) < 1:
+    if not re.fullmatch(r"[0-9]{1,100}", cutoff) or int(cutoff) < 1:
         raise UsageError(f"the cutoff of {text!r} is {cutoff!r}; expected a positive integer")
     return Metric(spec.name, int(cutoff), text.strip())
 
 
 def parse_all(texts: str | Iterable[str]) -> list[Metric]:
     """The metrics asked for, each once, in order."""
-    metrics = {
-        metric.text: metric for metric in map(parse, [texts] if isinstance(texts, str) else texts)
-    }
+    named = [texts] if isinstance(texts, str) else list(texts or [])
+    for text in named:
+        if not isinstance(text, str):
+            raise UsageError(f"a metric is {text!r}; expected names such as 'map@12'")
+    metrics = {metric.text: metric for metric in map(parse, named)}
     if not metrics:
         raise UsageError(f"no metric was asked for; there are {', '.join(NAMES)}")
     return list(metrics.values())

@@ -15,7 +15,7 @@ from rankmill.lists import split_lists
 
 
 class Ragged:
-    """Lists of different lengths as offsets and values (CSR), checked once and immutable.
+    """Lists of different lengths as offsets and values (CSR), checked once.
 
     List q is ``values[offsets[q]:offsets[q + 1]]``.
 
@@ -24,7 +24,7 @@ class Ragged:
     offsets : array_like of int, shape (n + 1,)
         Starts at 0, never falls, ends at ``len(values)``. Copied as int64.
     values : ndarray, pyarrow.Array or sequence of str, shape (m,)
-        Integers, floats or strings; strings are held as an Arrow array.
+        Integers, floats or strings; strings are held as an Arrow array. An array is not copied.
 
     Raises
     ------
@@ -49,7 +49,10 @@ class Ragged:
     @classmethod
     def from_lists(cls, lists: Iterable[Sequence[Any]]) -> Self:
         """Ragged lists from an iterable of sequences of integers, floats or strings."""
-        taken = [list(one) for one in lists]
+        try:
+            taken = [list(one) for one in lists]
+        except TypeError as error:
+            raise InputError(f"expected a list of lists: {error}") from None
         lengths = np.fromiter((len(one) for one in taken), np.int64, len(taken))
         flat = [item for one in taken for item in one]
         return cls(np.concatenate([[0], np.cumsum(lengths)]), flat)
@@ -63,7 +66,7 @@ class Ragged:
         InputError
             If the array holds no lists, or a list holds a null.
         """
-        offsets, values = split_lists(_one_chunk(array))
+        offsets, values = split_lists(_valid(_one_chunk(array)))
         if values.null_count:
             raise InputError(
                 f"a list holds a null (value {values.is_null().index(True).as_py()}); a Ragged "
@@ -128,6 +131,7 @@ def _checked_values(values: Any) -> Any:
     if text or not isinstance(values, np.ndarray | pa.Array):
         values = _arrow_values(list(values))
     if isinstance(values, pa.Array):
+        values = _valid(values)
         if pa.types.is_null(values.type) and len(values) == 0:
             values = values.cast(pa.int64())
         if values.null_count:
@@ -137,11 +141,22 @@ def _checked_values(values: Any) -> Any:
         if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
             raise _bad_values(f"they are {values.type}")
         values = numbers_of(values)
-    if values.ndim != 1 or values.dtype.kind not in "iuf":
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
         raise _bad_values(f"they are {values.ndim}-dimensional, of {values.dtype}")
-    view = values.view()
+    view = values.astype(values.dtype.newbyteorder("="), copy=False).view()
     view.flags.writeable = False
     return view
+
+
+def _valid(array: Any) -> Any:
+    """The array, if it keeps the rules of the Arrow format, which kernels trust."""
+    if not isinstance(array, pa.Array):
+        raise InputError(f"expected an Arrow array, found {type(array).__name__}")
+    try:
+        array.validate(full=True)
+    except (pa.ArrowInvalid, IndexError) as error:
+        raise InputError(f"an array breaks the rules of the Arrow format: {error}") from None
+    return array
 
 
 def _arrow_values(values: list[Any]) -> Any:

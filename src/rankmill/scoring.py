@@ -23,7 +23,7 @@ class Plan:
     per_query: list[Metric]
     pooled: list[Metric]
     keep_values: bool
-    keep_confidences: bool = True
+    memory: int
 
     @property
     def limit(self) -> int:
@@ -33,7 +33,7 @@ class Plan:
     @property
     def largest_cutoff(self) -> int:
         """The largest cutoff asked for, 0 without one."""
-        return max((metric.k or 0) for metric in (*self.per_query, *self.pooled))
+        return max((metric.limit if metric.k else 0) for metric in (*self.per_query, *self.pooled))
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
         confidences=[
             first_confidences(lists.offsets, lists.confidences, metric.limit)
             for metric in plan.pooled
-            if plan.keep_confidences
         ],
         audit={
             "queries_predicted": int(predicted.sum()),
@@ -95,7 +94,9 @@ class Tally:
         self.audit = audit.empty()
         self.states = [MeanState() for _ in plan.per_query]
         self.correct: list[list[np.ndarray]] = [[] for _ in plan.pooled]
-        self.confidences: list[list[np.ndarray]] = [[] for _ in plan.pooled]
+        # None once they take more memory than planned: they are to be read a second time.
+        self.confidences: list[list[np.ndarray]] | None = [[] for _ in plan.pooled]
+        self._bytes_kept = 0
         queries = len(index.queries.keys)
         self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
         self._seen = np.zeros(queries, np.bool_)
@@ -110,8 +111,7 @@ class Tally:
         self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
         for kept, new in zip(self.correct, block.correct, strict=True):
             kept.append(new)
-        for kept, new in zip(self.confidences, block.confidences, strict=False):
-            kept.append(new)
+        self._keep(block.confidences)
         self.audit = audit.add(self.audit, block.audit)
         known = rows >= 0
         for values, new in zip(self.values, block.values, strict=True):
@@ -119,6 +119,14 @@ class Tally:
         if not known.all():
             strange = np.flatnonzero(~known)
             self._strangers.append((take_ids(lists.queries, strange), strange, lists.place))
+
+    def _keep(self, confidences: list[np.ndarray]) -> None:
+        self._bytes_kept += sum(one.nbytes for one in confidences)
+        if self._bytes_kept > self.plan.memory:
+            self.confidences = None
+        if self.confidences is not None:
+            for kept, new in zip(self.confidences, confidences, strict=True):
+                kept.append(new)
 
     def check_strangers(self) -> None:
         """Raise InputError if a query without labels was there twice."""

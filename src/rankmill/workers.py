@@ -84,9 +84,13 @@ class BatchReader(Generic[Batch]):
                 if ended and self._waiting:
                     following, unread = self._waiting.popleft()
                     parked.append((following, 0, unread))
-            while parked and len(self._running) <= 2 * self._threads:
+            for _ in range(len(parked)):
                 index, number, piece = parked.popleft()
-                if failure is None or (index, number) < failure[0]:
+                # Results that wait for their turn are bounded; the piece whose turn it is goes on.
+                crowded = len(results) > 8 * self._threads and index != turn[0]
+                if crowded or len(self._running) > 2 * self._threads:
+                    parked.append((index, number, piece))
+                elif failure is None or (index, number) < failure[0]:
                     self._read(index, number, piece)
             while turn in results or lengths.get(turn[0]) == turn[1]:
                 if turn in results:

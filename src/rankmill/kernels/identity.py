@@ -63,7 +63,7 @@ def keys_decide(a, b):
 @helper
 def home(key, mask):
     """The slot where the search for a key starts."""
-    spread = key * MULTIPLIER
+    spread = (key ^ (key >> HALF)) * MULTIPLIER
     return np.int64(spread ^ (spread >> HALF)) & mask
 
 

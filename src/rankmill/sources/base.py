@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 # About so many values are read, matched and scored at once by a thread.
 BATCH_VALUES = 1 << 20
 BATCH_ROWS = 1 << 17
+BATCH_BYTES = 1 << 23
 
 
 class Batch(NamedTuple):
@@ -29,9 +30,6 @@ class Source:
         The schema of each file.
     rows : int
         Number of rows in all.
-    values : callable
-        Given a column name, the number of its values, lists counted by their items; an upper
-        bound will do.
     pieces : callable
         Given column names, an iterator of batches for each piece that can be read on its own.
     """
@@ -39,5 +37,4 @@ class Source:
     name: str
     schemas: Mapping[str, Any]
     rows: int
-    values: Callable[[str], int]
     pieces: Callable[[list[str]], list[Iterator[Batch]]]

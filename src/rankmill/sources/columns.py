@@ -1,5 +1,6 @@
 """Which columns of an input mean what: by name, by alias, by type."""
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -81,14 +82,18 @@ def find_columns(
         If a column was chosen that this shape cannot use.
     """
     first, schema = next(iter(source.schemas.items()))
-    finder = _Finder(first, schema, chosen)
+    finder = _Finder(first, schema, chosen, role)
     for each in chosen:  # a mistyped name is not passed over where its column is not needed
         finder.find(each, ())
     query = finder.require("query", ALIASES["query"])
     other: Role = "labels" if role == "predictions" else "predictions"
     item = finder.find("item", (*ALIASES["item"], *ITEM_ALIASES[role]))
     item = item or finder.require("item", ITEM_ALIASES[other])
-    wide = is_list_type(schema.field(item).type)
+    # A file may hold nothing but nulls, whose column has no type of its own.
+    kinds_of_items = [
+        each.field(item).type for each in source.schemas.values() if item in each.names
+    ]
+    wide = any(map(is_list_type, kinds_of_items))
     score = rank = gain = None
     if role == "labels":
         gain = finder.find("gain", ALIASES["gain"])
@@ -101,7 +106,7 @@ def find_columns(
             )
         if need_score:
             score = finder.require("score", ALIASES["score"])
-        elif not wide and rank is None:
+        elif chosen.get("score") or (not wide and rank is None):
             score = finder.find("score", ALIASES["score"])
     columns = Columns(query, item, wide, score, rank, gain)
     for name, each in source.schemas.items():
@@ -114,20 +119,25 @@ class _Finder:
     source: str
     schema: Any
     chosen: Mapping[str, str | None]
+    side: Role
 
     def find(self, role: str, aliases: tuple[str, ...]) -> str | None:
         """The chosen column, else the only one with such a name; None if there is none."""
         name = self.chosen.get(role)
         if name is not None:
             if self.schema.names.count(name) != 1:
-                raise self._error(f"no column {name!r} for the {role}", "choose one of these")
+                near = difflib.get_close_matches(name, self.schema.names, 1)
+                hint = f", such as {near[0]}" if near else ""
+                raise self._error(
+                    f"no column {name!r} for the {role}", f"choose one of these{hint}"
+                )
             return name
         wanted = {_plain(alias) for alias in aliases}
         found = [name for name in self.schema.names if _plain(name) in wanted]
         if len(found) > 1:
             raise self._error(
                 f"several columns could be the {role}: {', '.join(found)}",
-                f"say which: {_how(role)}",
+                f"say which: {_how(role, self.side)}",
             )
         return found[0] if found else None
 
@@ -135,7 +145,10 @@ class _Finder:
         """Like find, but an error if there is none."""
         name = self.find(role, aliases)
         if name is None:
-            raise self._error(f"no column looks like the {role}", f"name it: {_how(role)}")
+            why = ", which gap needs" if role == "score" else ""
+            raise self._error(
+                f"no column looks like the {role}{why}", f"name it: {_how(role, self.side)}"
+            )
         return name
 
     def _error(self, what: str, todo: str) -> InputError:
@@ -143,7 +156,10 @@ class _Finder:
         return InputError(f"{self.source}: {what}; the columns are {there}: {todo}")
 
 
-def _how(role: str) -> str:
+def _how(role: str, side: Role) -> str:
+    """How to name a column; query and item may differ between the sides."""
+    if side == "labels" and role in ("query", "item"):
+        return f"--label-{role} NAME on the command line, label_{role}= in Python"
     return f"--{role} NAME on the command line, {role}= in Python"
 
 
@@ -163,6 +179,8 @@ def _check_types(source: str, schema: Any, columns: Columns) -> None:
             )
         kind = schema.field(name).type
         expected_list = columns.wide and role != "query"
+        if kinds.is_null(kind):
+            continue
         if is_list_type(kind) != expected_list:
             shape = "wide: lists" if columns.wide else "long: one row an item"
             raise InputError(

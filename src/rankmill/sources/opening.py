@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.buffers import numbers_of
 from rankmill.errors import InputError, UsageError
 from rankmill.lists import split_lists
 from rankmill.ragged import Ragged
 from rankmill.sources.base import Batch, Source
 from rankmill.sources.columns import Columns, Role
-from rankmill.sources.convert import (
-    Lists,
-    as_floats,
+from rankmill.sources.convert import Lists, floats_of, wide_lists
+from rankmill.sources.long import (
+    BYTES_A_ROW,
     group_lists,
-    long_rows,
-    slice_lists,
-    wide_lists,
+    grouped_lists,
+    spilled_lists,
+    stream_lists,
 )
 from rankmill.sources.parquet import open_parquet
 from rankmill.sources.table import open_table, ragged_table
@@ -70,18 +69,26 @@ def open_source(value: Any, role: Role, numbers: Any) -> Source:
 
 
 def list_pieces(
-    source: Source, columns: Columns, threads: int
+    source: Source,
+    columns: Columns,
+    threads: int,
+    *,
+    together: bool = False,
+    memory: int | None = None,
 ) -> tuple[list[Iterator[Any]], Callable[[Any], Lists]]:
     """Pieces of an input for a BatchReader, and the function that makes lists of a batch.
 
-    Wide rows stream. Long rows are read and grouped here, as their queries may be scattered.
+    Wide rows stream. Long rows stream if the rows of each query are said to stand together (and
+    fail with a ScatteredRowsError or a repeated query where they do not); else they are grouped, in
+    memory or, where that takes more than `memory` bytes, by way of partitions on disk.
     """
-    pieces = source.pieces(columns.names())
     if columns.wide:
-        return pieces, partial(wide_lists, columns=columns)
-    with BatchReader(pieces, threads) as reader:
-        rows = list(reader.map(partial(long_rows, columns=columns)))
-    return [iter(slice_lists(group_lists(rows)))], lambda lists: lists
+        return source.pieces(columns.names()), partial(wide_lists, columns=columns)
+    if together:
+        return [stream_lists(source, columns, threads)], partial(group_lists, together=True)
+    if memory is not None and source.rows * BYTES_A_ROW > memory:
+        return [spilled_lists(source, columns, threads, memory)], lambda lists: lists
+    return [grouped_lists(source, columns, threads)], lambda lists: lists
 
 
 def reread_confidences(
@@ -95,7 +102,7 @@ def reread_confidences(
 
     def split(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         offsets, values = split_lists(batch.data.column(name))
-        return offsets, numbers_of(as_floats(values))
+        return offsets, floats_of(values)
 
     def split_all(batch: Any) -> tuple[np.ndarray, np.ndarray]:
         lists = to_lists(batch)

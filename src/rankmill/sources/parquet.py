@@ -1,23 +1,28 @@
 """Parquet: one file, several, a glob, or a directory, also Hive-partitioned."""
 
 import glob
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.types import is_dictionary
 
-from rankmill.errors import InputError
-from rankmill.sources.base import BATCH_ROWS, BATCH_VALUES, Batch, Source
+from rankmill.errors import InputError, UsageError
+from rankmill.lists import is_list_type
+from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, Batch, Source
 
 SUFFIXES = (".parquet", ".parq", ".pq")
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """A file, its footer, and the columns that its place in a Hive-partitioned directory gives."""
+    """A file, its footer, and the columns that the names of its folders give, as key=value."""
 
     path: str
     metadata: Any
@@ -33,41 +38,50 @@ def open_parquet(paths: Sequence[str], name: str) -> Source:
     InputError
         If nothing is there, or a file is no readable Parquet.
     """
-    parts = [_open_part(path, partition) for path, partition in _find_files(paths)]
+    parts = _typed_partitions([_open_part(path) for path in find_files(paths)])
     return Source(
         name=name,
         schemas={part.path: part.schema for part in parts},
         rows=sum(part.metadata.num_rows for part in parts),
-        values=lambda column: sum(_count_values(part.metadata, column) for part in parts),
         pieces=lambda columns: [
-            _read_row_group(part, group, columns)
+            _read_groups(part, groups, first_row, columns)
             for part in parts
-            for group in range(part.metadata.num_row_groups)
+            for groups, first_row in _runs_of_groups(part, columns)
         ],
     )
 
 
-def _find_files(paths: Sequence[str]) -> list[tuple[str, dict[str, Any]]]:
-    found: list[tuple[str, dict[str, Any]]] = []
+def find_files(paths: Sequence[str]) -> list[str]:
+    """The files that paths, globs and directories stand for, each directory's in order of name.
+
+    Raises
+    ------
+    InputError
+        If a path leads nowhere or cannot be looked at.
+    UsageError
+        If a path is empty.
+    """
+    found: list[str] = []
     for path in paths:
-        if Path(path).is_dir():
-            found += _files_of_directory(path)
-        elif Path(path).exists():
-            found.append((path, {}))
-        else:
-            matches = sorted(glob.glob(path, recursive=True))
-            if not matches:
-                kind = "no file matches" if glob.has_magic(path) else "no such file or directory:"
-                raise InputError(f"{kind} {path}; expected a Parquet file, a glob or a directory")
+        if not path:
+            raise UsageError("a path is empty; expected a Parquet file, a glob or a directory")
+        try:
+            exists = Path(path).exists()
+            matches = [path] if exists else sorted(glob.glob(path, recursive=True))
             for match in matches:
-                found += _files_of_directory(match) if Path(match).is_dir() else [(match, {})]
+                found += _files_of_directory(match) if Path(match).is_dir() else [match]
+        except OSError as error:
+            raise InputError(f"{path} cannot be opened: {error.strerror or error}") from None
+        if not matches:
+            kind = "no file matches" if glob.has_magic(path) else "no such file or directory:"
+            raise InputError(f"{kind} {path}; expected a Parquet file, a glob or a directory")
     return found
 
 
-def _files_of_directory(directory: str) -> list[tuple[str, dict[str, Any]]]:
+def _files_of_directory(directory: str) -> list[str]:
     root = Path(directory)
     files = [
-        path
+        str(path)
         for path in sorted(root.rglob("*"))
         if path.suffix.lower() in SUFFIXES
         and path.is_file()
@@ -78,89 +92,124 @@ def _files_of_directory(directory: str) -> list[tuple[str, dict[str, Any]]]:
             f"the directory {directory} holds no Parquet file; expected names that end in "
             f"{', '.join(SUFFIXES)} (those that start with . or _ are passed over)"
         )
-    if not any("=" in part for path in files for part in path.relative_to(root).parts[:-1]):
-        return [(str(path), {}) for path in files]
-    import pyarrow.dataset as ds
-
-    names = [str(path) for path in files]
-    dataset = ds.dataset(names, format="parquet", partitioning="hive", partition_base_dir=directory)
-    keys = {
-        fragment.path: ds.get_partition_keys(fragment.partition_expression)
-        for fragment in dataset.get_fragments()
-    }
-    return [(name, keys.get(name, {})) for name in names]
+    return files
 
 
-def _open_part(path: str, partition: dict[str, Any]) -> ParquetPart:
+def _open_part(path: str) -> ParquetPart:
     try:
         with pq.ParquetFile(path) as file:
             schema = file.schema_arrow
             metadata = file.metadata
     except (pa.ArrowException, OSError, ValueError) as error:
         raise InputError(
-            f"{path} cannot be read as Parquet: {_first_line(error)}. Is it a whole Parquet file?"
+            f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
         ) from None
-    for name, value in partition.items():
-        if name not in schema.names:
-            schema = schema.append(pa.field(name, pa.scalar(value).type))
-    return ParquetPart(path, metadata, schema, partition)
+    folders = [part.partition("=") for part in Path(path).parts[:-1] if "=" in part]
+    partition = {unquote(key): unquote(value) for key, _, value in folders}
+    stored = set(schema.names)
+    return ParquetPart(
+        path, metadata, schema, {key: partition[key] for key in partition if key not in stored}
+    )
 
 
-def _read_row_group(part: ParquetPart, group: int, columns: list[str]) -> Iterator[Batch]:
-    stored = [name for name in columns if name in part.metadata.schema.to_arrow_schema().names]
-    first_row = sum(part.metadata.row_group(i).num_rows for i in range(group))
+def _typed_partitions(parts: list[ParquetPart]) -> list[ParquetPart]:
+    """Give columns of folder names a type: int64 if all are plain integers, else string."""
+    values: dict[str, set[str]] = {}
+    for part in parts:
+        for key, value in part.partition.items():
+            values.setdefault(key, set()).add(value)
+    whole = {
+        key: all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", one) for one in texts - {HIVE_NULL})
+        for key, texts in values.items()
+    }
+    typed = []
+    for part in parts:
+        scalars = {
+            key: pa.scalar(
+                None if value == HIVE_NULL else int(value) if whole[key] else value,
+                pa.int64() if whole[key] else pa.string(),
+            )
+            for key, value in part.partition.items()
+        }
+        schema = part.schema
+        for key, scalar in scalars.items():
+            schema = schema.append(pa.field(key, scalar.type))
+        typed.append(replace(part, partition=scalars, schema=schema))
+    return typed
+
+
+def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[tuple[list[int], int]]:
+    """Row groups, small ones together, and the first row of each run."""
+    kinds = [part.schema.field(name).type for name in columns]
+    # The reader cannot join the dictionaries of row groups within lists.
+    apart = any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
+    runs: list[tuple[list[int], int]] = []
+    start = rows = size = 0
+    for number in range(part.metadata.num_row_groups):
+        group = part.metadata.row_group(number)
+        rows += group.num_rows
+        size += group.total_byte_size
+        if not apart and runs and rows <= BATCH_ROWS and size <= BATCH_BYTES:
+            runs[-1][0].append(number)
+        else:
+            runs.append(([number], start))
+            rows, size = group.num_rows, group.total_byte_size
+        start += group.num_rows
+    return runs
+
+
+def _read_groups(
+    part: ParquetPart, groups: list[int], first_row: int, columns: list[str]
+) -> Iterator[Batch]:
+    which = f"row group {groups[0]}" + (f" to {groups[-1]}" if len(groups) > 1 else "")
+    expected = sum(part.metadata.row_group(group).num_rows for group in groups)
+    row = first_row
     try:
         with pq.ParquetFile(
             part.path, metadata=part.metadata, page_checksum_verification=True
         ) as file:
-            for data in file.iter_batches(
-                batch_size=_batch_rows(part.metadata.row_group(group)),
-                row_groups=[group],
-                columns=stored,
-                use_threads=False,
-            ):
-                yield Batch(_with_partition(data, part, columns), part.path, first_row)
-                first_row += data.num_rows
+            stored = [name for name in columns if name not in part.partition]
+            for data in _batches(file, groups, stored):
+                yield Batch(_with_partition(data, part, columns), part.path, row)
+                row += data.num_rows
     except (pa.ArrowException, OSError) as error:
         raise InputError(
-            f"{part.path} is broken: row group {group} cannot be read: {_first_line(error)}. "
+            f"{part.path} is broken: {which} cannot be read: {first_line(error)}. "
             "Write or fetch the file again"
         ) from None
+    if row - first_row != expected:  # the reader may stop early without a word
+        raise InputError(
+            f"{part.path} is broken: {which} gave {row - first_row} rows, but its footer says "
+            f"{expected}. Write or fetch the file again"
+        )
 
 
 def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
     for name in columns:
-        if name not in data.schema.names:
-            constant = pa.repeat(pa.scalar(part.partition[name]), data.num_rows)
-            data = data.append_column(name, constant)
+        if name in part.partition:
+            data = data.append_column(name, pa.repeat(part.partition[name], data.num_rows))
     return data
 
 
-def _count_values(metadata: Any, column: str) -> int:
-    """The values of a column in a file, nulls and empty lists included."""
-    if metadata.num_row_groups == 0:
-        return 0
-    first = metadata.row_group(0)
-    leaves = [
-        i
-        for i in range(first.num_columns)
-        if f"{first.column(i).path_in_schema}.".startswith(f"{column}.")
-    ]
-    if not leaves:  # a column of the directory's names, one value a row
-        return int(metadata.num_rows)
-    return sum(
-        metadata.row_group(group).column(leaves[0]).num_values
-        for group in range(metadata.num_row_groups)
+def _batches(file: Any, groups: list[int], columns: list[str]) -> Iterator[Any]:
+    """The record batches of some row groups."""
+    if len(groups) > 1:  # iter_batches would end a batch with each row group
+        table = file.read_row_groups(groups, columns=columns, use_threads=False)
+        yield from table.combine_chunks().to_batches()
+        return
+    # The sizes of single columns would tell more than that of the row group, but the reader ends
+    # the whole process over them where a footer is broken.
+    group = file.metadata.row_group(groups[0])
+    rows = max(1, group.num_rows)
+    batches = max(-(-group.total_byte_size // BATCH_BYTES), -(-rows // BATCH_ROWS), 1)
+    yield from file.iter_batches(
+        batch_size=-(-rows // min(rows, batches)),
+        row_groups=groups,
+        columns=columns,
+        use_threads=False,
     )
 
 
-def _batch_rows(row_group: Any) -> int:
-    """Rows a batch, in batches of one size of at most about BATCH_VALUES values a column."""
-    rows = max(1, row_group.num_rows)
-    values = max(row_group.column(i).num_values for i in range(row_group.num_columns))
-    batches = max(-(-values // BATCH_VALUES), -(-rows // BATCH_ROWS))
-    return int(-(-rows // min(rows, batches)))
-
-
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its type."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.errors import InputError
-from rankmill.lists import is_list_type, split_lists
 from rankmill.ragged import Ragged
 from rankmill.sources.base import BATCH_ROWS, Batch, Source
 
@@ -29,13 +28,7 @@ def open_table(table: Any, name: str) -> Source:
             raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
         return [_read(needed, name)]
 
-    def values(column: str) -> int:
-        chunks = table.column(column).chunks
-        if not is_list_type(table.schema.field(column).type):
-            return int(table.num_rows)
-        return sum(int(split_lists(chunk)[0][-1]) for chunk in chunks)
-
-    return Source(name, {name: table.schema}, table.num_rows, values, pieces)
+    return Source(name, {name: table.schema}, table.num_rows, pieces)
 
 
 def _read(table: Any, name: str) -> Iterator[Batch]:
@@ -53,7 +46,10 @@ def ragged_table(items: Ragged, numbers: Any, number_column: str) -> Any:
     InputError
         If the numbers are no Ragged with the offsets of the items.
     """
-    columns = {"query": pa.array(np.arange(len(items))), "items": items.to_arrow()}
+    lists = items.to_arrow()
+    if not len(items.values):  # without ids there is nothing that could not be compared
+        lists = lists.cast(pa.large_list(pa.null()))
+    columns = {"query": pa.array(np.arange(len(items))), "items": lists}
     if numbers is not None:
         if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):
             raise InputError(

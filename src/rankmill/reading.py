@@ -1,0 +1,132 @@
+"""Opening both inputs, and reading the labels into their index."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from rankmill import audit
+from rankmill.errors import InputError, UsageError
+from rankmill.hits import Labels
+from rankmill.labels import (
+    LabelIndex,
+    LabelStore,
+    RepeatedQueryError,
+    clean_labels,
+    exponential,
+)
+from rankmill.ragged import Ragged
+from rankmill.sources.base import Source
+from rankmill.sources.columns import Columns, Role, find_columns
+from rankmill.sources.convert import Lists
+from rankmill.sources.long import ScatteredRowsError
+from rankmill.sources.opening import list_pieces, open_source
+from rankmill.workers import BatchReader
+
+
+@dataclass(frozen=True)
+class Input:
+    """An opened input, and its columns."""
+
+    source: Source
+    columns: Columns
+    ragged: bool
+
+    def described(self) -> dict[str, object]:
+        """What was read, for the result."""
+        return {
+            "source": self.source.name,
+            "files": len(self.source.schemas),
+            "rows": self.source.rows,
+            "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
+            "columns": self.columns.mapping(),
+        }
+
+
+def open_input(
+    value: Any,
+    role: Role,
+    numbers: Any,
+    chosen: Mapping[str, str | None],
+    *,
+    need_score: bool = False,
+) -> Input:
+    """Open labels or predictions, and find their columns.
+
+    Parameters
+    ----------
+    value, role
+        What was given for that side.
+    numbers
+        Its confidences or gains: a column name, None, or a Ragged for a Ragged.
+    chosen
+        The columns that were named, by role.
+    need_score
+        Whether a metric needs confidences.
+
+    Raises
+    ------
+    InputError, UsageError
+        If it cannot be opened, or its columns cannot be told.
+    """
+    kind = "score" if role == "predictions" else "gain"
+    if isinstance(numbers, Ragged) and not isinstance(value, Ragged):
+        raise UsageError(
+            f"{kind} is a Ragged, but the {role} are not: name the column that holds it, or give "
+            f"both as Ragged"
+        )
+    name = kind if isinstance(numbers, Ragged) else numbers
+    chosen = {**chosen, kind: name}
+    source = open_source(value, role, numbers)
+    columns = find_columns(source, role, chosen, need_score=need_score)
+    return Input(source, columns, isinstance(value, Ragged))
+
+
+def check_ragged(labels: Any, predictions: Any) -> None:
+    """Raise an error if only one side is a Ragged, or both are of different lengths."""
+    if isinstance(labels, Ragged) != isinstance(predictions, Ragged):
+        one, other = (
+            ("labels", "predictions") if isinstance(labels, Ragged) else ("predictions", "labels")
+        )
+        raise UsageError(
+            f"{one} are Ragged and have no query ids, but {other} are not: give both as "
+            "Ragged, list q of both for query q, or both with ids"
+        )
+    if isinstance(labels, Ragged) and len(labels) != len(predictions):
+        raise InputError(
+            f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "
+            "expected as many, list q of both for query q"
+        )
+
+
+def read_labels(labels: Input, gains: str, threads: int) -> tuple[LabelIndex, dict[str, int]]:
+    """The index of all label lists, cleaned, and what was counted."""
+    for together in (False,) if labels.columns.wide else (True, False):
+        pieces, to_lists = list_pieces(labels.source, labels.columns, threads, together=together)
+        clean = partial(_clean_batch, to_lists=to_lists, gains=gains)
+        counts = audit.empty()
+        store = LabelStore()
+        try:
+            with BatchReader(pieces, threads) as reader:
+                for lists, cleaned, dropped in reader.map(clean):
+                    store.add(lists.queries, cleaned, lists.place)
+                    counts = audit.add(counts, dropped)
+            index = store.finish()
+        except (ScatteredRowsError, RepeatedQueryError):
+            if not together:
+                raise
+        else:
+            break
+    if not len(index.labels.items.keys):
+        raise InputError(
+            f"{labels.source.name}: no query has a label, so there is nothing to average"
+        )
+    return index, counts
+
+
+def _clean_batch(
+    batch: Any, to_lists: Callable[[Any], Lists], gains: str
+) -> tuple[Lists, Labels, dict[str, int]]:
+    lists = to_lists(batch)
+    cleaned, dropped = clean_labels(lists.offsets, lists.items, lists.numbers)
+    return lists, exponential(cleaned, gains), dropped | {"null_labels": lists.nulls}

@@ -1,0 +1,241 @@
+"""Long rows, and how they become lists: streamed where queries stand together, else grouped."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.buffers import numbers_of, validity_of
+from rankmill.errors import InputError
+from rankmill.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
+from rankmill.kernels.identity import Ids, group_rows
+from rankmill.kernels.lists import sort_by_group, sort_lists
+from rankmill.lists import drop_values
+from rankmill.sources.base import BATCH_VALUES, Batch, Source
+from rankmill.sources.columns import Columns
+from rankmill.sources.convert import Lists, checked_numbers, number_error, queries_of
+from rankmill.workers import BatchReader
+
+# What grouping scattered rows takes in memory, at most, strings aside.
+BYTES_A_ROW = 96
+
+
+class ScatteredRowsError(Exception):
+    """The rows of a query do not stand together."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of a long input; ``keep`` marks those with an item, ``items`` holds only these."""
+
+    queries: Ids
+    items: Ids
+    keep: np.ndarray | None
+    numbers: np.ndarray | None
+    ranks: np.ndarray | None
+    source: str
+
+
+def long_rows(batch: Batch, columns: Columns) -> Rows:
+    """The rows of a batch of long rows."""
+    queries = queries_of(batch, columns)
+    values = plain(batch.data.column(columns.item), f"{batch.source}: column {columns.item!r}")
+    keep = validity_of(values) if values.null_count else None
+    items = to_ids(drop_nulls(values), f"{batch.source}: column {columns.item!r}")
+    numbers = ranks = None
+    name = columns.score or columns.gain
+    if name is not None:
+        raw = batch.data.column(name)
+        numbers, bad = checked_numbers(raw, keep, allow_infinite=columns.gain is None)
+        if bad >= 0:
+            where = f"row {batch.first_row + bad} (query {id_text(queries, bad)})"
+            raise number_error(batch.source, where, name, raw[bad])
+    if columns.rank is not None:
+        ranks = _ranks(batch, columns.rank, keep)
+    return Rows(queries, items, keep, numbers, ranks, batch.source)
+
+
+def stream_lists(source: Source, columns: Columns, threads: int) -> Iterator[list[Rows]]:
+    """Rows in portions for group_lists, no query in two portions if its rows stand together."""
+    carried: list[Rows] = []
+    read = partial(long_rows, columns=columns)
+    with BatchReader(source.pieces(columns.names()), threads) as reader:
+        for rows in reader.map(read):
+            keys = rows.queries.keys
+            others = np.flatnonzero(keys != keys[-1]) if len(keys) else keys
+            if len(others):
+                last = int(others[-1]) + 1  # the last query may go on in the next batch
+                yield [*carried, slice_rows(rows, 0, last)]
+                carried = [slice_rows(rows, last, len(keys))]
+            elif carried and len(keys) and carried[-1].queries.keys[-1] != keys[0]:
+                yield carried
+                carried = [rows]
+            elif len(keys):
+                carried.append(rows)
+    if carried:
+        yield carried
+
+
+def grouped_lists(source: Source, columns: Columns, threads: int) -> Iterator[Lists]:
+    """The lists of all rows, grouped in memory."""
+    with BatchReader(source.pieces(columns.names()), threads) as reader:
+        rows = list(reader.map(partial(long_rows, columns=columns)))
+    yield from slice_lists(group_lists(rows))
+
+
+def spilled_lists(source: Source, columns: Columns, threads: int, memory: int) -> Iterator[Lists]:
+    """The lists of all rows, grouped by way of partitions in a temporary folder.
+
+    A query's rows go to one partition, in their order; a partition is small enough to be grouped
+    within `memory` bytes.
+    """
+    count = -(-source.rows * BYTES_A_ROW // memory)
+
+    def partition(batch: Batch) -> list[Any]:
+        rows = long_rows(batch, columns)  # checks all; its ids choose the partition
+        keys = rows.queries.keys * np.uint64(0x9E3779B97F4A7C15)
+        target = (keys >> np.uint64(40)) % np.uint64(count)
+        data = _without_views(batch.data)
+        return [data.take(pa.array(np.flatnonzero(target == p))) for p in range(count)]
+
+    with tempfile.TemporaryDirectory(prefix="rankmill-") as folder:
+        paths = [Path(folder) / f"{p}.arrows" for p in range(count)]
+        writers: list[Any] = []
+        with BatchReader(source.pieces(columns.names()), threads) as reader:
+            for parts in reader.map(partition):
+                if not writers:
+                    writers = [pa.ipc.new_stream(str(path), parts[0].schema) for path in paths]
+                for writer, data in zip(writers, parts, strict=True):
+                    writer.write_batch(data)
+        for writer in writers:
+            writer.close()
+        for path in paths:
+            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                parts = [long_rows(Batch(data, source.name, 0), columns) for data in stream]
+            yield from slice_lists(group_lists(parts))
+            path.unlink()
+
+
+def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
+    """The lists of all long rows: by query in order of first appearance.
+
+    Within a query by rank if there are ranks, else by falling confidence if there are any, equal
+    ones in row order, else in row order.
+
+    Raises
+    ------
+    ScatteredRowsError
+        If the rows of a query should stand together and do not.
+    """
+    queries = join_ids([part.queries for part in parts])
+    items = join_ids([part.items for part in parts])
+    groups = np.empty(len(queries.keys), np.int64)
+    first = np.empty(len(queries.keys), np.int64)
+    count = group_rows(queries, groups, first)
+    if together and 1 + int((queries.keys[1:] != queries.keys[:-1]).sum()) > count:
+        raise ScatteredRowsError
+    first = first[:count]
+    offsets = np.empty(count + 1, np.int64)
+    order = np.empty(len(groups), np.int64)
+    sort_by_group(groups, count, offsets, order)
+    nulls = len(groups) - len(items.keys)
+    item_of_row = None
+    if nulls:
+        keep = np.concatenate(
+            [np.ones(len(p.queries.keys), np.bool_) if p.keep is None else p.keep for p in parts]
+        )
+        item_of_row = np.cumsum(keep) - 1
+        offsets = drop_values(offsets, keep[order])
+        order = order[keep[order]]
+    numbers = _joined([part.numbers for part in parts])
+    ranks = _joined([part.ranks for part in parts])
+    tied = 0
+    if ranks is not None:
+        sort_lists(offsets, ranks, order)
+    elif numbers is not None:
+        tied = sort_lists(offsets, -numbers, order)
+    return Lists(
+        take_ids(queries, first),
+        offsets,
+        take_ids(items, order if item_of_row is None else item_of_row[order]),
+        None if numbers is None else numbers[order],
+        nulls,
+        tied,
+        (parts[0].source, -1),
+        len(groups),
+    )
+
+
+def slice_lists(lists: Lists) -> list[Lists]:
+    """The same lists in blocks of about BATCH_VALUES items; the first one carries the counts."""
+    count = len(lists.offsets) - 1
+    steps = np.arange(BATCH_VALUES, lists.offsets[-1] + BATCH_VALUES, BATCH_VALUES)
+    ends = np.unique([*np.searchsorted(lists.offsets, steps).clip(max=count), count])
+    blocks = []
+    start = 0
+    for end in ends.tolist():
+        a, b = lists.offsets[start], lists.offsets[end]
+        blocks.append(
+            Lists(
+                slice_ids(lists.queries, start, end),
+                lists.offsets[start : end + 1] - a,
+                slice_ids(lists.items, a, b),
+                None if lists.numbers is None else lists.numbers[a:b],
+                lists.nulls if start == 0 else 0,
+                lists.tied if start == 0 else 0,
+                lists.place,
+                int(b - a),
+            )
+        )
+        start = end
+    return blocks
+
+
+def slice_rows(rows: Rows, start: int, end: int) -> Rows:
+    """Rows start to end, as views."""
+    first, last = start, end
+    if rows.keep is not None:
+        first = int(rows.keep[:start].sum())
+        last = first + int(rows.keep[start:end].sum())
+    return replace(
+        rows,
+        queries=slice_ids(rows.queries, start, end),
+        items=slice_ids(rows.items, first, last),
+        keep=None if rows.keep is None else rows.keep[start:end],
+        numbers=None if rows.numbers is None else rows.numbers[start:end],
+        ranks=None if rows.ranks is None else rows.ranks[start:end],
+    )
+
+
+def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
+    raw = batch.data.column(name)
+    if raw.null_count:
+        missing = ~validity_of(raw)
+        if keep is not None:
+            missing &= keep
+        if missing.any():
+            raise InputError(
+                f"{batch.source}: row {batch.first_row + int(missing.argmax())} has no rank (null "
+                f"in column {name!r}); expected an integer in every row"
+            )
+        raw = raw.fill_null(0)
+    try:
+        return numbers_of(raw.cast(pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{batch.source}: column {name!r} for the rank: {error}") from None
+
+
+def _joined(parts: list[Any]) -> np.ndarray | None:
+    return None if not parts or parts[0] is None else np.concatenate(parts)
+
+
+def _without_views(data: Any) -> Any:
+    """The batch with string views as plain strings, which Arrow can take rows of."""
+    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    arrays = [column.cast(plain.get(column.type, column.type)) for column in data.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=data.schema.names)
