@@ -48,7 +48,7 @@ def ragged_table(items: Ragged, numbers: Any, number_column: str) -> Any:
     """
     lists = items.to_arrow()
     if not len(items.values):  # without ids there is nothing that could not be compared
-        lists = lists.cast(pa.large_list(pa.null()))
+        lists = pa.LargeListArray.from_arrays(lists.offsets, pa.nulls(0))
     columns = {"query": pa.array(np.arange(len(items))), "items": lists}
     if numbers is not None:
         if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):

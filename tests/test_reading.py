@@ -1,0 +1,243 @@
+"""What reading must notice, and long rows streamed, grouped and spilled: the same bits each way."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from rankmill import InputError, Ragged
+from rankmill.sources import long
+from rankmill.sources.columns import find_columns
+from rankmill.sources.opening import list_pieces, open_source
+
+METRICS = ["map@3", "ndcg", "first_hit@5", "gap", "gap@2"]
+
+
+def dump(queries: int, seed: int, *, text: bool = False) -> tuple[pa.Table, pa.Table]:
+    """Long labels, and long predictions with ranks and confidences, rows of a query together."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(1, 12, queries)
+    query = np.repeat(generator.permutation(queries), lengths)
+    rank = np.concatenate([generator.permutation(length) for length in lengths])
+    item = generator.integers(0, 30, len(query))
+    score = generator.integers(0, 50, len(query)).astype(np.float32)
+    ids: Any = [f"query {one:05}" for one in query] if text else query
+    predictions = pa.table({"query_id": ids, "item_id": item, "rank": rank, "score": score})
+    count = generator.integers(1, 5, queries)
+    query = np.repeat(np.arange(queries), count)
+    ids = [f"query {one:05}" for one in query] if text else query
+    labels = pa.table({"query_id": ids, "item_id": generator.integers(0, 30, len(query))})
+    return labels, predictions
+
+
+def shuffled(table: pa.Table, seed: int) -> pa.Table:
+    return table.take(pa.array(np.random.default_rng(seed).permutation(table.num_rows)))
+
+
+def found(result: rankmill.Result) -> tuple[Any, ...]:
+    """Everything that must be the same to the bit."""
+    assert result.per_query is not None
+    rows = sorted(tuple(row.values()) for row in result.per_query.to_pylist())
+    return result.metrics, result.standard_errors, result.bounds, result.audit, rows
+
+
+@pytest.mark.parametrize("text", [False, True], ids=["integers", "strings"])
+def test_streamed_grouped_and_spilled_are_the_same_to_the_bit(tmp_path: Path, text: bool) -> None:
+    labels, predictions = dump(3000, 1, text=text)
+    expected = found(rankmill.evaluate(labels, predictions, METRICS))
+    path = tmp_path / "predictions.parquet"
+    for number, table in enumerate([predictions, shuffled(predictions, 2)]):
+        for row_group in (701, 100_000):
+            pq.write_table(table, path, row_group_size=row_group)
+            for memory in (1 << 30, 200_000):
+                for threads in (1, 3):
+                    result = rankmill.evaluate(
+                        shuffled(labels, number), path, METRICS, memory=memory, threads=threads
+                    )
+                    assert found(result) == expected
+
+
+def test_rows_that_stand_together_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", 300)
+    _, predictions = dump(5000, 3)
+    path = tmp_path / "predictions.parquet"
+    pq.write_table(predictions, path, row_group_size=300)
+    source = open_source(str(path), "predictions", None)
+    columns = find_columns(source, "predictions", {})
+    [stream], to_lists = list_pieces(source, columns, 2, together=True)
+    portions = [to_lists(portion) for portion in stream]
+    assert len(portions) > 10
+    queries = [one for lists in portions for one in lists.queries.keys.tolist()]
+    assert len(queries) == len(set(queries)) == 5000
+
+
+def test_scattered_rows_are_told_from_those_together() -> None:
+    _, predictions = dump(50, 4)
+    source = open_source(shuffled(predictions, 5), "predictions", None)
+    columns = find_columns(source, "predictions", {})
+    [stream], to_lists = list_pieces(source, columns, 2, together=True)
+    with pytest.raises(long.ScatteredRowsError):
+        to_lists(next(stream))
+
+
+def test_one_query_over_many_batches(tmp_path: Path) -> None:
+    rows = 3000
+    predictions = pa.table({"query_id": [7] * rows, "item_id": range(rows)})
+    path = tmp_path / "predictions.parquet"
+    pq.write_table(predictions, path, row_group_size=10)
+    labels = pa.table({"query_id": [7], "item_id": [rows - 1]})
+    result = rankmill.evaluate(labels, path, ["first_hit"])
+    assert result["first_hit"] == 1 / rows
+    assert result.audit["queries_predicted"] == 1
+
+
+def test_spilled_partitions_leave_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    labels, predictions = dump(2000, 6)
+    rankmill.evaluate(labels, shuffled(predictions, 7), ["map"], memory=100_000)
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ what must not pass unnoticed
+
+
+def test_a_reader_that_stops_early_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page header with fewer values than the footer promises, without a checksum over it."""
+    monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", 100)  # row groups one by one
+    rows = 400
+    table = pa.table({"query_id": np.arange(rows) // 4, "item_id": np.arange(rows)})
+    path = tmp_path / "p.parquet"
+    pq.write_table(table, path, row_group_size=100, compression="none", use_dictionary=False)
+    whole = path.read_bytes()
+    noticed = 0
+    for place in range(4, 120):
+        broken = bytearray(whole)
+        broken[place] ^= 1
+        path.write_bytes(broken)
+        try:
+            rankmill.evaluate(table, path, ["map"])
+        except InputError as error:
+            noticed += "p.parquet" in str(error) and "footer says" in str(error)
+    assert noticed, "no flip made the reader stop early: the test has lost its point"
+
+
+def test_nulls_inside_a_dictionary_are_nulls() -> None:
+    ids = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), pa.array([7, None]))
+    good = pa.table({"query": [7, 0], "items": [[1], [2]]})
+    with pytest.raises(InputError, match="null"):
+        rankmill.evaluate(pa.table({"query": ids, "items": [[1], [2]]}), good, ["map"])
+    items = pa.ListArray.from_arrays(
+        [0, 1, 3],
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 0], pa.int8()), pa.array([0, None])),
+    )
+    result = rankmill.evaluate(good, pa.table({"query": [7, 0], "items": items}), ["map"])
+    assert result.audit["null_items"] == 1
+
+
+def test_a_sibling_column_is_not_counted_for_the_items(tmp_path: Path) -> None:
+    table = pa.table({"query_id": [1, 2], "items.n": [3, 2], "items": [[1, 2, 3], [4, 5]]})
+    path = tmp_path / "p.parquet"
+    pq.write_table(table, path)
+    assert rankmill.evaluate(path, path, ["map"])["map"] == 1.0
+
+
+def list_view(offsets: list[int], sizes: list[int]) -> pa.Array:
+    views = [pa.array(one, pa.int32()) for one in (offsets, sizes)]
+    return pa.ListViewArray.from_arrays(*views, pa.array([1, 2, 3]))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        list_view([0, 90_000_000], [1, 2]),
+        list_view([-4, 0], [1, 2]),
+    ],
+    ids=["view beyond", "view before"],
+)
+def test_arrow_arrays_with_bad_offsets(bad: pa.Array) -> None:
+    with pytest.raises(InputError, match="Arrow"):
+        Ragged.from_arrow(bad)
+
+
+def test_hive_values_keep_their_type(tmp_path: Path) -> None:
+    def write(values: list[Any]) -> Path:
+        root = tmp_path / f"{values[0]}"
+        for number, value in enumerate(values):
+            folder = root / f"user_id={value}"
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"items": [[number]]}), folder / "part.parquet")
+        return root
+
+    big = [3, 1 << 40]
+    labels = pa.table({"user_id": big, "items": [[0], [1]]})
+    assert rankmill.evaluate(labels, write(big), ["hit"])["hit"] == 1.0
+    text = ["007", "08"]
+    labels = pa.table({"user_id": text, "items": [[0], [1]]})
+    root = write(text)
+    assert rankmill.evaluate(labels, root, ["hit"])["hit"] == 1.0
+    assert rankmill.evaluate(labels, f"{root}/user_id=*/part.parquet", ["hit"])["hit"] == 1.0
+
+
+def test_a_partition_column_that_is_stored_too(tmp_path: Path) -> None:
+    folder = tmp_path / "query_id=5"
+    folder.mkdir()
+    pq.write_table(pa.table({"query_id": [5], "items": [[1]]}), folder / "a.parquet")
+    assert rankmill.evaluate(tmp_path, tmp_path, ["map"])["map"] == 1.0
+
+
+def test_many_row_groups_of_one_row(tmp_path: Path) -> None:
+    table = pa.table({"query_id": range(500), "items": [[one, one + 1] for one in range(500)]})
+    path = tmp_path / "p.parquet"
+    pq.write_table(table, path, row_group_size=1)
+    assert rankmill.evaluate(path, path, ["map"])["map"] == 1.0
+
+
+def test_tiny_exponential_gains() -> None:
+    one = Ragged.from_lists([[5]])
+    assert rankmill.ndcg(one, one, gain=Ragged.from_lists([[1e-17]]), gains="exp").tolist() == [1.0]
+
+
+def test_no_items_at_all_can_be_compared_with_anything() -> None:
+    labels = Ragged.from_lists([["a"], ["b"]])
+    nothing = Ragged.from_lists([[], []])
+    assert rankmill.evaluate(labels, nothing, ["map"])["map"] == 0.0
+
+
+def test_cutoffs_beyond_every_integer_type() -> None:
+    lists = Ragged.from_lists([[1, 2]])
+    assert rankmill.evaluate(lists, lists, [f"map@{10**30}"]).metrics == {f"map@{10**30}": 1.0}
+    assert rankmill.recall(lists, lists, 10**30).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("number", [2**60, -(2**62), 2**53 + 2])
+def test_large_whole_confidences_that_float64_holds(number: int) -> None:
+    labels = pa.table({"query": [1], "items": [[5]]})
+    predictions = pa.table({"query": [1], "items": [[4, 5]], "score": [[number, number - 2]]})
+    if float(number - 2) == number - 2:
+        assert rankmill.evaluate(labels, predictions, ["gap"])["gap"] == 0.5
+    else:
+        with pytest.raises(InputError, match="float64"):
+            rankmill.evaluate(labels, predictions, ["gap"])
+
+
+def test_a_named_confidence_column_is_checked_without_gap() -> None:
+    labels = pa.table({"query": [1], "items": [[5]]})
+    predictions = pa.table({"query": [1], "items": [[5]], "score": [[float("nan")]]})
+    assert rankmill.evaluate(labels, predictions, ["map"])["map"] == 1.0
+    with pytest.raises(InputError, match="nan"):
+        rankmill.evaluate(labels, predictions, ["map"], score="score")
+
+
+def test_a_file_of_nothing_but_nulls(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"query_id": [1], "items": pa.nulls(1)}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"query_id": [2], "items": [[7]]}), tmp_path / "b.parquet")
+    result = rankmill.evaluate(tmp_path, tmp_path, ["map"])
+    assert (result.queries, result["map"]) == (1, 1.0)
