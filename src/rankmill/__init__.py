@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         r_precision,
         recall,
     )
+    from rankmill.planning import plan
     from rankmill.ragged import Ragged
     from rankmill.result import Result
 
@@ -36,6 +37,7 @@ _HOMES = {
     "evaluate": "evaluation",
     "evaluate_runs": "evaluation",
     "global_average_precision": "gap",
+    "plan": "planning",
     "average_precision": "measures",
     "dcg": "measures",
     "f1": "measures",
@@ -62,6 +64,7 @@ __all__ = [
     "global_average_precision",
     "hit",
     "ndcg",
+    "plan",
     "precision",
     "r_precision",
     "recall",

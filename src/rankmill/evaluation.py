@@ -18,18 +18,15 @@ from rankmill.labels import (
     RepeatedQueryError,
 )
 from rankmill.metrics import DEFAULT_METRICS, Metric, parse_all
-from rankmill.reading import Input, check_ragged, open_input, read_labels
+from rankmill.reading import MEMORY, Input, open_inputs, read_labels
 from rankmill.result import Result
 from rankmill.scoring import BlockScores, Plan, Tally, score_lists
-from rankmill.sources.columns import check_comparable
 from rankmill.sources.convert import Lists
 from rankmill.sources.long import ScatteredRowsError
 from rankmill.sources.opening import list_pieces, reread_confidences
 from rankmill.workers import BatchReader, available_cpus
 
 Progress = Callable[[int, int | None], None]
-# What confidences, and scattered rows, may take before they are read twice, or grouped on disk.
-MEMORY = 1 << 30
 
 
 def evaluate(
@@ -174,21 +171,19 @@ def evaluate_runs(
     memory = _positive(memory, "memory")
     if gains not in ("linear", "exp"):
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
-    if not runs:
-        raise UsageError("there are no predictions to evaluate")
     pooled = [metric for metric in asked if not metric.spec.kernel]
-    for predictions in runs.values():
-        check_ragged(labels, predictions)
-    label_input = open_input(
-        labels, "labels", gain, {"query": label_query or query, "item": label_item or item}
+    label_input, inputs = open_inputs(
+        labels,
+        runs,
+        need_score=bool(pooled),
+        query=query,
+        item=item,
+        score=score,
+        rank=rank,
+        gain=gain,
+        label_query=label_query,
+        label_item=label_item,
     )
-    chosen = {"query": query, "item": item, "rank": rank}
-    inputs = {
-        name: open_input(predictions, "predictions", score, chosen, need_score=bool(pooled))
-        for name, predictions in runs.items()
-    }
-    for one in inputs.values():
-        check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
     index = cache(lambda: read_labels(label_input, gains, threads))
     rows = sum(one.source.rows for one in inputs.values())
     before = 0

@@ -17,11 +17,14 @@ from rankmill.labels import (
 )
 from rankmill.ragged import Ragged
 from rankmill.sources.base import Source
-from rankmill.sources.columns import Columns, Role, find_columns
+from rankmill.sources.columns import Columns, Role, check_comparable, find_columns
 from rankmill.sources.convert import Lists
 from rankmill.sources.long import ScatteredRowsError
 from rankmill.sources.opening import list_pieces, open_source
 from rankmill.workers import BatchReader
+
+# What confidences, and scattered rows, may take before they are read twice, or grouped on disk.
+MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Input:
         }
 
 
-def open_input(
+def _open_input(
     value: Any,
     role: Role,
     numbers: Any,
@@ -82,7 +85,7 @@ def open_input(
     return Input(source, columns, isinstance(value, Ragged))
 
 
-def check_ragged(labels: Any, predictions: Any) -> None:
+def _check_ragged(labels: Any, predictions: Any) -> None:
     """Raise an error if only one side is a Ragged, or both are of different lengths."""
     if isinstance(labels, Ragged) != isinstance(predictions, Ragged):
         one, other = (
@@ -97,6 +100,37 @@ def check_ragged(labels: Any, predictions: Any) -> None:
             f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "
             "expected as many, list q of both for query q"
         )
+
+
+def open_inputs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    *,
+    need_score: bool = False,
+    query: str | None = None,
+    item: str | None = None,
+    score: Any = None,
+    rank: str | None = None,
+    gain: Any = None,
+    label_query: str | None = None,
+    label_item: str | None = None,
+) -> tuple[Input, dict[str, Input]]:
+    """Open labels and all predictions, find their columns, and check that they go together."""
+    if not runs:
+        raise UsageError("there are no predictions to evaluate")
+    for predictions in runs.values():
+        _check_ragged(labels, predictions)
+    label_input = _open_input(
+        labels, "labels", gain, {"query": label_query or query, "item": label_item or item}
+    )
+    chosen = {"query": query, "item": item, "rank": rank}
+    inputs = {
+        name: _open_input(predictions, "predictions", score, chosen, need_score=need_score)
+        for name, predictions in runs.items()
+    }
+    for one in inputs.values():
+        check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
+    return label_input, inputs
 
 
 def read_labels(labels: Input, gains: str, threads: int) -> tuple[LabelIndex, dict[str, int]]:

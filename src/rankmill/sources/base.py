@@ -30,6 +30,9 @@ class Source:
         The schema of each file.
     rows : int
         Number of rows in all.
+    sizes : callable
+        Given column names, the number of values of each, lists counted by their items, and the
+        bytes to read.
     pieces : callable
         Given column names, an iterator of batches for each piece that can be read on its own.
     """
@@ -37,4 +40,5 @@ class Source:
     name: str
     schemas: Mapping[str, Any]
     rows: int
+    sizes: Callable[[list[str]], dict[str, tuple[int, int]]]
     pieces: Callable[[list[str]], list[Iterator[Batch]]]

@@ -43,6 +43,7 @@ def open_parquet(paths: Sequence[str], name: str) -> Source:
         name=name,
         schemas={part.path: part.schema for part in parts},
         rows=sum(part.metadata.num_rows for part in parts),
+        sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
             _read_groups(part, groups, first_row, columns)
             for part in parts
@@ -136,6 +137,26 @@ def _typed_partitions(parts: list[ParquetPart]) -> list[ParquetPart]:
             schema = schema.append(pa.field(key, scalar.type))
         typed.append(replace(part, partition=scalars, schema=schema))
     return typed
+
+
+def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
+    """The values of a column in all files, nulls and empty lists included, and its bytes."""
+    values = size = 0
+    for part in parts:
+        values += part.metadata.num_rows if column in part.partition else 0
+        leaves = [
+            i
+            for i in range(part.metadata.num_columns)
+            if re.match(
+                rf"{re.escape(column)}(\.list|\.bag|$)", part.metadata.schema.column(i).path
+            )
+        ]
+        for group in range(part.metadata.num_row_groups):
+            for i in leaves:
+                chunk = part.metadata.row_group(group).column(i)
+                values += chunk.num_values
+                size += chunk.total_compressed_size
+    return values, size
 
 
 def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[tuple[list[int], int]]:

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.errors import InputError
+from rankmill.lists import is_list_type
 from rankmill.ragged import Ragged
 from rankmill.sources.base import BATCH_ROWS, Batch, Source
 
@@ -28,7 +29,16 @@ def open_table(table: Any, name: str) -> Source:
             raise InputError(f"{name} breaks the rules of the Arrow format: {error}") from None
         return [_read(needed, name)]
 
-    return Source(name, {name: table.schema}, table.num_rows, pieces)
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        found = {}
+        for column in columns:
+            chunks = table.column(column).chunks
+            flat = is_list_type(table.schema.field(column).type)
+            values = sum(len(chunk.flatten() if flat else chunk) for chunk in chunks)
+            found[column] = values, table.column(column).nbytes
+        return found
+
+    return Source(name, {name: table.schema}, table.num_rows, sizes, pieces)
 
 
 def _read(table: Any, name: str) -> Iterator[Batch]:

@@ -1,0 +1,110 @@
+"""What an evaluation will read and hold, told from footers before anything is read."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rankmill.errors import UsageError
+from rankmill.ids import is_text_type
+from rankmill.lists import is_list_type
+from rankmill.metrics import DEFAULT_METRICS, parse_all
+from rankmill.reading import MEMORY, Input, open_inputs
+from rankmill.sources.long import BYTES_A_ROW
+from rankmill.workers import available_cpus
+
+# Python, NumPy, numba, pyarrow and the compiled kernels.
+BASE = 230 << 20
+# Batches that are read, matched and scored, by each thread.
+A_THREAD = 64 << 20
+# A query of the labels: its key, length and offset, whether it was seen, and its part of a hash
+# table if the ids do not ascend.
+A_QUERY = 8 + 8 + 8 + 1 + 16
+# A label: its key.
+A_LABEL = 8
+# A string beside its key: its length, its offset and, about, its bytes.
+A_STRING = 8 + 8 + 16
+# Confidences that are being sorted and counted.
+COUNTING = 128 << 20
+
+
+def plan(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    per_query: bool = True,
+    **columns: Any,
+) -> dict[str, Any]:
+    """Tell what `evaluate_runs` with the same arguments will read and hold; reads footers only.
+
+    Peak memory is, in bytes, about ``230 MiB + 64 MiB a thread + 41 a labelled query + 8 a label +
+    8 a query and metric if values per query are kept``; 32 more for each id that is a string; for
+    gap up to `memory` and 128 MiB for counting; for long predictions `memory` at most, or 96 a row
+    if that is less. Arrays that grow may hold an eighth more.
+
+    Parameters
+    ----------
+    labels, runs, metrics, threads, memory, per_query
+        As for `evaluate_runs`.
+    **columns
+        The columns, as for `evaluate_runs`.
+
+    Returns
+    -------
+    dict
+        "labels" and "predictions" (a dict by name): source, files, rows, values, bytes (to read,
+        compressed), shape, columns; "memory": bytes expected at the peak; "threads".
+
+    Raises
+    ------
+    InputError, UsageError
+        As `evaluate_runs`, as far as footers tell.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> labels = pa.table({"user_id": [7, 8], "items": [[1, 2], [3]]})
+    >>> plan(labels, {"system": labels}, ["map"])["labels"]["values"]
+    3
+    """
+    asked = parse_all(metrics)
+    if columns.pop("gains", "linear") not in ("linear", "exp"):
+        raise UsageError("gains is 'linear' or 'exp'")
+    pooled = [metric for metric in asked if not metric.spec.kernel]
+    label_input, inputs = open_inputs(labels, runs, need_score=bool(pooled), **columns)
+    threads = threads or available_cpus()
+    described = {name: _described(one) for name, one in inputs.items()}
+    of_labels = _described(label_input)
+    queries, values = of_labels["rows"], of_labels["values"]
+    needed = BASE + threads * A_THREAD + queries * A_QUERY + values * A_LABEL
+    needed += A_STRING * (queries * _is_text(label_input, "query"))
+    needed += A_STRING * (values * _is_text(label_input, "item"))
+    if per_query:
+        needed += 8 * queries * (len(asked) - len(pooled))
+    extra = 0
+    for name, one in inputs.items():
+        confidences = 8 * described[name]["values"] * len(pooled)
+        held = min(memory, confidences) + (COUNTING if pooled else 0)
+        if not one.columns.wide:
+            held += min(memory, one.source.rows * BYTES_A_ROW)
+        extra = max(extra, held)
+    return {
+        "labels": of_labels,
+        "predictions": described,
+        "threads": threads,
+        "memory": needed + extra,
+    }
+
+
+def _described(one: Input) -> dict[str, Any]:
+    sizes = one.source.sizes(one.columns.names())
+    return one.described() | {
+        "values": sizes[one.columns.item][0],
+        "bytes": sum(size for _, size in sizes.values()),
+    }
+
+
+def _is_text(one: Input, role: str) -> bool:
+    kind = next(iter(one.source.schemas.values())).field(getattr(one.columns, role)).type
+    return is_text_type(kind.value_type if is_list_type(kind) else kind)
