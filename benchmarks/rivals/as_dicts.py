@@ -1,44 +1,44 @@
-"""The dump as dictionaries of dictionaries, which is what trec_eval's wrapper and ranx take."""
+"""The dump as dictionaries of dictionaries, which is what pytrec_eval and ranx take.
+
+Both divide by R where this comparison divides by min(12, R), so each user's value is multiplied by
+R / min(12, R). A dictionary holds no item twice, so a repeat keeps its rank under another name.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-CUTOFF = 12
-#: The score of each rank; a run is sorted by score, so that these hold the order of the file.
+from rivals.running import COLUMNS, CUTOFF
+
+#: The score of each rank: a run is sorted by score, and these keep the order of the file.
 SCORES = [float(CUTOFF - place) for place in range(CUTOFF)]
 
 
-def labels_by_user(folder: Path) -> dict[str, dict[str, int]]:
-    """The labels of each user who has any."""
-    table = pq.read_table(folder / "labels.parquet", columns=["user_id", "items"])
-    return {
-        str(user): dict.fromkeys(map(str, items), 1)
-        for user, items in zip(*table.to_pydict().values(), strict=True)
-        if items
-    }
-
-
 def scores_of(items: list[str]) -> dict[str, float]:
-    """The first items with falling scores; a repeat keeps its rank under a name of its own."""
+    items = items[:CUTOFF]
     scores = dict(zip(items, SCORES, strict=False))
-    if len(scores) < min(len(items), CUTOFF):
+    if len(scores) < len(items):
         scores = {}
-        for place, item in enumerate(items[:CUTOFF]):
-            scores[f"repeat at {place}" if item in scores else item] = SCORES[place]
+        for item, score in zip(items, SCORES, strict=False):
+            scores[f"repeat of {item} at {score}" if item in scores else item] = score
     return scores
 
 
-def predictions_by_user(folder: Path) -> dict[str, dict[str, float]]:
-    table = pq.read_table(folder / "predictions.parquet", columns=["user_id", "items"])
-    return {
-        str(user): scores_of([str(item) for item in items])
-        for user, items in zip(*table.to_pydict().values(), strict=True)
-    }
+def read(folder: Path, threads: int) -> tuple[dict[str, dict[str, int]], dict[str, dict]]:
+    """The labels of each user who has any, and the first predictions of each user."""
+    pa.set_cpu_count(threads)
+    labels, predictions = (
+        zip(*pq.read_table(folder / name, columns=COLUMNS).to_pydict().values(), strict=True)
+        for name in ("labels.parquet", "predictions.parquet")
+    )
+    return (
+        {str(user): dict.fromkeys(map(str, items), 1) for user, items in labels if items},
+        {str(user): scores_of(list(map(str, items))) for user, items in predictions},
+    )
 
 
-def share_of_cutoff(labels: int) -> float:
-    """What a value divided by R is multiplied with, so that it is divided by min(k, R)."""
-    return labels / min(labels, CUTOFF)
+def with_our_divisor(value: float, labels: int) -> float:
+    return value * labels / min(labels, CUTOFF)

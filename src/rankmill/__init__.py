@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from rankmill.planning import plan
     from rankmill.ragged import Ragged
     from rankmill.result import Result
+    from rankmill.state import MeanState
 
 # Public name -> the module that it lives in.
 _HOMES = {
     "InputError": "errors",
     "RankmillError": "errors",
     "UsageError": "errors",
+    "MeanState": "state",
     "Ragged": "ragged",
     "Result": "result",
     "evaluate": "evaluation",
@@ -51,6 +53,7 @@ _HOMES = {
 
 __all__ = [
     "InputError",
+    "MeanState",
     "Ragged",
     "RankmillError",
     "Result",

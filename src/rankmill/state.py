@@ -1,8 +1,9 @@
 """The exact, mergeable state of a mean over queries."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -64,6 +65,15 @@ class MeanState:
         return type(self)(
             self.count + other.count, self.total + other.total, self.squares + other.squares
         )
+
+    def to_row(self) -> dict[str, object]:
+        """A flat row for Arrow: count as int64, both sums as decimal text, which no type rounds."""
+        return {"count": self.count, "total": str(self.total), "squares": str(self.squares)}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The state that `to_row` made the row of."""
+        return cls(int(row["count"]), int(row["total"]), int(row["squares"]))
 
     @property
     def mean(self) -> float:

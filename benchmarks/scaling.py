@@ -1,0 +1,278 @@
+"""Measure ``rankmill evaluate -m map@12``, the whole process, against the number of users.
+
+    python benchmarks/scaling.py [--users 1_000_000,10_000_000,100_000_000] [--rounds 3]
+                                 [--threads 2] [--json FILE] [--svg FILE] [--clean]
+
+Sizes up to BASE (10 million users) are dumps of the generator. Above, a size is made of copies of
+the base dump, a file each side and copy, with the user ids shifted so that all are distinct; 100
+million users take some 11 GB of disk in the cache folder, which is checked first. They stay there
+for the next run unless --clean is given. The value is checked: a copy must not change the mean.
+Prints wall time, peak memory and time per million users, as medians, in a markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+import statistics
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+# Like peers.py, the standard library only: the memory of this process would count.
+import charts
+import peers
+
+BASE = 10_000_000
+SIDES = ("labels", "predictions")
+STAMP_KEY = b"rankmill.copy"
+ROOM = 1.1
+BLOCK = 1 << 24
+
+
+@dataclass
+class Point:
+    """What was measured at one size; seconds and bytes are medians."""
+
+    users: int
+    file_bytes: int
+    seconds: float
+    peak_bytes: float
+    value: float
+    runs: list[tuple[float, int]]
+
+    @property
+    def per_million(self) -> float:
+        return self.seconds / self.users * 1e6
+
+
+# ------------------------------------------------------------------ copies
+
+
+def shift(source: Path, target: Path, offset: int, stamp: bytes) -> None:
+    """Copy a file, row group by row group, with ``offset`` added to all user ids."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    from generate import whole_or_nothing
+
+    if target.exists() and (pq.read_schema(target).metadata or {}).get(STAMP_KEY) == stamp:
+        return
+    with whole_or_nothing(target) as temporary, pq.ParquetFile(source) as file:
+        schema = file.schema_arrow.with_metadata({STAMP_KEY: stamp})
+        with pq.ParquetWriter(temporary, schema) as writer:
+            for group in range(file.num_row_groups):
+                table = file.read_row_group(group)
+                place = table.column_names.index("user_id")
+                shifted = pc.add(table["user_id"], pa.scalar(offset, pa.int64()))
+                table = table.set_column(place, schema.field(place), shifted)
+                writer.write_table(table.cast(schema), row_group_size=table.num_rows)
+
+
+def beyond_last_user(folder: Path) -> int:
+    """A number above all user ids, from the statistics of the files."""
+    import pyarrow.parquet as pq
+
+    last = 0
+    for side in SIDES:
+        footer = pq.read_metadata(folder / f"{side}.parquet")
+        place = footer.schema.to_arrow_schema().names.index("user_id")
+        for group in range(footer.num_row_groups):
+            last = max(last, footer.row_group(group).column(place).statistics.max)
+    return last + 1
+
+
+def copy_dump(base: Path, folder: Path, copies: int) -> None:
+    """Fill ``folder`` with as many shifted copies; runs in a process of its own."""
+    step = beyond_last_user(base)
+    for side in SIDES:
+        source = base / f"{side}.parquet"
+        (folder / side).mkdir(parents=True, exist_ok=True)
+        for copy in range(copies):
+            stamp = f"{source.name} {source.stat().st_size} {source.stat().st_mtime_ns} {copy}"
+            target = folder / side / f"part-{copy:03}.parquet"
+            shift(source, target, copy * step, stamp.encode())
+
+
+def files_below(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*.parquet"))
+
+
+def size_of(paths: list[Path]) -> int:
+    return sum(path.stat().st_size for path in paths)
+
+
+def copies_folder(users: int, base: int) -> Path:
+    return peers.bench_folder() / f"{users // base}-copies-of-{base}"
+
+
+def made_copies(users: int, base_users: int) -> Path:
+    """The folder of a size above the base, built unless it is there; stops if the disk is small."""
+    base, copies = peers.made_dump(base_users), users // base_users
+    folder = copies_folder(users, base_users)
+    wanted = int(copies * size_of(files_below(base)) * ROOM)
+    missing = max(0, wanted - size_of(files_below(folder)))
+    free = shutil.disk_usage(base).free
+    print(
+        f"{users:,} users: {copies} copies, {wanted / 1e9:.1f} GB in {folder}, "
+        f"of which {missing / 1e9:.1f} GB may have to be written; {free / 1e9:.1f} GB free",
+        file=sys.stderr,
+    )
+    if missing > free:
+        raise SystemExit(f"error: too little room in {peers.bench_folder()}: see above")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        pool.submit(copy_dump, base, folder, copies).result()
+    return folder
+
+
+# ------------------------------------------------------------------ measuring
+
+
+def sources(users: int, base: int) -> tuple[Path, Path]:
+    """The labels and the predictions of a size: two files, or two folders of copies."""
+    if users <= base:
+        folder = peers.made_dump(users)
+        return folder / "labels.parquet", folder / "predictions.parquet"
+    folder = made_copies(users, base)
+    return folder / "labels", folder / "predictions"
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb", buffering=0) as file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+def warm(paths: list[Path]) -> None:
+    """Read the files once, so that they come from the file cache if they fit into it."""
+    for path in paths:
+        for _ in blocks(path):
+            pass
+
+
+def measured(users: int, base: int, rounds: int, threads: int) -> Point:
+    labels, predictions = sources(users, base)
+    files = [path for side in (labels, predictions) for path in files_of(side)]
+    command = peers.evaluate_command(labels, predictions, threads)
+    warm(files)
+    runs = []
+    for turn in range(rounds):
+        run = peers.measured(command)
+        print(f"{users:,} round {turn + 1}: {run.seconds:.2f} s", file=sys.stderr)
+        runs.append(run)
+    return Point(
+        users,
+        size_of(files),
+        statistics.median(run.seconds for run in runs),
+        statistics.median(run.peak_bytes for run in runs),
+        json.loads(runs[-1].output)["metrics"]["map@12"],
+        [(run.seconds, run.peak_bytes) for run in runs],
+    )
+
+
+def files_of(path: Path) -> list[Path]:
+    return files_below(path) if path.is_dir() else [path]
+
+
+# ------------------------------------------------------------------ report
+
+
+def table(points: list[Point], base: int) -> list[list[str]]:
+    header = ["users", "files", "wall", "s per million users", "peak RSS", "map@12"]
+    lines = [header, ["---:"] * len(header)]
+    for point in points:
+        copies = f" ({point.users // base} copies)" if point.users > base else ""
+        lines.append(
+            [
+                f"{point.users:,}{copies}",
+                f"{point.file_bytes / 1e9:.2f} GB",
+                f"{point.seconds:.2f} s",
+                f"{point.per_million:.3f}",
+                f"{point.peak_bytes / 1e6:,.0f} MB",
+                f"{point.value:.12f}",
+            ]
+        )
+    return lines
+
+
+def drawing(points: list[Point]) -> str:
+    seconds = tuple((point.users, point.seconds) for point in points)
+    memory = tuple((point.users, point.peak_bytes / 1e9) for point in points)
+    panels = [
+        charts.Panel("wall time, s", seconds, tuple(f"{y:.1f} s" for _, y in seconds)),
+        charts.Panel("peak memory, GB", memory, tuple(f"{y:.2f} GB" for _, y in memory)),
+    ]
+    title = "rankmill evaluate -m map@12, whole process; dashed: in proportion to the first point"
+    return charts.line_chart(title, "users, 12 predictions each", panels)
+
+
+def disagreements(points: list[Point], base: int) -> list[str]:
+    """Sizes made of copies whose mean is not the base's, where the base was measured."""
+    values = {point.users: point.value for point in points}
+    return [
+        f"{point.users:,} users: map@12 is {point.value!r}, of one copy {values[base]!r}"
+        for point in points
+        if point.users > base
+        and base in values
+        and not math.isclose(point.value, values[base], rel_tol=peers.CLOSE)
+    ]
+
+
+def parsed(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--users", default="1_000_000,10_000_000,100_000_000")
+    parser.add_argument("--base", type=int, default=BASE, help="users a copy (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each size (%(default)s)")
+    parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
+    parser.add_argument("--clean", action="store_true", help="delete the copies afterwards")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--svg", type=Path, metavar="FILE")
+    options = parser.parse_args(arguments)
+    try:
+        options.users = sorted({int(size) for size in options.users.split(",")})
+    except ValueError:
+        parser.error(f"--users: {options.users!r} is not a list of numbers")
+    if min(*options.users, options.base, options.rounds, options.threads) < 1:
+        parser.error("all numbers must be at least 1")
+    for size in options.users:
+        if size > options.base and size % options.base:
+            parser.error(f"--users: {size:,} is not a multiple of the base, {options.base:,}")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parsed(arguments)
+    # One run on a small dump, so that the kernels are compiled.
+    peers.measured(peers.evaluate_command(*sources(1000, BASE), options.threads))
+    try:
+        points = [
+            measured(users, options.base, options.rounds, options.threads)
+            for users in options.users
+        ]
+    finally:
+        if options.clean:
+            for users in options.users:
+                shutil.rmtree(copies_folder(users, options.base), ignore_errors=True)
+    for line in table(points, options.base):
+        print("| " + " | ".join(line) + " |")
+    if options.json:
+        found = [{**asdict(point), "per_million": point.per_million} for point in points]
+        text = {"threads": options.threads, "rounds": options.rounds, "points": found}
+        options.json.write_text(json.dumps(text, indent=1) + "\n")
+    if options.svg:
+        options.svg.write_text(drawing(points))
+    problems = disagreements(points, options.base)
+    print("".join(f"error: {problem}\n" for problem in problems), end="", file=sys.stderr)
+    return int(bool(problems))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
