@@ -187,14 +187,19 @@ def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
     return Ids(ids.keys[indices], offsets, data, STRING)
 
 
+# Values that room is kept for at most: a footer may say anything.
+LARGEST_RESERVE = 1 << 27
+
+
 class Growing:
     """A one-dimensional array that grows as values are put behind each other.
 
-    It grows by an eighth, in place where the system can, so that at most an eighth is held in vain.
+    There is room for `capacity` values at first: memory that is never written to is never taken.
+    Beyond, it grows by an eighth, in place where the system can.
     """
 
-    def __init__(self, dtype: Any) -> None:
-        self._array = np.empty(0, dtype)
+    def __init__(self, dtype: Any, capacity: int = 0) -> None:
+        self._array = np.empty(min(capacity, LARGEST_RESERVE), dtype)
         self._count = 0
 
     def extend(self, values: np.ndarray) -> None:
@@ -214,8 +219,8 @@ class Growing:
 class IdStore:
     """Ids that are put behind each other, copied into place as they come."""
 
-    def __init__(self) -> None:
-        self._keys = Growing(np.uint64)
+    def __init__(self, capacity: int = 0) -> None:
+        self._keys = Growing(np.uint64, capacity)
         self._lengths = Growing(np.int64)
         self._data = Growing(np.uint8)
         self._kinds: set[int] = set()

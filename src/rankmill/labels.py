@@ -149,10 +149,10 @@ class LabelIndex:
 class LabelStore:
     """Label lists that are put behind each other as they are read."""
 
-    def __init__(self) -> None:
-        self._queries = IdStore()
-        self._items = IdStore()
-        self._lengths = Growing(np.int64)
+    def __init__(self, rows: int) -> None:
+        self._queries = IdStore(rows)
+        self._items = IdStore(8 * rows)
+        self._lengths = Growing(np.int64, rows)
         self._gains = Growing(np.float64)
         self._places: list[tuple[int, tuple[str, int]]] = []
         self._count = 0

@@ -139,7 +139,7 @@ def read_labels(labels: Input, gains: str, threads: int) -> tuple[LabelIndex, di
         pieces, to_lists = list_pieces(labels.source, labels.columns, threads, together=together)
         clean = partial(_clean_batch, to_lists=to_lists, gains=gains)
         counts = audit.empty()
-        store = LabelStore()
+        store = LabelStore(labels.source.rows)
         try:
             with BatchReader(pieces, threads) as reader:
                 for lists, cleaned, dropped in reader.map(clean):

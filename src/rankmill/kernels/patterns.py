@@ -6,30 +6,16 @@ from rankmill.kernels.jit import helper, kernel
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 HALF = np.uint64(32)
+ONE = np.uint64(1)
 
 
 @helper
-def pattern_hash(offsets, ranks, label_counts, prediction_counts, q):
-    """A hash of what same_pattern compares."""
-    spread = (np.uint64(label_counts[q]) * MULTIPLIER) ^ np.uint64(prediction_counts[q])
-    spread *= MULTIPLIER
-    for h in range(offsets[q], offsets[q + 1]):
-        spread = (spread ^ (spread >> HALF) ^ np.uint64(ranks[h])) * MULTIPLIER
-    return np.int64((spread ^ (spread >> HALF)) >> np.uint64(1))
-
-
-@helper
-def same_pattern(offsets, ranks, label_counts, prediction_counts, p, q):
-    """Whether queries p and q have as many labels and predictions, and hits at the same ranks."""
-    if label_counts[p] != label_counts[q] or prediction_counts[p] != prediction_counts[q]:
-        return False
-    count = offsets[p + 1] - offsets[p]
-    if count != offsets[q + 1] - offsets[q]:
-        return False
-    for h in range(count):
-        if ranks[offsets[p] + h] != ranks[offsets[q] + h]:
-            return False
-    return True
+def pattern_hash(labels, predictions, ranks, start, end):
+    """A hash of what makes a pattern: how many labels and predictions, and the ranks of hits."""
+    spread = (np.uint64(labels) * MULTIPLIER) ^ np.uint64(predictions)
+    for h in range(start, end):
+        spread = (spread ^ np.uint64(ranks[h])) * MULTIPLIER
+    return np.int64((spread ^ (spread >> HALF)) >> ONE)
 
 
 @kernel
@@ -40,14 +26,25 @@ def group_patterns(
 
     Writes each query's group, and each group's first query and number of queries.
     """
-    slots = np.full(1024, -1, np.int64)
+    slots = np.full(8192, -1, np.int64)
     mask = len(slots) - 1
     found = 0
     for q in range(len(label_counts)):
-        slot = pattern_hash(offsets, ranks, label_counts, prediction_counts, q) & mask
-        while slots[slot] >= 0 and not same_pattern(
-            offsets, ranks, label_counts, prediction_counts, out_first[slots[slot]], q
-        ):
+        start = offsets[q]
+        hits = offsets[q + 1] - start
+        slot = mask & pattern_hash(
+            label_counts[q], prediction_counts[q], ranks, start, start + hits
+        )
+        while slots[slot] >= 0:
+            other = out_first[slots[slot]]
+            same = label_counts[other] == label_counts[q]
+            same &= prediction_counts[other] == prediction_counts[q]
+            same &= offsets[other + 1] - offsets[other] == hits
+            if same:
+                for h in range(hits):
+                    same &= ranks[offsets[other] + h] == ranks[start + h]
+            if same:
+                break
             slot = (slot + 1) & mask
         if slots[slot] < 0:
             slots[slot] = found
@@ -61,8 +58,10 @@ def group_patterns(
             slots = np.full(4 * len(slots), -1, np.int64)
             mask = len(slots) - 1
             for other in range(found):
-                first = out_first[other]
-                slot = pattern_hash(offsets, ranks, label_counts, prediction_counts, first) & mask
+                p = out_first[other]
+                slot = mask & pattern_hash(
+                    label_counts[p], prediction_counts[p], ranks, offsets[p], offsets[p + 1]
+                )
                 while slots[slot] >= 0:
                     slot = (slot + 1) & mask
                 slots[slot] = other
