@@ -1,28 +1,22 @@
-"""The command line, in this process where that suffices and in its own where it does not."""
+"""The command line: start, help, usage and errors, and the list of metrics."""
 
 import csv
+import inspect
 import json
 import os
 import re
-import signal
-import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+import click
 import pytest
 
-from rankmill import audit
+import rankmill
+from cli_runs import process
 from rankmill.cli import COMMANDS
-from rankmill.cli.render import Progress, format_for, markdown, render
-from rankmill.metrics import DEFAULT_METRICS, REGISTRY
-from rankmill.result import Result
-
-MAP, FIRST_HIT, GAP = 4 / 9, 0.5, 0.5
-"""What the files of `dump` score at map@3, first_hit and gap; worked out by hand."""
+from rankmill.cli.inputs import parse_size, size_text, system_names
+from rankmill.metrics import REGISTRY
 
 
 @pytest.fixture
@@ -34,56 +28,6 @@ def run(run_cli):
         return outcome.exit_code, outcome.stdout, outcome.stderr
 
     return call
-
-
-@pytest.fixture
-def dump(tmp_path) -> tuple[Path, Path]:
-    """Write four users: hits at ranks 1 and 3, a hit at rank 2, no prediction, no label."""
-    labels, predictions = tmp_path / "labels.parquet", tmp_path / "predictions.parquet"
-    ids = pa.array([3, 1, 2], pa.uint16())
-    pq.write_table(pa.table({"user_id": ids, "item_id": [[30], [10, 11], [20]]}), labels)
-    pq.write_table(
-        pa.table(
-            {
-                "user_id": pa.array([1, 2, 4], pa.uint16()),
-                "item_id": [[10, 99, 11], [99, 20], [1]],
-                "score": [[0.9, 0.8, 0.7], [0.6, 0.5], [0.95]],
-            }
-        ),
-        predictions,
-    )
-    return labels, predictions
-
-
-def process(*arguments, **options) -> subprocess.Popen:
-    return subprocess.Popen(
-        [sys.executable, "-m", "rankmill", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-def made() -> Result:
-    """Return a result with every feature that a rendering has to show."""
-    return Result(
-        metrics={"map@12": 0.1 + 0.2, "gap": 0.0212},
-        standard_errors={"map@12": 0.00123456789, "gap": None},
-        bounds={"gap": (0.0211, 0.0213)},
-        queries=1_200_000,
-        audit=audit.empty() | {"queries_labelled": 1_200_000, "tied_confidences": 4321},
-        inputs={
-            "labels": {
-                "source": "[red]labels.parquet",
-                "shape": "wide",
-                "rows": 1_200_000,
-                "columns": {"query": "user_id", "item": "items"},
-            },
-            "predictions": {"source": "p" * 100, "shape": "long", "rows": 7, "columns": {}},
-        },
-        seconds=0.934,
-    )
 
 
 # Start, help and the shape of errors
@@ -138,8 +82,6 @@ def test_help_of_evaluate_names_only_aliases_that_are_known(run):
 
 
 def test_version(run):
-    import rankmill
-
     assert run("--version") == (0, f"rankmill {rankmill.__version__}\n", "")
 
 
@@ -152,7 +94,7 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evalute"], "no command 'evalute', only: evaluate, metrics"),
+        (["evalute"], "no command 'evalute', only: evaluate, metrics, warmup"),
         (["--nonsense"], "--nonsense"),
         (["evaluate", "a"], "PREDICTIONS"),
         (["evaluate", "a", "b", "-m", ""], "metric"),
@@ -164,6 +106,11 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "-m", "map", "--format", "xml"], "xml"),
         (["evaluate", "a,,b", "c", "-m", "map"], "LABELS 'a,,b' has an empty name"),
         (["evaluate", "a", "b,", "-m", "map"], "PREDICTIONS 'b,' has an empty name"),
+        (["evaluate", "", "b", "-m", "map"], "LABELS is empty, as an unset shell variable"),
+        (["evaluate", "a", "b", "", "-m", "map"], "PREDICTIONS is empty"),
+        (["evaluate", "a", "b", "c", "b", "-m", "map"], "PREDICTIONS b are given 2 times"),
+        (["evaluate", "a", "b", "--memory", "0"], "'0' is no size in bytes"),
+        (["evaluate", "a", "b", "--memory", "3XB"], "expected one such as 500MB"),
         (["evaluate", "a", "b", "-m", "map", "-o", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "--per-query", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
@@ -269,320 +216,63 @@ def test_metrics_prints_where_the_encoding_lacks_the_signs():
     assert "\\xfctze" in out  # Schütze, of two sources
 
 
-def test_a_closed_pipe_ends_it_quietly():
-    with process("metrics") as metrics:
-        metrics.stdout.close()
-        assert metrics.stderr.read() == ""
-    assert metrics.returncode == 0
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_an_error():
-    with open("/dev/full", "w") as full:
-        answer = subprocess.run(
-            [sys.executable, "-m", "rankmill", "metrics"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-    assert answer.stderr.startswith("error: cannot write to standard output: No space left")
-    assert answer.stderr.count("\n") == 1
-    assert answer.returncode == 2
-
-
-# Rendering
+# Sizes and names
 
 
 @pytest.mark.parametrize(
-    ("chosen", "output", "format"),
+    ("text", "size"),
     [
-        (None, None, "table"),
-        (None, "a.json", "json"),
-        (None, "a.CSV", "csv"),
-        (None, "dir.json/a.md", "markdown"),
-        (None, "a.txt", "table"),
-        (None, ".json", "table"),
-        ("csv", "a.json", "csv"),
-        ("table", "a.json", "table"),
+        ("1", 1),
+        ("4096", 4096),
+        ("500MB", 500_000_000),
+        ("2GB", 2 * 10**9),
+        ("2 gb", 2 * 10**9),
+        ("1GiB", 1 << 30),
+        ("1g", 1 << 30),
+        ("1.5KiB", 1536),
+        ("1e3", None),
+        ("-1", None),
+        ("0.1B", None),
+        ("", None),
+        ("MB", None),
     ],
 )
-def test_the_format_is_as_chosen_or_as_the_suffix_says(chosen, output, format):
-    assert format_for(chosen, output) == format
+def test_sizes(text, size):
+    context, parameter = click.Context(click.Command("x")), click.Option(["--memory"])
+    if size is None:
+        with pytest.raises(click.BadParameter, match="is no size in bytes"):
+            parse_size(context, parameter, text)
+    else:
+        assert parse_size(context, parameter, text) == size
 
 
-def test_csv_keeps_every_digit():
-    assert render(made(), "csv").splitlines() == [
-        "metric,value,standard_error,queries,worst,best",
-        "map@12,0.30000000000000004,0.00123456789,1200000,,",
-        "gap,0.0212,,1200000,0.0211,0.0213",
-    ]
+def test_sizes_are_shown_as_they_are_given():
+    sizes = [12, 1500, 999_999, 383_197, 12_600_000, 10**9, 25 * 10**12]
+    shown = ["12B", "1.5KB", "1000KB", "383KB", "13MB", "1.0GB", "25TB"]
+    assert list(map(size_text, sizes)) == shown
 
 
-def test_markdown():
-    assert render(made(), "markdown").splitlines() == [
-        "| metric | value | standard error | queries | worst..best |",
-        "| --- | ---: | ---: | ---: | --- |",
-        "| map@12 | 0.3000000 | 0.00123 | 1,200,000 |  |",
-        "| gap | 0.0212000 |  | 1,200,000 | 0.0211000..0.0213000 |",
-    ]
-    assert markdown(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |\n"
+def test_the_default_of_memory_is_that_of_evaluate(run):
+    default = inspect.signature(rankmill.evaluate).parameters["memory"].default
+    _, out, _ = run("evaluate", "--help")
+    said = re.search(r"--memory SIZE.*?\[default: (\w+)\]", out, re.DOTALL)
+    context, parameter = click.Context(click.Command("x")), click.Option(["--memory"])
+    assert parse_size(context, parameter, said[1]) == default
 
 
-def test_json_is_one_object():
-    text = render(made(), "json")
-    assert json.loads(text)["metrics"]["map@12"] == 0.1 + 0.2
-    assert text.endswith("}\n")
-
-
-def test_the_table_for_pipes_is_plain_and_whole():
-    assert render(made(), "table").splitlines() == [
-        "metric      value  standard error    queries  worst..best",
-        "------  ---------  --------------  ---------  --------------------",
-        "map@12  0.3000000         0.00123  1,200,000",
-        "gap     0.0212000                  1,200,000  0.0211000..0.0213000",
-        "",
-        "queries_labelled   1,200,000  queries with at least one label",
-        "queries_predicted          0  queries with at least one prediction",
-        "queries_in_both            0  queries with labels and predictions",
-        f"tied_confidences       4,321  {audit.FIELDS['tied_confidences']}",
-        "",
-        "labels       [red]labels.parquet (wide; 1,200,000 rows; query = user_id, item = items)",
-        f"predictions  {'p' * 100} (long; 7 rows)",
-        "seconds      0.93",
-    ]
-
-
-def on_a_terminal(code: str, columns: int) -> list[str]:
-    """Run Python code on a pseudo-terminal; return the lines it shows, without the colours."""
-    import fcntl
-    import pty
-    import struct
-    import termios
-
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    env = {key: text for key, text in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
-    command = [sys.executable, "-c", f"from test_cli import *\n{code}"]
-    with subprocess.Popen(
-        command,
-        stdout=theirs,
-        stderr=theirs,
-        stdin=theirs,
-        env=env | {"TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)},
-    ):
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # how Linux tells that the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-    os.close(ours)
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).splitlines()
-
-
-@pytest.mark.parametrize("columns", [80, 120])
-def test_the_drawn_table_fits_and_says_everything(columns):
-    lines = on_a_terminal("from rankmill.cli.render import draw; draw(made())", columns)
-    assert max(map(len, lines)) <= columns
-    text = "\n".join(lines)
-    for word in ("0.3000000", "0.00123", "0.0211000..0.0213000", "4,321", "[red]labels.parquet"):
-        assert word in text
-    assert text.count("p") >= 100
-    assert "…" not in text
-
-
-def test_progress_shows_on_a_terminal_after_a_while():
-    slow = "with Progress(0.05) as step:\n    step(1, 9)\n    time.sleep(1)\n    step(2345, 9000)"
-    assert "2,345 rows" in "".join(on_a_terminal(f"{slow}\n    time.sleep(0.3)", 80))
-    assert on_a_terminal("with Progress() as step:\n    step(1, 2)", 80) == []
-
-
-def test_progress_is_silent_without_a_terminal(capfd):
-    with Progress(delay=0.01) as step:
-        time.sleep(0.2)
-        step(1, 2)
-    assert capfd.readouterr() == ("", "")
-
-
-# rankmill evaluate, the whole way
-
-
-@pytest.mark.small
-def test_json_output(run, dump):
-    code, out, err = run(
-        "evaluate", *dump, "-m", "map@3", "-m", "mrr", "-m", "gap", "--format", "json"
-    )
-    assert (code, err) == (0, "")
-    content = json.loads(out)
-    assert list(content) == [
-        "rankmill",
-        "queries",
-        "metrics",
-        "standard_errors",
-        "bounds",
-        "audit",
-        "inputs",
-        "seconds",
-    ]
-    assert content["queries"] == 3
-    assert list(content["metrics"]) == ["map@3", "mrr", "gap"]
-    assert content["metrics"] == pytest.approx({"map@3": MAP, "mrr": FIRST_HIT, "gap": GAP})
-    error = statistics.stdev([5 / 6, 1 / 2, 0]) / 3**0.5
-    assert content["standard_errors"]["map@3"] == pytest.approx(error, rel=1e-12)
-    assert content["standard_errors"]["gap"] is None
-    assert content["bounds"]["gap"] == pytest.approx({"worst": GAP, "best": GAP})
-    assert list(content["audit"]) == list(audit.FIELDS)
-    expected = {
-        "queries_labelled": 3,
-        "queries_predicted": 3,
-        "queries_in_both": 2,
-        "queries_only_labelled": 1,
-        "queries_only_predicted": 1,
-        "short_lists": 1,
-    }
-    assert content["audit"] == audit.empty() | expected
-    for side, rows in (("labels", 3), ("predictions", 3)):
-        assert content["inputs"][side]["rows"] == rows
-        assert content["inputs"][side]["shape"] == "wide"
-        assert content["inputs"][side]["columns"]["query"] == "user_id"
-    assert content["seconds"] > 0
-
-
-@pytest.mark.small
-def test_the_default_is_a_table(run, dump):
-    code, out, err = run("evaluate", *dump, "-m", "map@3", "-m", "gap")
-    assert (code, err) == (0, "")
-    assert out.startswith("metric     value  standard error  queries  worst..best\n")
-    assert "\nmap@3   0.444444" in out
-    assert audit.FIELDS["queries_only_predicted"] in out
-    assert "\x1b" not in out
-
-
-@pytest.mark.small
-def test_without_metrics_it_computes_the_usual_ones(run, dump):
-    code, out, err = run("evaluate", *dump, "--format", "json")
-    assert (code, err) == (0, "")
-    assert list(json.loads(out)["metrics"]) == list(DEFAULT_METRICS)
-
-
-@pytest.mark.small
-def test_output_file_takes_its_format_from_the_suffix(run, dump, tmp_path):
-    written = tmp_path / "out.csv"
-    assert run("evaluate", *dump, "-m", "map@3", "-o", written) == (0, "", "")
-    (row,) = csv.DictReader(written.read_text().splitlines())
-    assert float(row["value"]) == pytest.approx(MAP, rel=1e-12)
-    assert (row["metric"], row["queries"]) == ("map@3", "3")
-    code, out, _ = run("evaluate", *dump, "-m", "map@3", "--format", "csv", "-o", "-")
-    assert (code, out) == (0, written.read_text())
-
-
-@pytest.mark.small
-def test_per_query_file_keeps_the_type_and_the_order_of_the_ids(run, dump, tmp_path):
-    written = tmp_path / "users.parquet"
-    code, out, _ = run(
-        "evaluate", *dump, "-m", "map@3", "-m", "gap", "-m", "mrr", "--per-query", written
-    )
-    assert code == 0
-    assert "map@3" in out
-    table = pq.read_table(written)
-    assert table.schema.names == ["user_id", "map@3", "mrr"]
-    assert table.schema.types == [pa.uint16(), pa.float64(), pa.float64()]
-    assert table["user_id"].to_pylist() == [3, 1, 2]
-    assert table["map@3"].to_pylist() == pytest.approx([0, 5 / 6, 1 / 2], rel=1e-15)
-    assert table["mrr"].to_pylist() == [0, 1, 0.5]
-
-
-@pytest.mark.small
-def test_bad_input_exits_3_and_writes_nothing(run, dump, tmp_path):
-    labels, predictions = dump
-    broken = tmp_path / "broken.parquet"
-    broken.write_bytes(predictions.read_bytes()[:-20])
-    before = sorted(os.listdir(tmp_path))
-    outputs = ["-o", tmp_path / "o.json", "--per-query", tmp_path / "q.parquet"]
-    for wrong in (broken, tmp_path / "missing.parquet", f"{predictions},{tmp_path}/missing"):
-        code, out, err = run("evaluate", labels, wrong, "-m", "map", *outputs)
-        assert (code, out) == (3, "")
-        assert err.startswith("error: ")
-        assert "broken" in err or "missing" in err
-        assert sorted(os.listdir(tmp_path)) == before
-
-
-@pytest.mark.small
-def test_an_input_is_not_overwritten(run, dump):
-    labels, predictions = dump
-    before = predictions.read_bytes()
-    for option in ("-o", "--per-query"):
-        code, _, err = run("evaluate", labels, predictions, "-m", "map", option, predictions)
-        assert code == 2
-        assert "is one of the inputs" in err
-    assert predictions.read_bytes() == before
-
-
-@pytest.mark.small
-def test_several_files_and_a_comma_in_a_name(run, dump, tmp_path):
-    labels, predictions = dump
-    table = pq.read_table(predictions)
-    pq.write_table(table[:1], tmp_path / "one.parquet")
-    pq.write_table(table[1:], tmp_path / "two.parquet")
-    pq.write_table(table, tmp_path / "one.parquet,two.parquet")
-    for source in (
-        f"{tmp_path}/one.parquet,{tmp_path}/two.parquet",
-        tmp_path / "one.parquet,two.parquet",
-        f"{tmp_path}/[ot][nw][eo].parquet",
-    ):
-        code, out, err = run("evaluate", labels, source, "-m", "map@3", "--format", "json")
-        assert (code, err) == (0, "")
-        assert json.loads(out)["metrics"]["map@3"] == pytest.approx(MAP, rel=1e-12)
-
-
-@pytest.mark.small
-def test_columns_of_any_name(run, dump, tmp_path):
-    labels, predictions = tmp_path / "l.parquet", tmp_path / "p.parquet"
-    pq.write_table(pq.read_table(dump[0]).rename_columns(["who", "what"]), labels)
-    pq.write_table(pq.read_table(dump[1]).rename_columns(["u", "i", "s"]), predictions)
-    names = ["--query", "u", "--item", "i", "--score", "s"]
-    names += ["--label-query", "who", "--label-item", "what"]
-    code, out, err = run("evaluate", labels, predictions, "-m", "gap", *names, "--format", "json")
-    assert (code, err) == (0, "")
-    assert json.loads(out)["metrics"]["gap"] == pytest.approx(GAP, rel=1e-12)
-
-
-@pytest.mark.small
-def test_gains_reach_the_evaluation(run, tmp_path):
-    labels, predictions = tmp_path / "l.parquet", tmp_path / "p.parquet"
-    pq.write_table(pa.table({"user_id": [1, 1], "item_id": [1, 2], "stars": [1.0, 3.0]}), labels)
-    pq.write_table(pa.table({"user_id": [1], "item_id": [[2]]}), predictions)
-    for gains, value in (("linear", 3), ("exp", 7)):
-        asked = ["-m", "dcg@1", "--gain", "stars", "--gains", gains, "--threads", "1"]
-        code, out, err = run("evaluate", labels, predictions, *asked, "--format", "json")
-        assert (code, err) == (0, "")
-        assert json.loads(out)["metrics"]["dcg@1"] == pytest.approx(value, rel=1e-15)
-
-
-@pytest.mark.parametrize("delay", [1.0, 2.5])
-def test_ctrl_c_ends_it_at_once_and_leaves_nothing(dump, tmp_path, delay):
-    outputs = [tmp_path / "out.json", tmp_path / "users.parquet"]
-    before = sorted(os.listdir(tmp_path))
-    cache = tmp_path.parent / f"{tmp_path.name}-cache"
-    # Without a cache of compiled code even this small input takes seconds, so that there is a run
-    # to interrupt; a shell may have told its background jobs, us included, to ignore SIGINT.
-    metrics = [word for name in ("map@3", "ndcg@3", "f1@2", "gap") for word in ("-m", name)]
-    with process(
-        *("evaluate", *dump, *metrics, "-o", outputs[0], "--per-query", outputs[1]),
-        env=os.environ | {"NUMBA_CACHE_DIR": str(cache), "NUMBA_DISABLE_JIT": "0"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as evaluation:
-        time.sleep(delay)
-        assert evaluation.poll() is None, "the run is too short to be interrupted"
-        evaluation.send_signal(signal.SIGINT)
-        start = time.perf_counter()
-        out, err = evaluation.communicate(timeout=30)
-        seconds = time.perf_counter() - start
-    assert (evaluation.returncode, out) == (130, "")
-    assert err == "error: interrupted; nothing written\n"
-    assert seconds < 3
-    assert sorted(os.listdir(tmp_path)) == before
+@pytest.mark.parametrize(
+    ("texts", "names"),
+    [
+        (["a.parquet"], ["a"]),
+        (["runs/a.parquet", "b.PQ", "c.v1.2"], ["a", "b", "c.v1.2"]),
+        (["x/a.parquet", "y/a.parquet", "b.parquet"], ["x/a", "y/a", "b"]),
+        (["1/x/a", "2/x/a", "2/y/a"], ["1/x/a", "2/x/a", "y/a"]),
+        (["old/*.parquet", "new/part-*"], ["old", "new"]),
+        (["a1.parquet,a2.parquet", "b"], ["a1+1", "b"]),
+        (["a.parquet", "./a.parquet"], ["a.parquet", "./a.parquet"]),
+        (["a", "a.parquet"], ["a", "a.parquet"]),
+        (["/", "a"], ["/", "a"]),
+    ],
+)
+def test_names_of_systems_are_short_and_differ(texts, names):
+    assert system_names(texts) == names

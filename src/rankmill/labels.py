@@ -38,7 +38,7 @@ def clean_labels(
 
     Of a repeated label the largest gain counts. Also returns how many of each were dropped.
     """
-    labels = Labels(offsets, items, NO_GAINS if gains is None else gains)
+    labels = Labels(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
     nonpositive = 0
     if len(labels.gains):
         keep = labels.gains > 0

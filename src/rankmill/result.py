@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rankmill import audit as audit_counts
 
@@ -93,6 +93,24 @@ class Result:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         return f"no metric {name!r} in this result, it has {', '.join(self.metrics)}{hint}"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
+        from rankmill import __version__
+
+        bounds = {
+            name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
+        }
+        return {
+            "rankmill": __version__,
+            "queries": self.queries,
+            "metrics": self.metrics,
+            "standard_errors": self.standard_errors,
+            "bounds": bounds,
+            "audit": self.audit,
+            "inputs": self.inputs,
+            "seconds": self.seconds,
+        }
+
     def to_json(self, indent: int | None = None) -> str:
         """Return all but the per-query table as one JSON object: strict JSON, plain ASCII.
 
@@ -103,22 +121,7 @@ class Result:
         """
         import json
 
-        from rankmill import __version__
-
-        bounds = {
-            name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
-        }
-        content = {
-            "rankmill": __version__,
-            "queries": self.queries,
-            "metrics": self.metrics,
-            "standard_errors": self.standard_errors,
-            "bounds": bounds,
-            "audit": self.audit,
-            "inputs": self.inputs,
-            "seconds": self.seconds,
-        }
-        return json.dumps(content, indent=indent, allow_nan=False)
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
         counts = audit_counts.notable(self.audit)
@@ -201,13 +204,15 @@ def table_cells(result: Result) -> tuple[list[str], list[list[str]]]:
     return [*header, "worst..best"] if bounds else header, rows
 
 
-def plain_table(header: list[str], rows: list[list[str]]) -> str:
-    """Return rows of text as a table for a fixed-width font: first and fifth column to the left."""
+def plain_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0, 4)
+) -> str:
+    """Return rows of text as a table for a fixed-width font; columns at `left` are left-aligned."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
 
-    def line(cells: list[str]) -> str:
+    def line(cells: Sequence[str]) -> str:
         parts = [
-            cell.ljust(width) if position in (0, 4) else cell.rjust(width)
+            cell.ljust(width) if position in left else cell.rjust(width)
             for position, (cell, width) in enumerate(zip(cells, widths, strict=True))
         ]
         return "  ".join(parts).rstrip()

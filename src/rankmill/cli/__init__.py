@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
+from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError
 
 __all__ = ["COMMANDS", "main"]
@@ -22,10 +19,9 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
+    "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
-
-_INTERRUPTED = "error: interrupted; nothing written"
 
 
 class _Commands(click.Group):
@@ -59,12 +55,12 @@ class _Commands(click.Group):
         if completing or not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode, **extra)
         if args is None:
-            _prepare_process()
+            process.prepare()
         code, message = self._outcome(sys.argv[1:] if args is None else list(args), prog_name)
         with suppress(OSError):  # nobody reads the message: the exit code still tells
             click.echo(message, err=True, nl=bool(message))
         if args is None:
-            _let_go_of_output()
+            process.let_go_of_output()
             if code == 130:
                 # An orderly end would first wait for every worker thread, here and in Arrow.
                 os._exit(code)
@@ -86,11 +82,16 @@ class _Commands(click.Group):
         except RankmillError as error:
             return 2, f"error: {error}"
         except (KeyboardInterrupt, click.Abort):
-            return 130, _INTERRUPTED
+            return 130, process.INTERRUPTED
         except BrokenPipeError:
             return 0, ""  # the reader of our output has seen enough of it
         except MemoryError as error:
             return 1, _out_of_memory(error)
+        except OSError as error:
+            reason = process.why_output_fails()
+            if reason is None:
+                return 1, _bug(error)
+            return 2, f"error: cannot write to standard output: {reason}"
         except Exception as error:
             return 1, _bug(error)
         return 0, ""
@@ -120,47 +121,6 @@ def _bug(error: Exception) -> str:
     import traceback
 
     return f"{''.join(traceback.format_exception(error))}{message}"
-
-
-def _prepare_process() -> None:
-    """Make Ctrl-C and warnings behave as those of a command, not of a Python script."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
-    warnings.showwarning = _show_warning
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    # On its way up, the exception may have to wait for threads that compile or read: not for long.
-    patience = threading.Timer(1.0, _end_interrupted)
-    patience.daemon = True
-    patience.start()
-    raise KeyboardInterrupt
-
-
-def _end_interrupted() -> None:
-    with suppress(OSError):
-        show_cursor = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""
-        os.write(2, f"{show_cursor}{_INTERRUPTED}\n".encode())
-    os._exit(130)
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    click.echo(f"warning: {message}", err=True)
-
-
-def _let_go_of_output() -> None:
-    """Keep Python from complaining at its exit about a standard output that is closed or full."""
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

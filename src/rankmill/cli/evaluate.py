@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rankmill import writing
-from rankmill.cli.render import FORMATS, Progress, draw, emit, format_for, render
-from rankmill.errors import UsageError
+from rankmill.cli.comparison import draw_all, per_query_of_all, render_all
+from rankmill.cli.inputs import check_outputs, parse_size, source_of, system_names
+from rankmill.cli.planned import render_plan
+from rankmill.cli.process import is_terminal
+from rankmill.cli.progress import Progress
+from rankmill.cli.render import FORMATS, draw, emit, format_for, render
 from rankmill.metrics import DEFAULT_METRICS, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rankmill.result import Result
 
 __all__ = ["command"]
 
 _HELP = """Score ranked PREDICTIONS against LABELS.
 
 Each of the two is a Parquet file, a quoted glob ('run/*.parquet'), a folder (also
-Hive-partitioned), or several files separated by commas. Their rows have one of two shapes, told
-apart by the schema:
+Hive-partitioned), or several files separated by commas. Several PREDICTIONS are several systems,
+scored side by side; the labels are read once. Rows have one of two shapes, told apart by the
+schema:
 
 \b
   wide   a row a query: its id, a list of items in rank order
@@ -47,6 +53,7 @@ Examples:
   rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
   rankmill evaluate labels predictions -m ndcg@10 --gain rating --gains exp
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
+  rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
 
 \b
 Exit codes:
@@ -57,7 +64,7 @@ Exit codes:
 
 @click.command("evaluate", help=_HELP)
 @click.argument("labels")
-@click.argument("predictions")
+@click.argument("predictions", nargs=-1, required=True)
 @click.option(
     "-m",
     "--metric",
@@ -94,91 +101,78 @@ Exit codes:
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
 )
 @click.option(
+    "--memory",
+    callback=parse_size,
+    metavar="SIZE",
+    default="1GiB",
+    show_default=True,
+    help="What confidences for gap, or long rows whose queries are scattered, may take in memory, "
+    "as 500MB or 2GB; beyond, the first are read twice, the others grouped on disk.",
+)
+@click.option(
     "--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use; default: all cores."
+)
+@click.option(
+    "--plan",
+    "only_plan",
+    is_flag=True,
+    help="Only tell what would be read and the memory it would take.",
 )
 def command(
     labels: str,
-    predictions: str,
+    predictions: tuple[str, ...],
     metrics: tuple[str, ...],
-    query: str | None,
-    item: str | None,
-    score: str | None,
-    rank: str | None,
-    gain: str | None,
-    label_query: str | None,
-    label_item: str | None,
-    gains: str,
     format: str | None,
     output: str | None,
     per_query: str | None,
-    threads: int | None,
+    only_plan: bool,
+    **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
     output = None if output == "-" else output
     for text in metrics:
         parse(text)
-    label_source, prediction_source = _source(labels, "LABELS"), _source(predictions, "PREDICTIONS")
-    _check_outputs(output, per_query, [*_as_list(label_source), *_as_list(prediction_source)])
+    label_source = source_of(labels, "LABELS")
+    sources = [source_of(text, "PREDICTIONS") for text in predictions]
+    runs = dict(zip(system_names(predictions), sources, strict=True))
+    check_outputs(output, per_query, [label_source, *sources])
     chosen = format_for(format, output)
+    options["per_query"] = per_query is not None
 
     import rankmill
 
+    if only_plan:
+        text = render_plan(rankmill.plan(label_source, runs, metrics, **options), chosen)
+        if output is None:
+            emit(text)
+        else:
+            writing.write_text(output, text)
+        return
     with Progress() as progress:
-        result = rankmill.evaluate(
-            label_source,
-            prediction_source,
-            metrics,
-            query=query,
-            item=item,
-            score=score,
-            rank=rank,
-            gain=gain,
-            label_query=label_query,
-            label_item=label_item,
-            gains=gains,
-            threads=threads,
-            per_query=per_query is not None,
-            progress=progress,
-        )
+        results = rankmill.evaluate_runs(label_source, runs, metrics, **options, progress=progress)
+    _deliver(results, chosen, output, per_query)
 
+
+def _deliver(
+    results: dict[str, Result], format: str, output: str | None, per_query: str | None
+) -> None:
+    """Write what is to be written, all or nothing, and print what is to be printed."""
+    only = next(iter(results.values())) if len(results) == 1 else None
+    drawn = output is None and format == "table" and is_terminal(sys.stdout)
+    text = ""
+    if not drawn:
+        text = render_all(results, format) if only is None else render(only, format)
     files: list[tuple[str, str | pa.Table]] = []
     if output is not None:
-        files.append((output, render(result, chosen)))
+        files.append((output, text))
     if per_query is not None:
-        files.append((per_query, result.per_query))
+        files.append((per_query, per_query_of_all(results) if only is None else only.per_query))
     writing.write_files(files)
     if output is not None:
         return
-    if chosen == "table" and sys.stdout.isatty():
-        draw(result)
+    if not drawn:
+        emit(text)
+    elif only is None:
+        draw_all(results)
     else:
-        emit(render(result, chosen))
-
-
-def _check_outputs(output: str | None, per_query: str | None, inputs: list[str]) -> None:
-    """Find out before a long run what would make its result impossible to write."""
-    for path in (output, per_query):
-        if path is None:
-            continue
-        writing.check_target(path)
-        for source in inputs:
-            if os.path.isfile(path) and os.path.isfile(source) and os.path.samefile(path, source):
-                raise UsageError(f"cannot write to {path}: it is one of the inputs")
-    if None in (output, per_query) or os.devnull in (output, per_query):
-        return
-    if os.path.realpath(str(output)) == os.path.realpath(str(per_query)):
-        raise UsageError(f"-o and --per-query are the same file, {output}: give two names")
-
-
-def _source(text: str, name: str) -> str | list[str]:
-    """Return the input that an argument names: one path or glob, or a list of them."""
-    if "," not in text or os.path.exists(text):
-        return text
-    paths = text.split(",")
-    if not all(paths):
-        raise UsageError(f"{name} {text!r} has an empty name between its commas: remove a comma")
-    return paths
-
-
-def _as_list(source: str | list[str]) -> list[str]:
-    return [source] if isinstance(source, str) else source
+        draw(only)

@@ -1,30 +1,34 @@
-"""How a result looks: text for files and pipes, a drawn table and a progress bar on a terminal."""
+"""How one result looks: text for files and pipes, a drawn table on a terminal."""
 
 from __future__ import annotations
 
 import csv
 import io
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING
 
 import click
 
 from rankmill import audit
-from rankmill.errors import UsageError
 from rankmill.result import Result, plain_table, table_cells
 
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
-
-__all__ = ["FORMATS", "Progress", "csv_text", "draw", "emit", "format_for", "markdown", "render"]
+__all__ = [
+    "CSV_HEADER",
+    "FORMATS",
+    "csv_text",
+    "described",
+    "draw",
+    "emit",
+    "exact_rows",
+    "format_for",
+    "markdown",
+    "render",
+]
 
 FORMATS = ("table", "json", "csv", "markdown")
 _FORMAT_OF_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+CSV_HEADER = ["metric", "value", "standard_error", "queries", "worst", "best"]
 
 
 def format_for(chosen: str | None, output: str | None) -> str:
@@ -39,8 +43,7 @@ def render(result: Result, format: str) -> str:
     if format == "json":
         return result.to_json(indent=2) + "\n"
     if format == "csv":
-        header = ["metric", "value", "standard_error", "queries", "worst", "best"]
-        return csv_text(header, _exact_rows(result))
+        return csv_text(CSV_HEADER, exact_rows(result))
     header, rows = table_cells(result)
     if format == "markdown":
         return markdown(header, rows, right=(1, 2, 3))
@@ -92,13 +95,8 @@ def draw(result: Result) -> None:
 
 def emit(text: str) -> None:
     """Print a text that ends in a line break; characters that the encoding lacks are escaped."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise UsageError(f"cannot write to standard output: {error.strerror}") from error
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
 
 def csv_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -117,7 +115,8 @@ def markdown(
     return "".join(f"| {' | '.join(row)} |\n" for row in [header, rules, *escaped])
 
 
-def _exact_rows(result: Result) -> list[list[str]]:
+def exact_rows(result: Result) -> list[list[str]]:
+    """Return the rows under `CSV_HEADER`: a metric each, numbers with every digit."""
     rows = []
     for name, value in result.metrics.items():
         numbers = [value, result.standard_errors.get(name), result.queries]
@@ -142,72 +141,16 @@ def _audit_rows(result: Result) -> list[tuple[str, str, str]]:
 
 def _facts(result: Result) -> list[tuple[str, str]]:
     """Return what was read and how long it took, as pairs of a title and a text."""
-    facts = []
-    for side, details in result.inputs.items():
-        rows, columns = details.get("rows"), details.get("columns")
-        notes = [str(details["shape"])] if "shape" in details else []
-        if isinstance(rows, int):
-            notes.append(f"{rows:,} rows")
-        if isinstance(columns, dict) and columns:
-            notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
-        facts.append((side, f"{details.get('source', '')} ({'; '.join(notes)})"))
+    facts = [(side, described(details)) for side, details in result.inputs.items()]
     return [*facts, ("seconds", f"{result.seconds:.2f}")]
 
 
-class Progress:
-    """A progress bar on standard error that appears once a run has taken a second.
-
-    Use it as a context manager and call it with the rows done and, if known, the rows in all. It
-    stays silent where standard error is no terminal.
-    """
-
-    def __init__(self, delay: float = 1.0) -> None:
-        self._wait = threading.Timer(delay, self._appear)
-        self._wait.daemon = True
-        self._lock = threading.Lock()
-        self._counts: tuple[int, int | None] = (0, None)
-        self._bar: RichProgress | None = None
-        self._task: TaskID | None = None
-        self._over = False
-
-    def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
-            self._wait.start()
-        return self
-
-    def __call__(self, done_rows: int, total_rows: int | None) -> None:
-        """Move the bar, or note where it will start."""
-        self._counts = (done_rows, total_rows)
-        with self._lock:
-            if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, completed=done_rows, total=total_rows)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._wait.cancel()
-        with self._lock:
-            self._over = True
-            if self._bar is not None:
-                self._bar.stop()
-
-    def _appear(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = (
-            TextColumn("evaluating"),
-            BarColumn(),
-            TextColumn("{task.completed:,.0f} rows"),
-            TimeElapsedColumn(),
-        )
-        with self._lock:
-            if self._over:
-                return
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            done, total = self._counts
-            self._task = self._bar.add_task("", completed=done, total=total)
-            self._bar.start()
+def described(details: Mapping[str, object]) -> str:
+    """Return what is known of an input, its source first, as a line of text."""
+    rows, columns = details.get("rows"), details.get("columns")
+    notes = [str(details["shape"])] if "shape" in details else []
+    if isinstance(rows, int):
+        notes.append(f"{rows:,} rows")
+    if isinstance(columns, dict) and columns:
+        notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
+    return f"{details.get('source', '')} ({'; '.join(notes)})"

@@ -7,13 +7,22 @@ be entered from several threads at once.
 
 import functools
 import inspect
+import sys
+import time
 import warnings
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.core import config
+from numba.core import config, event
+
+# Compiling in silence for longer than this would look like hanging.
+SILENT_SECONDS = 1.0
+
+_dispatchers: dict[int, Any] = {}  # numba's object of each kernel, by its id()
+_warned: list[str] = []
 
 
 def helper(function: Callable[..., Any]) -> Any:
@@ -42,28 +51,79 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return compiled(*prepared)
         except OSError as error:  # the compiled version is in place, only saving it failed
-            warnings.warn(f"numba could not save a compiled kernel: {error}", stacklevel=2)
+            _warn_uncached(str(error))
             return compiled(*prepared)
 
     return call
 
 
+class Compiled(NamedTuple):
+    """How many versions of kernels this process compiled and loaded, and where they are kept."""
+
+    compiled: int
+    loaded: int
+    folders: list[str]
+
+
+def compiled_so_far() -> Compiled:
+    """Count the versions of kernels, one for each combination of argument types."""
+    statistics = [dispatcher.stats for dispatcher in _dispatchers.values()]
+    return Compiled(
+        compiled=_watch.count,
+        loaded=sum(sum(one.cache_hits.values()) for one in statistics),
+        folders=sorted({one.cache_path for one in statistics if one.cache_path}),
+    )
+
+
+class _Watch(event.Listener):
+    """Counts compilations, those loaded from the cache aside, and says that they take a while."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._seconds = 0.0
+        self._began = 0.0
+        self._said = False
+
+    def on_start(self, event: Any) -> None:
+        if id(event.data["dispatcher"]) not in _dispatchers:
+            return
+        self._began = time.perf_counter()
+        if self._seconds >= SILENT_SECONDS and not self._said:
+            self._said = True
+            with suppress(OSError, ValueError):
+                if sys.stderr is not None and sys.stderr.isatty():
+                    print("compiling kernels (first run only) ...", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        if id(event.data["dispatcher"]) in _dispatchers:  # numba compiles one at a time
+            self._seconds += time.perf_counter() - self._began
+            self.count += 1
+
+
+_watch = _Watch()
+event.register("numba:compile", _watch)  # type: ignore[no-untyped-call]
+
+
 def _compile(function: Callable[..., Any]) -> Any:
     try:
-        return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # numba refuses at once where no cache folder can be written
-        _warn_uncached()
-        return njit(nogil=True)(function)
+        compiled = njit(nogil=True, cache=True)(function)
+    except RuntimeError as error:  # numba refuses at once where no cache folder can be written
+        _warn_uncached(str(error))
+        compiled = njit(nogil=True)(function)
+    if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+        _dispatchers[id(compiled)] = compiled
+    return compiled
 
 
-@functools.cache
-def _warn_uncached() -> None:
-    warnings.warn(
-        "no folder to cache compiled kernels in can be written: each start compiles them anew; "
-        "set NUMBA_CACHE_DIR to a writable folder",
-        RuntimeWarning,
-        stacklevel=4,
-    )
+def _warn_uncached(reason: str) -> None:
+    if not _warned:  # once is enough: the next kernel fails for the same reason
+        _warned.append(reason)
+        warnings.warn(
+            f"compiled kernels cannot be saved ({reason}): each start compiles them anew; set "
+            "NUMBA_CACHE_DIR to a writable folder",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def _read_only(argument: Any) -> Any:

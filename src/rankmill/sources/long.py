@@ -21,6 +21,8 @@ from rankmill.sources.columns import Columns
 from rankmill.sources.convert import Lists, checked_numbers, number_error, queries_of
 from rankmill.workers import BatchReader
 
+# Partitions on disk are open at the same time, which systems limit.
+MOST_PARTITIONS = 256
 # What grouping scattered rows takes in memory, at most, strings aside.
 BYTES_A_ROW = 96
 
@@ -92,9 +94,9 @@ def spilled_lists(source: Source, columns: Columns, threads: int, memory: int) -
     """The lists of all rows, grouped by way of partitions in a temporary folder.
 
     A query's rows go to one partition, in their order; a partition is small enough to be grouped
-    within `memory` bytes.
+    within `memory` bytes, unless that took more than MOST_PARTITIONS.
     """
-    count = -(-source.rows * BYTES_A_ROW // memory)
+    count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW // memory))
 
     def partition(batch: Batch) -> list[Any]:
         rows = long_rows(batch, columns)  # checks all; its ids choose the partition
@@ -106,12 +108,19 @@ def spilled_lists(source: Source, columns: Columns, threads: int, memory: int) -
     with tempfile.TemporaryDirectory(prefix="rankmill-") as folder:
         paths = [Path(folder) / f"{p}.arrows" for p in range(count)]
         writers: list[Any] = []
+        schema: Any = None
         with BatchReader(source.pieces(columns.names()), threads) as reader:
             for parts in reader.map(partition):
-                if not writers:
-                    writers = [pa.ipc.new_stream(str(path), parts[0].schema) for path in paths]
-                for writer, data in zip(writers, parts, strict=True):
-                    writer.write_batch(data)
+                schema = schema or parts[0].schema
+                writers = writers or [pa.ipc.new_stream(str(path), schema) for path in paths]
+                try:
+                    for writer, data in zip(writers, parts, strict=True):
+                        writer.write_batch(data if data.schema == schema else data.cast(schema))
+                except (pa.ArrowInvalid, OSError) as error:
+                    raise InputError(
+                        f"{source.name}: rows cannot be kept in {folder}: {error}. Is there room, "
+                        "and are all files of the same types?"
+                    ) from None
         for writer in writers:
             writer.close()
         for path in paths:

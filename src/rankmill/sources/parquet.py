@@ -4,6 +4,7 @@ import glob
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,9 +15,11 @@ from pyarrow.types import is_dictionary
 
 from rankmill.errors import InputError, UsageError
 from rankmill.lists import is_list_type
-from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, Batch, Source
+from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
 
 SUFFIXES = (".parquet", ".parq", ".pq")
+# Rows that are read to see how long lists are.
+SAMPLE_ROWS = 1024
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -45,8 +48,9 @@ def open_parquet(paths: Sequence[str], name: str) -> Source:
         rows=sum(part.metadata.num_rows for part in parts),
         sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
-            _read_groups(part, groups, first_row, columns)
+            _read_groups(part, groups, first_row, columns, batch_rows)
             for part in parts
+            for batch_rows in [list[int]()]  # filled in by the first piece of a file that is read
             for groups, first_row in _runs_of_groups(part, columns)
         ],
     )
@@ -180,7 +184,7 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[tuple[list[in
 
 
 def _read_groups(
-    part: ParquetPart, groups: list[int], first_row: int, columns: list[str]
+    part: ParquetPart, groups: list[int], first_row: int, columns: list[str], batch_rows: list[int]
 ) -> Iterator[Batch]:
     which = f"row group {groups[0]}" + (f" to {groups[-1]}" if len(groups) > 1 else "")
     expected = sum(part.metadata.row_group(group).num_rows for group in groups)
@@ -190,7 +194,7 @@ def _read_groups(
             part.path, metadata=part.metadata, page_checksum_verification=True
         ) as file:
             stored = [name for name in columns if name not in part.partition]
-            for data in _batches(file, groups, stored):
+            for data in _batches(file, groups, stored, batch_rows):
                 yield Batch(_with_partition(data, part, columns), part.path, row)
                 row += data.num_rows
     except (pa.ArrowException, OSError) as error:
@@ -212,23 +216,28 @@ def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
     return data
 
 
-def _batches(file: Any, groups: list[int], columns: list[str]) -> Iterator[Any]:
-    """The record batches of some row groups."""
+def _batches(
+    file: Any, groups: list[int], columns: list[str], batch_rows: list[int]
+) -> Iterator[Any]:
+    """The record batches of some row groups, in batches of about BATCH_VALUES values a column."""
     if len(groups) > 1:  # iter_batches would end a batch with each row group
         table = file.read_row_groups(groups, columns=columns, use_threads=False)
         yield from table.combine_chunks().to_batches()
         return
-    # The sizes of single columns would tell more than that of the row group, but the reader ends
-    # the whole process over them where a footer is broken.
-    group = file.metadata.row_group(groups[0])
-    rows = max(1, group.num_rows)
-    batches = max(-(-group.total_byte_size // BATCH_BYTES), -(-rows // BATCH_ROWS), 1)
-    yield from file.iter_batches(
-        batch_size=-(-rows // min(rows, batches)),
-        row_groups=groups,
-        columns=columns,
-        use_threads=False,
-    )
+    read = partial(file.iter_batches, row_groups=groups, columns=columns, use_threads=False)
+    rows = max(1, file.metadata.row_group(groups[0]).num_rows)
+    if not batch_rows and rows > SAMPLE_ROWS:
+        # The footer would tell the number of values, but asking a broken one ends the process.
+        sample = next(read(batch_size=SAMPLE_ROWS))
+        longest = max(_count_values(column) for column in sample.columns) / sample.num_rows
+        batch_rows.append(max(1, int(BATCH_VALUES / max(1, longest))))
+    largest = min(BATCH_ROWS, *batch_rows) if batch_rows else BATCH_ROWS
+    batches = -(-rows // largest)
+    yield from read(batch_size=-(-rows // batches))
+
+
+def _count_values(column: Any) -> int:
+    return len(column.flatten()) if is_list_type(column.type) else len(column)
 
 
 def first_line(error: BaseException) -> str:

@@ -1,0 +1,161 @@
+"""How the results of several systems look side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rankmill import audit
+from rankmill.cli.render import CSV_HEADER, csv_text, described, exact_rows, markdown
+from rankmill.result import Result, aligned_numbers, plain_table, table_cells
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["draw_all", "per_query_of_all", "render_all"]
+
+_LEGEND = "* the best of a metric"
+
+
+def render_all(results: Mapping[str, Result], format: str) -> str:
+    """Return the results of several systems as text in one format, with a line break at the end."""
+    if format == "json":
+        return _json(results)
+    if format == "csv":
+        rows = [[name, *row] for name, one in results.items() for row in exact_rows(one)]
+        return csv_text(["system", *CSV_HEADER], rows)
+    if format == "markdown":
+        tables = {name: table_cells(one) for name, one in results.items()}
+        header = ["system", *next(iter(tables.values()))[0]]
+        rows = [[name, *row] for name, (_, cells) in tables.items() for row in cells]
+        return markdown(header, rows, right=(2, 3, 4))
+    names = list(results)
+    rows = [
+        [metric, *(value + "* "[not best] for value, best in cells)]
+        for metric, cells in _values(results)
+    ]
+    any_best = any(cell.endswith("*") for row in rows for cell in row[1:])
+    parts = [
+        plain_table(["metric", *(f"{name} " for name in names)], rows, left=(0,)),
+        *([_LEGEND] if any_best else []),
+        "",
+        plain_table(["audit", *names, ""], _counts(results), left=(0, len(names) + 1)),
+        "",
+        *(f"{title}: {text}" for title, text in _facts(results)),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def draw_all(results: Mapping[str, Result]) -> None:
+    """Draw the results of several systems on the terminal that is standard output.
+
+    As many systems stand side by side as the terminal is wide enough for; the others follow below.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    values, counts = _values(results), _counts(results)
+    titles = max(len(row[0]) for row in [*values, *counts])
+    names = list(results)
+    widths = [
+        max(
+            len(name),
+            *(len(cells[i][0]) for _, cells in values),
+            *(len(row[i + 1]) for row in counts),
+        )
+        for i, name in enumerate(names)
+    ]
+    for start, end in _groups(widths, console.width - titles):
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        table.add_column("metric", no_wrap=True, style="bold", min_width=titles)
+        for name in names[start:end]:
+            table.add_column(name, justify="right", overflow="fold")
+        for metric, cells in values:
+            shown = [Text(value, "bold" if best else "") for value, best in cells[start:end]]
+            table.add_row(metric, *shown)
+        table.add_section()
+        for row in counts:
+            table.add_row(Text(row[0], "not bold"), *map(Text, row[start + 1 : end + 1]))
+        console.print(table)
+        console.print()
+    facts = Table.grid(padding=(0, 2), pad_edge=False)
+    facts.add_column(style="dim", overflow="fold")
+    facts.add_column(overflow="fold")
+    for name, _, meaning in (row[:1] + row[-2:] for row in counts):
+        facts.add_row(name, meaning)
+    facts.add_row()
+    for fact in _facts(results):
+        facts.add_row(*map(Text, fact))
+    console.print(facts)
+
+
+def per_query_of_all(results: Mapping[str, Result]) -> pa.Table:
+    """Return the values of all systems a query: its id, then a column NAME:metric for each."""
+    tables = {name: one.per_query for name, one in results.items() if one.per_query is not None}
+    first = next(iter(tables.values()))
+    columns = {f"{name}:{metric}": (name, metric) for name in tables for metric in _metrics(first)}
+    query = first.column_names[0]
+    joined = first.select([0]).rename_columns(["query" if query in columns else query])
+    for title, (name, metric) in columns.items():
+        joined = joined.append_column(title, tables[name].column(metric))
+    return joined
+
+
+def _metrics(table: pa.Table) -> list[str]:
+    names: list[str] = table.column_names[1:]
+    return names
+
+
+def _json(results: Mapping[str, Result]) -> str:
+    contents = {name: one.to_dict() for name, one in results.items()}
+    first = next(iter(contents.values()))
+    shared = {"rankmill": first["rankmill"], "queries": first["queries"]}
+    systems = {
+        name: {key: value for key, value in content.items() if key not in shared}
+        for name, content in contents.items()
+    }
+    return json.dumps(shared | {"systems": systems}, indent=2, allow_nan=False) + "\n"
+
+
+def _values(results: Mapping[str, Result]) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Return each metric with the value of each system as text, and whether it is the best."""
+    metrics = list(next(iter(results.values())).metrics)
+    numbers = [[one.metrics[metric] for one in results.values()] for metric in metrics]
+    texts = iter(aligned_numbers([value for row in numbers for value in row], 6))
+    return [
+        (metric, [(next(texts), min(row) < value == max(row)) for value in row])
+        for metric, row in zip(metrics, numbers, strict=True)
+    ]
+
+
+def _counts(results: Mapping[str, Result]) -> list[list[str]]:
+    """Return the counts that any input has or that one of these does, and their meanings."""
+    audits = [one.audit for one in results.values()]
+    shown = set(audit.HEADLINE).union(*(audit.notable(one) for one in audits))
+    return [
+        [name, *(f"{one.get(name, 0):,}" for one in audits), meaning]
+        for name, meaning in audit.FIELDS.items()
+        if name in shown
+    ]
+
+
+def _facts(results: Mapping[str, Result]) -> list[tuple[str, str]]:
+    labels = next(iter(results.values())).inputs.get("labels", {})
+    facts = [("labels", described(labels))]
+    facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
+    return [*facts, ("seconds", f"{sum(one.seconds for one in results.values()):.2f}")]
+
+
+def _groups(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of columns that fit beside each other, one column at least."""
+    start = used = 0
+    for end, width in enumerate(widths):
+        if end > start and used + width + 3 > room:
+            yield start, end
+            start, used = end, 0
+        used += width + 3
+    yield start, len(widths)

@@ -1,0 +1,104 @@
+"""The process around a command: its standard streams, its warnings, and Ctrl-C."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+import warnings
+from contextlib import suppress
+from types import FrameType
+from typing import TextIO
+
+import click
+
+__all__ = ["INTERRUPTED", "is_terminal", "let_go_of_output", "prepare", "why_output_fails"]
+
+INTERRUPTED = "error: interrupted; nothing written"
+
+
+def prepare() -> None:
+    """Make streams, Ctrl-C and warnings behave as those of a command, not of a Python script."""
+    _open_missing_streams()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+    warnings.showwarning = _show_warning
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether a standard stream, which may be missing, is a terminal."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def why_output_fails() -> str | None:
+    """Return why standard output cannot be written to, None if it can or if that is not known."""
+    if sys.stdout is None:
+        return "it is closed"
+    try:
+        sys.stdout.flush()  # fails again if it failed before
+        os.write(sys.stdout.fileno(), b"")
+    except BrokenPipeError:
+        return None  # its reader has seen enough, which is no error
+    except OSError as error:
+        if error.errno is None:  # a stream without a file, as in a test or a notebook
+            return None
+        return "it is closed" if error.errno == errno.EBADF else (error.strerror or str(error))
+    except ValueError:
+        return "it is closed"
+    return None
+
+
+def let_go_of_output() -> None:
+    """Keep Python from complaining at its exit about a standard output that is closed or full."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _open_missing_streams() -> None:
+    """Open the standard streams that the caller closed (`>&-`), so that no other file takes them.
+
+    What is written to standard output then fails, as it would have; the others are empty.
+    """
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            flags = os.O_WRONLY if name == "stderr" else os.O_RDONLY
+            os.open(os.devnull, flags)  # takes the lowest free number: this descriptor
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    # On its way up, the exception may have to wait for threads that compile or read: not for long.
+    patience = threading.Timer(1.0, _end_interrupted)
+    patience.daemon = True
+    patience.start()
+    raise KeyboardInterrupt
+
+
+def _end_interrupted() -> None:
+    with suppress(OSError):
+        show_cursor = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""
+        os.write(2, f"{show_cursor}{INTERRUPTED}\n".encode())
+    os._exit(130)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    with suppress(OSError):  # nobody reads it: the run goes on
+        click.echo(f"warning: {message}", err=True)

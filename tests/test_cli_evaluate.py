@@ -1,0 +1,296 @@
+"""`rankmill evaluate`, the whole way."""
+
+import csv
+import json
+import os
+import statistics
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cli_runs import FIRST_HIT, GAP, MAP, write_dump
+from rankmill import audit
+from rankmill.metrics import DEFAULT_METRICS
+
+
+@pytest.fixture
+def run(run_cli):
+    """Run a command line in this process; return exit code, standard output, standard error."""
+
+    def call(*arguments) -> tuple[int, str, str]:
+        outcome = run_cli(*arguments)
+        return outcome.exit_code, outcome.stdout, outcome.stderr
+
+    return call
+
+
+@pytest.fixture
+def dump(tmp_path):
+    return write_dump(tmp_path)
+
+
+# rankmill evaluate, the whole way
+
+
+@pytest.mark.small
+def test_json_output(run, dump):
+    code, out, err = run(
+        "evaluate", *dump, "-m", "map@3", "-m", "mrr", "-m", "gap", "--format", "json"
+    )
+    assert (code, err) == (0, "")
+    content = json.loads(out)
+    assert list(content) == [
+        "rankmill",
+        "queries",
+        "metrics",
+        "standard_errors",
+        "bounds",
+        "audit",
+        "inputs",
+        "seconds",
+    ]
+    assert content["queries"] == 3
+    assert list(content["metrics"]) == ["map@3", "mrr", "gap"]
+    assert content["metrics"] == pytest.approx({"map@3": MAP, "mrr": FIRST_HIT, "gap": GAP})
+    error = statistics.stdev([5 / 6, 1 / 2, 0]) / 3**0.5
+    assert content["standard_errors"]["map@3"] == pytest.approx(error, rel=1e-12)
+    assert content["standard_errors"]["gap"] is None
+    assert content["bounds"]["gap"] == pytest.approx({"worst": GAP, "best": GAP})
+    assert list(content["audit"]) == list(audit.FIELDS)
+    expected = {
+        "queries_labelled": 3,
+        "queries_predicted": 3,
+        "queries_in_both": 2,
+        "queries_only_labelled": 1,
+        "queries_only_predicted": 1,
+        "short_lists": 1,
+    }
+    assert content["audit"] == audit.empty() | expected
+    for side, rows in (("labels", 3), ("predictions", 3)):
+        assert content["inputs"][side]["rows"] == rows
+        assert content["inputs"][side]["shape"] == "wide"
+        assert content["inputs"][side]["columns"]["query"] == "user_id"
+    assert content["seconds"] > 0
+
+
+@pytest.mark.small
+def test_the_default_is_a_table(run, dump):
+    code, out, err = run("evaluate", *dump, "-m", "map@3", "-m", "gap")
+    assert (code, err) == (0, "")
+    assert out.startswith("metric     value  standard error  queries  worst..best\n")
+    assert "\nmap@3   0.444444" in out
+    assert audit.FIELDS["queries_only_predicted"] in out
+    assert "\x1b" not in out
+
+
+@pytest.mark.small
+def test_without_metrics_it_computes_the_usual_ones(run, dump):
+    code, out, err = run("evaluate", *dump, "--format", "json")
+    assert (code, err) == (0, "")
+    assert list(json.loads(out)["metrics"]) == list(DEFAULT_METRICS)
+
+
+@pytest.mark.small
+def test_output_file_takes_its_format_from_the_suffix(run, dump, tmp_path):
+    written = tmp_path / "out.csv"
+    assert run("evaluate", *dump, "-m", "map@3", "-o", written) == (0, "", "")
+    (row,) = csv.DictReader(written.read_text().splitlines())
+    assert float(row["value"]) == pytest.approx(MAP, rel=1e-12)
+    assert (row["metric"], row["queries"]) == ("map@3", "3")
+    code, out, _ = run("evaluate", *dump, "-m", "map@3", "--format", "csv", "-o", "-")
+    assert (code, out) == (0, written.read_text())
+
+
+@pytest.mark.small
+def test_per_query_file_keeps_the_type_and_the_order_of_the_ids(run, dump, tmp_path):
+    written = tmp_path / "users.parquet"
+    code, out, _ = run(
+        "evaluate", *dump, "-m", "map@3", "-m", "gap", "-m", "mrr", "--per-query", written
+    )
+    assert code == 0
+    assert "map@3" in out
+    table = pq.read_table(written)
+    assert table.schema.names == ["user_id", "map@3", "mrr"]
+    assert table.schema.types == [pa.uint16(), pa.float64(), pa.float64()]
+    assert table["user_id"].to_pylist() == [3, 1, 2]
+    assert table["map@3"].to_pylist() == pytest.approx([0, 5 / 6, 1 / 2], rel=1e-15)
+    assert table["mrr"].to_pylist() == [0, 1, 0.5]
+
+
+@pytest.mark.small
+def test_bad_input_exits_3_and_writes_nothing(run, dump, tmp_path):
+    labels, predictions = dump
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(predictions.read_bytes()[:-20])
+    before = sorted(os.listdir(tmp_path))
+    outputs = ["-o", tmp_path / "o.json", "--per-query", tmp_path / "q.parquet"]
+    for wrong in (broken, tmp_path / "missing.parquet", f"{predictions},{tmp_path}/missing"):
+        code, out, err = run("evaluate", labels, wrong, "-m", "map", *outputs)
+        assert (code, out) == (3, "")
+        assert err.startswith("error: ")
+        assert "broken" in err or "missing" in err
+        assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.mark.small
+def test_an_input_is_not_overwritten(run, dump):
+    labels, predictions = dump
+    before = predictions.read_bytes()
+    for option in ("-o", "--per-query"):
+        code, _, err = run("evaluate", labels, predictions, "-m", "map", option, predictions)
+        assert code == 2
+        assert "is one of the inputs" in err
+    assert predictions.read_bytes() == before
+
+
+@pytest.mark.small
+def test_several_files_and_a_comma_in_a_name(run, dump, tmp_path):
+    labels, predictions = dump
+    table = pq.read_table(predictions)
+    pq.write_table(table[:1], tmp_path / "one.parquet")
+    pq.write_table(table[1:], tmp_path / "two.parquet")
+    pq.write_table(table, tmp_path / "one.parquet,two.parquet")
+    for source in (
+        f"{tmp_path}/one.parquet,{tmp_path}/two.parquet",
+        tmp_path / "one.parquet,two.parquet",
+        f"{tmp_path}/[ot][nw][eo].parquet",
+    ):
+        code, out, err = run("evaluate", labels, source, "-m", "map@3", "--format", "json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["metrics"]["map@3"] == pytest.approx(MAP, rel=1e-12)
+
+
+@pytest.mark.small
+def test_columns_of_any_name(run, dump, tmp_path):
+    labels, predictions = tmp_path / "l.parquet", tmp_path / "p.parquet"
+    pq.write_table(pq.read_table(dump[0]).rename_columns(["who", "what"]), labels)
+    pq.write_table(pq.read_table(dump[1]).rename_columns(["u", "i", "s"]), predictions)
+    names = ["--query", "u", "--item", "i", "--score", "s"]
+    names += ["--label-query", "who", "--label-item", "what"]
+    code, out, err = run("evaluate", labels, predictions, "-m", "gap", *names, "--format", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["metrics"]["gap"] == pytest.approx(GAP, rel=1e-12)
+
+
+@pytest.mark.small
+def test_gains_reach_the_evaluation(run, tmp_path):
+    labels, predictions = tmp_path / "l.parquet", tmp_path / "p.parquet"
+    pq.write_table(pa.table({"user_id": [1, 1], "item_id": [1, 2], "stars": [1.0, 3.0]}), labels)
+    pq.write_table(pa.table({"user_id": [1], "item_id": [[2]]}), predictions)
+    for gains, value in (("linear", 3), ("exp", 7)):
+        asked = ["-m", "dcg@1", "--gain", "stars", "--gains", gains, "--threads", "1"]
+        code, out, err = run("evaluate", labels, predictions, *asked, "--format", "json")
+        assert (code, err) == (0, "")
+        assert json.loads(out)["metrics"]["dcg@1"] == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("option", ["-o", "--per-query"])
+def test_no_file_of_a_folder_or_glob_is_overwritten(run, dump, tmp_path, option):
+    labels, predictions = dump
+    parts = tmp_path / "parts" / "day=1"
+    parts.mkdir(parents=True)
+    target = predictions.rename(parts / "p0.parquet")
+    before = target.read_bytes()
+    for source in (parts.parent, f"{tmp_path}/*/*/p?.parquet", f"{labels},{target}"):
+        code, out, err = run("evaluate", labels, source, "-m", "map", option, target)
+        assert (code, out) == (2, "")
+        assert f"cannot write to {target}: it is one of the inputs" in err
+        link = tmp_path / "link"
+        link.symlink_to(target)
+        assert run("evaluate", labels, source, "-m", "map", option, link)[0] == 2
+        link.unlink()
+    assert target.read_bytes() == before
+
+
+# Several systems
+
+
+@pytest.fixture
+def systems(dump, tmp_path):
+    """The predictions of `dump`, and those of a system that is never right, of the same name."""
+    other = tmp_path / "other" / "predictions.parquet"
+    other.parent.mkdir()
+    table = pq.read_table(dump[1])
+    wrong = pa.array([[98, 97], [96]], table.schema.field("item_id").type)
+    scores = pa.array([[0.5, 0.4], [0.3]])
+    pq.write_table(
+        pa.table({"user_id": table["user_id"][:2], "item_id": wrong, "score": scores}), other
+    )
+    return dump[1], other
+
+
+@pytest.mark.small
+def test_several_systems(run, dump, systems, tmp_path):
+    written = tmp_path / "users.parquet"
+    asked = ("-m", "map@3", "-m", "gap", "--format", "json", "--per-query", written)
+    code, out, err = run("evaluate", dump[0], *systems, *asked)
+    assert (code, err) == (0, "")
+    content = json.loads(out)
+    assert content["queries"] == 3
+    name = tmp_path.name
+    assert list(content["systems"]) == [f"{name}/predictions", "other/predictions"]
+    right, wrong = content["systems"].values()
+    assert right["metrics"] == pytest.approx({"map@3": MAP, "gap": GAP})
+    assert wrong["metrics"] == {"map@3": 0, "gap": 0}
+    assert right["audit"]["queries_predicted"] == 3
+    assert wrong["audit"]["queries_predicted"] == 2
+    assert wrong["inputs"]["predictions"]["source"] == str(systems[1])
+    table = pq.read_table(written)
+    assert table.schema.names == ["user_id", f"{name}/predictions:map@3", "other/predictions:map@3"]
+    assert table["user_id"].to_pylist() == [3, 1, 2]
+    assert table[1].to_pylist() == pytest.approx([0, 5 / 6, 1 / 2], rel=1e-15)
+    assert table[2].to_pylist() == [0, 0, 0]
+
+    code, out, _ = run("evaluate", dump[0], *systems, "-m", "map@3")
+    assert code == 0
+    assert "0.444444*" in out
+
+
+@pytest.mark.small
+def test_one_broken_system_is_an_error_and_nothing_is_written(run, dump, systems, tmp_path):
+    systems[1].write_bytes(systems[0].read_bytes()[:-20])
+    code, out, err = run("evaluate", dump[0], *systems, "-m", "map", "-o", tmp_path / "o.json")
+    assert (code, out) == (3, "")
+    assert "other/predictions.parquet" in err
+    assert not (tmp_path / "o.json").exists()
+
+
+# Memory and plans
+
+
+@pytest.mark.small
+def test_memory_changes_no_bit(run, dump):
+    outputs = []
+    for size in ("1B", "1GiB"):
+        code, out, err = run("evaluate", *dump, "-m", "gap", "--memory", size, "--format", "csv")
+        assert (code, err) == (0, "")
+        outputs.append(out)
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.small
+def test_a_plan_reads_footers_only(run, dump, systems, tmp_path):
+    asked = ("--plan", "-m", "map@3", "-m", "gap")
+    code, out, err = run("evaluate", dump[0], *systems, *asked)
+    assert (code, err) == (0, "")
+    assert "memory expected" in out
+    assert "other/predictions" in out
+    code, out, _ = run("evaluate", *dump, *asked, "--format", "json")
+    content = json.loads(out)
+    assert content["labels"]["rows"] == 3
+    assert content["labels"]["columns"] == {"query": "user_id", "item": "item_id"}
+    assert content["memory"] > 0
+    written = tmp_path / "plan.json"
+    assert run("evaluate", *dump, *asked, "-o", written) == (0, "", "")
+    assert json.loads(written.read_text()) == content
+
+    whole = bytearray(dump[1].read_bytes())
+    footer = int.from_bytes(whole[-8:-4], "little") + 8
+    whole[4:-footer] = bytes(len(whole) - footer - 4)  # no data is left
+    dump[1].write_bytes(whole)
+    code, out, err = run("evaluate", *dump, *asked, "--format", "json")
+    assert (code, err) == (0, "")
+    assert json.loads(out) == content
+    assert run("evaluate", dump[0], tmp_path / "missing", "--plan")[0] == 3

@@ -1,0 +1,208 @@
+"""How results look: as text, drawn on a terminal, and while they are being computed."""
+
+import json
+import re
+import time
+from dataclasses import replace
+
+import pytest
+
+from cli_runs import made, on_a_terminal
+from rankmill import audit
+from rankmill.cli.comparison import render_all
+from rankmill.cli.planned import render_plan
+from rankmill.cli.progress import Progress
+from rankmill.cli.render import format_for, markdown, render
+from rankmill.result import Result
+
+# Rendering
+
+
+@pytest.mark.parametrize(
+    ("chosen", "output", "format"),
+    [
+        (None, None, "table"),
+        (None, "a.json", "json"),
+        (None, "a.CSV", "csv"),
+        (None, "dir.json/a.md", "markdown"),
+        (None, "a.txt", "table"),
+        (None, ".json", "table"),
+        ("csv", "a.json", "csv"),
+        ("table", "a.json", "table"),
+    ],
+)
+def test_the_format_is_as_chosen_or_as_the_suffix_says(chosen, output, format):
+    assert format_for(chosen, output) == format
+
+
+def test_csv_keeps_every_digit():
+    assert render(made(), "csv").splitlines() == [
+        "metric,value,standard_error,queries,worst,best",
+        "map@12,0.30000000000000004,0.00123456789,1200000,,",
+        "gap,0.0212,,1200000,0.0211,0.0213",
+    ]
+
+
+def test_markdown():
+    assert render(made(), "markdown").splitlines() == [
+        "| metric | value | standard error | queries | worst..best |",
+        "| --- | ---: | ---: | ---: | --- |",
+        "| map@12 | 0.3000000 | 0.00123 | 1,200,000 |  |",
+        "| gap | 0.0212000 |  | 1,200,000 | 0.0211000..0.0213000 |",
+    ]
+    assert markdown(["a"], [["x|y"]]) == "| a |\n| --- |\n| x\\|y |\n"
+
+
+def test_json_is_one_object():
+    text = render(made(), "json")
+    assert json.loads(text)["metrics"]["map@12"] == 0.1 + 0.2
+    assert text.endswith("}\n")
+
+
+def test_the_table_for_pipes_is_plain_and_whole():
+    assert render(made(), "table").splitlines() == [
+        "metric      value  standard error    queries  worst..best",
+        "------  ---------  --------------  ---------  --------------------",
+        "map@12  0.3000000         0.00123  1,200,000",
+        "gap     0.0212000                  1,200,000  0.0211000..0.0213000",
+        "",
+        "queries_labelled   1,200,000  queries with at least one label",
+        "queries_predicted          0  queries with at least one prediction",
+        "queries_in_both            0  queries with labels and predictions",
+        f"tied_confidences       4,321  {audit.FIELDS['tied_confidences']}",
+        "",
+        "labels       [red]labels.parquet (wide; 1,200,000 rows; query = user_id, item = items)",
+        f"predictions  {'p' * 100} (long; 7 rows)",
+        "seconds      0.93",
+    ]
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_drawn_table_fits_and_says_everything(columns):
+    lines = on_a_terminal("from rankmill.cli.render import draw; draw(made())", columns)
+    assert max(map(len, lines)) <= columns
+    text = "\n".join(lines)
+    for word in ("0.3000000", "0.00123", "0.0211000..0.0213000", "4,321", "[red]labels.parquet"):
+        assert word in text
+    assert text.count("p") >= 100
+    assert "…" not in text
+
+
+def test_progress_shows_on_a_terminal_after_a_while():
+    code = (
+        "with Progress(0.05) as step:\n"
+        "    time.sleep(0.8)\n"
+        "    step(0, 9000)\n"
+        "    time.sleep(0.5)\n"
+        "    step(2345, 9000)\n"
+        "    time.sleep(0.3)"
+    )
+    imports = "from rankmill.cli.progress import Progress"
+    shown = "".join(on_a_terminal(f"{imports}\n{code}", 80))
+    assert "reading labels" in shown
+    found = re.search(r"2,345 rows, ([\d,]+) rows/s, 0:0(\d) left", shown)
+    rate = int(found[1].replace(",", ""))
+    assert 1000 < rate < 4700
+    assert int(found[2]) == round((9000 - 2345) / rate)
+    quick = "with Progress() as step:\n    step(1, 2)"
+    assert on_a_terminal(f"{imports}\n{quick}", 80) == []
+
+
+def test_progress_is_silent_without_a_terminal(capfd, monkeypatch):
+    for _ in range(2):
+        with Progress(delay=0.01) as step:
+            time.sleep(0.2)
+            step(1, 2)
+        assert capfd.readouterr() == ("", "")
+        monkeypatch.setattr("sys.stderr", None)
+
+
+# Several systems
+
+
+def three() -> dict[str, Result]:
+    other = replace(
+        made(),
+        metrics={"map@12": 0.25, "gap": 0.0213},
+        audit=audit.empty() | {"queries_labelled": 1_200_000, "null_items": 7},
+    )
+    return {"old": made(), "x/new": other, "x/same": other}
+
+
+def test_systems_stand_side_by_side_and_the_best_are_marked():
+    assert render_all(three(), "table").splitlines() == [
+        "metric        old       x/new      x/same",
+        "------  ----------  ----------  ----------",
+        "map@12  0.3000000*  0.2500000   0.2500000",
+        "gap     0.0212000   0.0213000*  0.0213000*",
+        "* the best of a metric",
+        "",
+        "audit                    old      x/new     x/same",
+        "-----------------  ---------  ---------  ---------  " + "-" * 65,
+        "queries_labelled   1,200,000  1,200,000  1,200,000  queries with at least one label",
+        "queries_predicted          0          0          0  queries with at least one prediction",
+        "queries_in_both            0          0          0  queries with labels and predictions",
+        f"null_items                 0          7          7  {audit.FIELDS['null_items']}",
+        f"tied_confidences       4,321          0          0  {audit.FIELDS['tied_confidences']}",
+        "",
+        "labels: [red]labels.parquet (wide; 1,200,000 rows; query = user_id, item = items)",
+        *(f"{name}: {'p' * 100} (long; 7 rows)" for name in ("old", "x/new", "x/same")),
+        "seconds: 2.80",
+    ]
+    alike = dict.fromkeys(("a", "b"), made())
+    assert "*" not in render_all(alike, "table")
+
+
+def test_systems_as_csv_markdown_and_json():
+    assert render_all(three(), "csv").splitlines()[:4] == [
+        "system,metric,value,standard_error,queries,worst,best",
+        "old,map@12,0.30000000000000004,0.00123456789,1200000,,",
+        "old,gap,0.0212,,1200000,0.0211,0.0213",
+        "x/new,map@12,0.25,0.00123456789,1200000,,",
+    ]
+    lines = render_all(three(), "markdown").splitlines()
+    assert lines[0] == "| system | metric | value | standard error | queries | worst..best |"
+    assert lines[2] == "| old | map@12 | 0.3000000 | 0.00123 | 1,200,000 |  |"
+    assert len(lines) == 8
+    content = json.loads(render_all(three(), "json"))
+    assert list(content) == ["rankmill", "queries", "systems"]
+    assert list(content["systems"]) == ["old", "x/new", "x/same"]
+    whole = json.loads(render(made(), "json"))
+    assert content["systems"]["old"] | {key: content[key] for key in content if key in whole} == (
+        whole
+    )
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_drawn_systems_fit_and_say_everything(columns):
+    code = (
+        "from rankmill.cli.comparison import draw_all\n"
+        "draw_all({f'system-{i}': made() for i in range(6)})"
+    )
+    lines = on_a_terminal(code, columns)
+    assert max(map(len, lines)) <= columns
+    text = "\n".join(lines)
+    assert text.count("0.3000000") == text.count("4,321") == 6
+    assert all(f"system-{i} " in text for i in range(6))
+    assert "…" not in text
+
+
+def test_a_plan_shows_sizes_and_columns():
+    one = {"source": "l", "files": 1, "rows": 1000, "shape": "wide", "values": 3600}
+    one |= {"columns": {"query": "u", "item": "i"}, "bytes": 12_345}
+    plan = {"labels": one, "predictions": {"x": one}, "threads": 2, "memory": 512_000_000}
+    assert render_plan(plan, "table").splitlines() == [
+        "input        files   rows  values  to read  shape  columns",
+        "-----------  -----  -----  ------  -------  -----  ---------------",
+        "labels           1  1,000   3,600     12KB  wide   query=u, item=i",
+        "predictions      1  1,000   3,600     12KB  wide   query=u, item=i",
+        "",
+        "to read          25KB",
+        "memory expected  512MB with 2 threads",
+    ]
+    assert json.loads(render_plan(plan, "json"))["predictions"] == {"x": one}
+    assert render_plan(plan | {"predictions": {"x": one, "y": one}}, "csv").splitlines() == [
+        "input,source,shape,files,rows,values,bytes,columns",
+        *(f"{name},l,wide,1,1000,3600,12345,query=u item=i" for name in ("labels", "x", "y")),
+    ]
+    assert render_plan(plan, "markdown").startswith("| input | files |")

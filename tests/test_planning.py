@@ -1,0 +1,99 @@
+"""plan(): what footers tell, and that the memory of a run keeps to it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from rankmill import InputError, UsageError
+
+PEAK = """
+import resource, sys, rankmill
+labels, predictions, metrics = sys.argv[1], sys.argv[2], sys.argv[3].split()
+memory = int(sys.argv[4])
+rankmill.evaluate(labels, predictions, metrics, threads=2, per_query=False, memory=memory)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+"""
+QUERIES = 100_000
+LENGTH = 250
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Lists that hold 200 MB of items and 100 MB of confidences, in small files."""
+    folder = tmp_path_factory.mktemp("planned")
+    generator = np.random.default_rng(0)
+    labels, predictions = str(folder / "labels.parquet"), str(folder / "predictions.parquet")
+    items = pa.array(generator.integers(0, 50, 3 * QUERIES))
+    offsets = pa.array(np.arange(0, len(items) + 1, 3, dtype=np.int32))
+    lists = pa.ListArray.from_arrays(offsets, items)
+    pq.write_table(pa.table({"user_id": np.arange(QUERIES), "items": lists}), labels)
+    part = QUERIES // 10
+    offsets = pa.array(np.arange(0, part * LENGTH + 1, LENGTH, dtype=np.int32))
+    row = pa.array(np.tile(np.arange(LENGTH), part))
+    scores = pa.array(np.tile(np.linspace(1, 0, LENGTH, dtype=np.float32), part))
+    with pq.ParquetWriter(
+        predictions,
+        pa.schema(
+            {"user_id": pa.int64(), "items": pa.list_(pa.int64()), "scores": pa.list_(pa.float32())}
+        ),
+    ) as writer:
+        for first in range(0, QUERIES, part):
+            columns = [
+                pa.array(np.arange(first, first + part)),
+                pa.ListArray.from_arrays(offsets, row),
+                pa.ListArray.from_arrays(offsets, scores),
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema))
+    return labels, predictions
+
+
+def test_plan_tells_what_is_there(dump: tuple[str, str]) -> None:
+    labels, predictions = dump
+    told = rankmill.plan(labels, {"system": predictions}, ["map@12"], threads=2)
+    assert told["labels"]["rows"] == QUERIES
+    assert told["labels"]["values"] == 3 * QUERIES
+    system = told["predictions"]["system"]
+    assert (system["rows"], system["values"]) == (QUERIES, LENGTH * QUERIES)
+    assert system["columns"] == {"query": "user_id", "item": "items"}
+    assert 0 < system["bytes"] < Path(predictions).stat().st_size
+    more = rankmill.plan(labels, {"system": predictions}, ["map@12", "gap"], threads=2)
+    assert more["memory"] > told["memory"]
+    assert more["predictions"]["system"]["bytes"] > system["bytes"]
+
+
+def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nowhere"):
+        rankmill.plan(dump[0], {"system": str(tmp_path / "nowhere.parquet")})
+    with pytest.raises(UsageError, match="unknown metric"):
+        rankmill.plan(dump[0], {"system": dump[1]}, ["mop@3"])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
+@pytest.mark.parametrize(("metrics", "memory"), [("map@12", 1), ("map@12 gap", 1)])
+def test_peak_memory_keeps_to_the_plan(dump: tuple[str, str], metrics: str, memory: int) -> None:
+    labels, predictions = dump
+    rankmill.evaluate(labels, predictions, metrics.split(), memory=memory)  # compiles, if need be
+    planned = rankmill.plan(
+        labels,
+        {"system": predictions},
+        metrics.split(),
+        threads=2,
+        memory=memory,
+        per_query=False,
+    )["memory"]
+    command = [sys.executable, "-c", PEAK, labels, predictions, metrics, str(memory)]
+    # A child's peak counts what its parent held when it was forked: let a small shell fork it.
+    done = subprocess.run(
+        ["sh", "-c", '"$@"; exit $?', "sh", *command], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    peak = int(done.stdout)
+    assert peak <= planned, f"{peak / 1e6:.0f} MB against {planned / 1e6:.0f} MB planned"
+    held_whole = 8 * LENGTH * QUERIES
+    assert planned < 250e6 + 2 * held_whole, "a bound that could not fail would be no bound"
