@@ -256,7 +256,11 @@ def _gaps(tally: Tally, predictions: Input, threads: int) -> dict[str, GapValue]
     else:
         nulls = tally.audit["null_items"] > 0
         for offsets, confidences in reread_confidences(
-            predictions.source, predictions.columns, threads, nulls
+            predictions.source,
+            predictions.columns,
+            threads,
+            nulls=nulls,
+            memory=tally.plan.memory,
         ):
             for metric, counter in zip(metrics, counters, strict=True):
                 counter.add(first_confidences(offsets, confidences, metric.limit))

@@ -92,11 +92,12 @@ def list_pieces(
 
 
 def reread_confidences(
-    source: Source, columns: Columns, threads: int, nulls: bool
+    source: Source, columns: Columns, threads: int, *, nulls: bool, memory: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The offsets and confidences of all lists once more, a batch at a time.
 
-    Only the confidences are read if each has an item; `nulls` says that some have none.
+    Only the confidences are read if each has an item; `nulls` says that some have none. Scattered
+    rows take `memory` bytes at most, as in list_pieces.
     """
     name = str(columns.score)
 
@@ -112,6 +113,6 @@ def reread_confidences(
         with BatchReader(source.pieces([name]), threads) as reader:
             yield from reader.map(split)
     else:
-        pieces, to_lists = list_pieces(source, columns, threads)
+        pieces, to_lists = list_pieces(source, columns, threads, memory=memory)
         with BatchReader(pieces, threads) as reader:
             yield from reader.map(split_all)
