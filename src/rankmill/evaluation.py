@@ -50,7 +50,9 @@ def evaluate(
     """Score ranked predictions against labels.
 
     Queries without a label are left out of the means; a query with labels and no predictions
-    scores 0. Labels are a set; a repeated prediction counts where it stands first.
+    scores 0. Labels are a set; a repeated prediction counts where it stands first. A null item is
+    no prediction: those behind it move up. Equal confidences in gap count with the expected value
+    over their orders.
 
     Parameters
     ----------
@@ -63,8 +65,10 @@ def evaluate(
     metrics : str or iterable of str
         Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all.
     query, item, score, rank, gain : str, optional
-        Columns, where their names do not tell. `gain` is one of the labels. With `Ragged` inputs,
-        `score` and `gain` are Ragged numbers with the offsets of predictions and labels.
+        Columns, where their names do not tell (such as user_id, query_id, item_id, items, score,
+        rank, gain). `query` and `item` hold for both sides, `score` and `rank` for predictions,
+        `gain` for labels. With `Ragged` inputs, `score` and `gain` are Ragged numbers with the
+        offsets of predictions and labels.
     label_query, label_item : str, optional
         Columns of the labels, where they differ from `query` and `item`.
     gains : {"linear", "exp"}
@@ -90,7 +94,8 @@ def evaluate(
     Raises
     ------
     InputError
-        If the data is not as said; the message tells the file, the place, and what to do.
+        If the data is not as said; the message tells the file, the row (counted from 0) and what
+        to do.
     UsageError
         If the arguments are wrong, such as an unknown metric.
 
