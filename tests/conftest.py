@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pyarrow as pa
@@ -105,3 +106,14 @@ def cli_fails(run_cli: Callable[..., CliOutcome], tmp_path: Path) -> Callable[..
             assert old.read_text() == "kept"
 
     return check
+
+
+@pytest.fixture
+def run(run_cli: Any) -> Any:
+    """Run a command line in this process; return exit code, standard output, standard error."""
+
+    def call(*arguments: Any) -> tuple[int, str, str]:
+        outcome = run_cli(*arguments)
+        return outcome.exit_code, outcome.stdout, outcome.stderr
+
+    return call

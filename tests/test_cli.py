@@ -18,18 +18,6 @@ from rankmill.cli import COMMANDS
 from rankmill.cli.inputs import parse_size, size_text, system_names
 from rankmill.metrics import REGISTRY
 
-
-@pytest.fixture
-def run(run_cli):
-    """Run a command line in this process; return exit code, standard output, standard error."""
-
-    def call(*arguments) -> tuple[int, str, str]:
-        outcome = run_cli(*arguments)
-        return outcome.exit_code, outcome.stdout, outcome.stderr
-
-    return call
-
-
 # Start, help and the shape of errors
 
 

@@ -15,17 +15,6 @@ from rankmill.metrics import DEFAULT_METRICS
 
 
 @pytest.fixture
-def run(run_cli):
-    """Run a command line in this process; return exit code, standard output, standard error."""
-
-    def call(*arguments) -> tuple[int, str, str]:
-        outcome = run_cli(*arguments)
-        return outcome.exit_code, outcome.stdout, outcome.stderr
-
-    return call
-
-
-@pytest.fixture
 def dump(tmp_path):
     return write_dump(tmp_path)
 

@@ -187,7 +187,7 @@ class LabelStore:
 def slice_labels(labels: Labels, start: int, end: int) -> Labels:
     """Lists start to end, as views of the items."""
     first, last = labels.offsets[start], labels.offsets[end]
-    gains = labels.gains[first:last] if len(labels.gains) else NO_GAINS
+    gains = labels.gains[first:last]  # none where there are none
     return Labels(
         labels.offsets[start : end + 1] - first, slice_ids(labels.items, first, last), gains
     )

@@ -1,4 +1,4 @@
-"""Ragged lists as bare arrays: reading them from Arrow, joining, dropping, gathering."""
+"""Ragged lists as bare arrays: reading them from Arrow, dropping, gathering."""
 
 from typing import Any
 
@@ -39,12 +39,6 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
     if first_bad_offset(offsets, len(values)) >= 0:
         raise InputError("an Arrow list column has offsets that do not fit its values")
     return offsets, values
-
-
-def join_offsets(parts: list[np.ndarray]) -> np.ndarray:
-    """The offsets of lists that are put behind each other."""
-    lengths = [np.diff(part) for part in parts]
-    return offsets_of(np.concatenate(lengths)) if lengths else np.zeros(1, np.int64)
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
