@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(
 
 # What users do, in ways that warmup() does not.
 USES = """
-import numpy as np, pyarrow as pa, pyarrow.parquet as pq, rankmill
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
 from rankmill.metrics import REGISTRY
 names = [name + "@7" if spec.cutoff != "none" else name for name, spec in REGISTRY.items()]
 generator = np.random.default_rng(0)

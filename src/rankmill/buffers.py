@@ -1,7 +1,7 @@
-"""Arrow arrays as NumPy arrays, without a copy.
+"""Arrow arrays as NumPy arrays and back, without a copy.
 
-Arrow's own ``to_numpy``, and its scalars, import pandas where it is installed, which takes longer
-than a small run.
+Arrow's own ``to_numpy``, ``array`` of a NumPy array, and scalars import pandas where it is
+installed, which takes longer than a small run.
 """
 
 from typing import Any
@@ -9,6 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+_DTYPES = {
+    pa.from_numpy_dtype(dtype): np.dtype(dtype)
+    for dtype in (*"bhilBHIL", np.float16, np.float32, np.float64)
+}
 
 
 def numbers_of(array: Any, null: float | None = None) -> np.ndarray:
@@ -18,7 +23,7 @@ def numbers_of(array: Any, null: float | None = None) -> np.ndarray:
     """
     if array.null_count and null is not None:
         array = array.fill_null(null)
-    dtype = np.dtype(array.type.to_pandas_dtype())
+    dtype = _DTYPES[array.type]
     if len(array) == 0:
         return np.empty(0, dtype)
     data: np.ndarray = np.frombuffer(array.buffers()[1], dtype)
@@ -28,3 +33,12 @@ def numbers_of(array: Any, null: float | None = None) -> np.ndarray:
 def validity_of(array: Any) -> np.ndarray:
     """Whether each value of an Arrow array is there, as booleans."""
     return numbers_of(pc.cast(array.is_valid(), pa.uint8())).view(np.bool_)
+
+
+def arrow_of(numbers: np.ndarray) -> Any:
+    """A NumPy array as an Arrow array without nulls; of native numbers, as a view."""
+    if numbers.dtype.kind not in "iuf":
+        return pa.array(numbers)
+    native = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
+    buffers = [None, pa.py_buffer(native)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(native.dtype), len(native), buffers)

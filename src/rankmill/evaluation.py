@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill import audit
+from rankmill.buffers import arrow_of
 from rankmill.errors import UsageError
 from rankmill.gap import CorrectState, GapCounter, GapValue, first_confidences, gap_of_states
 from rankmill.ids import ids_to_arrow, take_ids
@@ -319,7 +320,7 @@ def _per_query_table(labels: Input, tally: Tally) -> Any:
     names = [metric.text for metric in tally.plan.per_query]
     if name in names:  # a table cannot have two columns of one name
         name = "query"
-    return pa.table([ids, *(pa.array(one[rows]) for one in tally.values)], names=[name, *names])
+    return pa.table([ids, *(arrow_of(one[rows]) for one in tally.values)], names=[name, *names])
 
 
 def _positive(number: Any, name: str) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.buffers import numbers_of
+from rankmill.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
 from rankmill.kernels.identity import (
     SIGNED,
@@ -39,7 +39,7 @@ def to_ids(array: Any, what: str) -> Ids:
     InputError
         If the type cannot be an id, such as floats.
     """
-    array = plain(pa.array(array) if isinstance(array, np.ndarray) else array, what)
+    array = plain(arrow_of(array) if isinstance(array, np.ndarray) else array, what)
     kind = array.type
     if kinds.is_unsigned_integer(kind):
         return _of_integers(array, pa.uint64(), UNSIGNED)
@@ -151,7 +151,7 @@ def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
         common = pa.large_binary() if as_bytes else pa.large_string()
         array = pa.Array.from_buffers(common, len(ids.keys), buffers)  # as read, even if no UTF-8
     else:
-        array = pa.array(ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64))
+        array = arrow_of(ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64))
         common = array.type
     kind = next(iter(kinds_read)) if len(kinds_read) == 1 else common
     if kinds.is_dictionary(kind):

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.buffers import numbers_of
+from rankmill.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
 from rankmill.ids import is_text_type
 from rankmill.kernels.lists import first_bad_offset
@@ -102,7 +102,10 @@ class Ragged:
 
     def to_arrow(self) -> Any:
         """The lists as an Arrow large_list array, without a copy of the values."""
-        return pa.LargeListArray.from_arrays(pa.array(self._offsets), pa.array(self._values))
+        values = self._values
+        if isinstance(values, np.ndarray):
+            values = arrow_of(values)
+        return pa.LargeListArray.from_arrays(arrow_of(self._offsets), values)
 
     def __repr__(self) -> str:
         return f"Ragged({len(self)} lists, {len(self._values)} values of {_type_name(self)})"

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 from numba.core import config, event
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 # Compiling in silence for longer than this would look like hanging.
 SILENT_SECONDS = 1.0
@@ -112,7 +114,23 @@ def _compile(function: Callable[..., Any]) -> Any:
         compiled = njit(nogil=True)(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         _dispatchers[id(compiled)] = compiled
+        if type(getattr(compiled, "_cache", None)) is FunctionCache:
+            cache = _QuickCache(function)  # type: ignore[no-untyped-call]
+            compiled._cache = cache  # type: ignore[attr-defined]
     return compiled
+
+
+class _QuickCache(FunctionCache):
+    """numba's cache, which here loads a kernel without setting up numba's compiler first.
+
+    The compiler takes 0.2 s to import its library, and SciPy with it, which a kernel that is
+    compiled already does not need; on a miss, compiling sets it up itself.
+    """
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)  # the allocator that loaded kernels are linked with
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(signature, target_context)  # type: ignore[no-untyped-call]
 
 
 def _warn_uncached(reason: str) -> None:

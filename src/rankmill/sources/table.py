@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankmill.buffers import arrow_of
 from rankmill.errors import InputError
 from rankmill.lists import is_list_type
 from rankmill.ragged import Ragged
@@ -59,7 +60,7 @@ def ragged_table(items: Ragged, numbers: Any, number_column: str) -> Any:
     lists = items.to_arrow()
     if not len(items.values):  # without ids there is nothing that could not be compared
         lists = pa.LargeListArray.from_arrays(lists.offsets, pa.nulls(0))
-    columns = {"query": pa.array(np.arange(len(items))), "items": lists}
+    columns = {"query": arrow_of(np.arange(len(items))), "items": lists}
     if numbers is not None:
         if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):
             raise InputError(
