@@ -35,6 +35,7 @@ def test_json_output(run, dump):
         "metrics",
         "standard_errors",
         "bounds",
+        "semantics",
         "audit",
         "inputs",
         "seconds",

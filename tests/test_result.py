@@ -68,6 +68,7 @@ def test_json_has_all_keys_in_order_and_keeps_every_digit():
         "metrics",
         "standard_errors",
         "bounds",
+        "semantics",
         "audit",
         "inputs",
         "seconds",

@@ -2,29 +2,26 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from rankmill import audit
-from rankmill.buffers import arrow_of
+from rankmill.conclusion import conclude
 from rankmill.errors import UsageError
-from rankmill.gap import CorrectState, GapCounter, GapValue, first_confidences, gap_of_states
-from rankmill.ids import ids_to_arrow, take_ids
 from rankmill.labels import (
     LabelIndex,
     RepeatedQueryError,
 )
-from rankmill.metrics import DEFAULT_METRICS, Metric, parse_all
+from rankmill.metrics import DEFAULT_METRICS, check_defined, parse_all
+from rankmill.presets import semantics_of
 from rankmill.reading import MEMORY, Input, open_inputs, read_labels
 from rankmill.result import Result
 from rankmill.scoring import BlockScores, Plan, Tally, score_lists
+from rankmill.semantics import Semantics
 from rankmill.sources.convert import Lists
 from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.opening import list_pieces, reread_confidences
+from rankmill.sources.opening import list_pieces
 from rankmill.workers import BatchReader, available_cpus
 
 Progress = Callable[[int, int | None], None]
@@ -43,6 +40,7 @@ def evaluate(
     label_query: str | None = None,
     label_item: str | None = None,
     gains: str = "linear",
+    semantics: str | Semantics | Mapping[str, str] = "default",
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -53,7 +51,7 @@ def evaluate(
     Queries without a label are left out of the means; a query with labels and no predictions
     scores 0. Labels are a set; a repeated prediction counts where it stands first. A null item is
     no prediction: those behind it move up. Equal confidences in gap count with the expected value
-    over their orders.
+    over their orders. All that may be asked for otherwise, as other libraries have it: `semantics`.
 
     Parameters
     ----------
@@ -74,6 +72,10 @@ def evaluate(
         Columns of the labels, where they differ from `query` and `item`.
     gains : {"linear", "exp"}
         Whether a label of gain g counts g or 2**g - 1 in ndcg and dcg.
+    semantics : str, Semantics or mapping
+        The name of a preset such as "trec_eval" (``rankmill presets`` prints all), or how to count
+        where evaluators differ, question by question; a mapping names only the fields that are not
+        as by default.
     threads : int, optional
         Threads to use; by default the CPUs that this process may use. The result does not depend
         on it.
@@ -121,6 +123,7 @@ def evaluate(
         label_query=label_query,
         label_item=label_item,
         gains=gains,
+        semantics=semantics,
         threads=threads,
         memory=memory,
         per_query=per_query,
@@ -142,6 +145,7 @@ def evaluate_runs(
     label_query: str | None = None,
     label_item: str | None = None,
     gains: str = "linear",
+    semantics: str | Semantics | Mapping[str, str] = "default",
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -177,11 +181,15 @@ def evaluate_runs(
     memory = _positive(memory, "memory")
     if gains not in ("linear", "exp"):
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
+    semantics = semantics_of(semantics)
+    for metric in asked:
+        check_defined(metric, semantics)
     pooled = [metric for metric in asked if not metric.spec.kernel]
     label_input, inputs = open_inputs(
         labels,
         runs,
         need_score=bool(pooled),
+        semantics=semantics,
         query=query,
         item=item,
         score=score,
@@ -190,7 +198,8 @@ def evaluate_runs(
         label_query=label_query,
         label_item=label_item,
     )
-    index = cache(lambda: read_labels(label_input, gains, threads))
+    repeats = semantics.repeated_labels
+    index = cache(lambda: read_labels(label_input, gains, threads, repeats=repeats))
     rows = sum(one.source.rows for one in inputs.values())
     before = 0
     results = {}
@@ -200,6 +209,7 @@ def evaluate_runs(
             pooled=pooled,
             keep_values=per_query,
             memory=memory,
+            semantics=semantics,
         )
 
         def report(done: int, before: int = before) -> None:
@@ -208,8 +218,7 @@ def evaluate_runs(
 
         tally = _tally(one, plan, index, threads, memory, report)
         before += one.source.rows
-        gaps = _gaps(tally, one, threads)
-        results[name] = _result(asked, tally, gaps, index()[1], label_input, one, began)
+        results[name] = conclude(asked, tally, index()[1], label_input, one, threads, began)
         began = time.perf_counter()
     return results
 
@@ -247,80 +256,6 @@ def _tally(
 
 def _score_batch(batch: Any, to_lists: Callable[[Any], Lists], tally: Tally) -> BlockScores:
     return score_lists(to_lists(batch), tally.index, tally.plan)
-
-
-def _gaps(tally: Tally, predictions: Input, threads: int) -> dict[str, GapValue]:
-    """The metrics over all predictions, from the confidences kept or read once more."""
-    metrics = tally.plan.pooled
-    if not metrics:
-        return {}
-    counters = [GapCounter(CorrectState.of(parts), threads) for parts in tally.correct]
-    if tally.confidences is not None:
-        for counter, kept in zip(counters, tally.confidences, strict=True):
-            while kept:
-                counter.add(kept.pop())
-    else:
-        nulls = tally.audit["null_items"] > 0
-        for offsets, confidences in reread_confidences(
-            predictions.source,
-            predictions.columns,
-            threads,
-            nulls=nulls,
-            memory=tally.plan.memory,
-        ):
-            for metric, counter in zip(metrics, counters, strict=True):
-                counter.add(first_confidences(offsets, confidences, metric.limit))
-    return {
-        metric.text: gap_of_states(counter.correct, counter.finish(), tally.labelled, threads)
-        for metric, counter in zip(metrics, counters, strict=True)
-    }
-
-
-def _result(
-    asked: list[Metric],
-    tally: Tally,
-    gaps: dict[str, GapValue],
-    counts: dict[str, int],
-    labels: Input,
-    predictions: Input,
-    began: float,
-) -> Result:
-    counts = counts | {
-        "queries_labelled": tally.labelled,
-        "queries_only_labelled": tally.labelled - tally.audit["queries_in_both"],
-        "empty_label_lists": len(tally.index.queries.keys) - tally.labelled,
-        "tied_confidences": max((value.tied for value in gaps.values()), default=0),
-    }
-    states = {
-        metric.text: replace(state, count=tally.labelled)  # all others are 0
-        for metric, state in zip(tally.plan.per_query, tally.states, strict=True)
-    }
-    table = _per_query_table(labels, tally) if tally.plan.keep_values else None
-    means = {name: state.mean for name, state in states.items()}
-    errors = {name: state.standard_error for name, state in states.items()}
-    means |= {name: value.expected for name, value in gaps.items()}
-    return Result(
-        metrics={metric.text: means[metric.text] for metric in asked},
-        standard_errors={metric.text: errors.get(metric.text) for metric in asked},
-        bounds={name: (value.worst, value.best) for name, value in gaps.items()},
-        queries=tally.labelled,
-        audit=audit.add(tally.audit, counts),
-        inputs={"labels": labels.described(), "predictions": predictions.described()},
-        seconds=time.perf_counter() - began,
-        per_query=table,
-    )
-
-
-def _per_query_table(labels: Input, tally: Tally) -> Any:
-    """The queries with labels, in the order of the labels, and their values."""
-    rows = np.flatnonzero(np.diff(tally.index.labels.offsets))
-    name = labels.columns.query
-    kinds = {schema.field(name).type for schema in labels.source.schemas.values()}
-    ids = ids_to_arrow(take_ids(tally.index.queries, rows), kinds)
-    names = [metric.text for metric in tally.plan.per_query]
-    if name in names:  # a table cannot have two columns of one name
-        name = "query"
-    return pa.table([ids, *(arrow_of(one[rows]) for one in tally.values)], names=[name, *names])
 
 
 def _positive(number: Any, name: str) -> int:

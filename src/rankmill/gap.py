@@ -17,15 +17,16 @@ from rankmill.workers import available_cpus
 RANGE = 1 << 15
 # Confidences are sorted and counted at least so many at a time.
 PORTION = 1 << 23
-TIES = ("expected", "worst", "best")
+TIES = ("expected", "worst", "best", "threshold")
 
 
 class GapValue(NamedTuple):
-    """GAP as the expected value over all orders of tied predictions, and its two extremes."""
+    """GAP for each way with tied predictions, and how many predictions are tied."""
 
     expected: float
     worst: float
     best: float
+    threshold: float
     tied: int
 
 
@@ -131,14 +132,14 @@ class GapCounter:
 
 
 def gap_of_states(correct: CorrectState, among: AmongState, total: int, threads: int) -> GapValue:
-    """GAP from the counts of both passes, with `total` queries in the denominator.
+    """GAP from the counts of both passes, with `total` in the denominator.
 
     Sums are taken over fixed ranges of confidences, so that threads do not change a bit.
     """
     ranges = _ranges(len(correct.values))
 
     def add_up(within: slice, correct_before: int, before: int) -> tuple[np.ndarray, int]:
-        sums = np.zeros(3)
+        sums = np.zeros(4)
         counts = correct.counts[within], among.at[within], among.above[within]
         tied = sum_ties(*counts, correct_before, before, sums)
         return sums, tied
@@ -149,8 +150,8 @@ def gap_of_states(correct: CorrectState, among: AmongState, total: int, threads:
     with ThreadPoolExecutor(threads) as executor:
         added = list(executor.map(add_up, ranges, correct_before, before))
     sums = [math.fsum(one) / total for one in zip(*(sums for sums, _ in added), strict=True)]
-    expected, worst, best = sums or (0.0, 0.0, 0.0)
-    return GapValue(expected, worst, best, sum(tied for _, tied in added))
+    expected, worst, best, threshold = sums or (0.0, 0.0, 0.0, 0.0)
+    return GapValue(expected, worst, best, threshold, sum(tied for _, tied in added))
 
 
 def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:
@@ -199,8 +200,9 @@ def global_average_precision(
         Whether each prediction is correct.
     total : int
         M, the number of queries with at least one label.
-    ties : {"expected", "worst", "best"}
-        Which value over the orders of tied predictions.
+    ties : {"expected", "worst", "best", "threshold"}
+        Which value over the orders of tied predictions, or that of one threshold for each tie, as
+        in scikit-learn.
 
     Returns
     -------

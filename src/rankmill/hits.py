@@ -9,18 +9,21 @@ from rankmill.kernels.patterns import group_patterns
 from rankmill.lists import offsets_of, take_offsets, take_values
 
 NO_GAINS = np.empty(0, np.float64)
+NO_COUNTS = np.empty(0, np.int64)
 
 
 class Labels(NamedTuple):
     """Label lists without repeats; gains, if there are any, fall within each list.
 
     ``items`` are the ids of all lists, ``offsets`` int64[n + 1]. ``gains`` is float64, one a
-    label, or empty where every label counts the same.
+    label, or empty where every label counts the same. ``counts`` is int64[n], the number of labels
+    before repeats were dropped, or empty where that does not matter.
     """
 
     offsets: np.ndarray
     items: Ids
     gains: np.ndarray
+    counts: np.ndarray = NO_COUNTS
 
 
 class Hits(NamedTuple):
@@ -34,7 +37,7 @@ class Hits(NamedTuple):
     label_counts, prediction_counts : int64[n]
         R and n of each query.
     label_offsets, label_gains : int64[n + 1], float64
-        The gains of each query's labels, descending; no gains where all are 1.
+        The gains of each query's distinct labels, descending; no gains where all are 1.
     discounts : float64
         ``log2(rank + 1)`` at index rank.
     repeats : int
@@ -52,17 +55,33 @@ class Hits(NamedTuple):
     repeats: int
 
 
-def match(labels: Labels, offsets: np.ndarray, items: Ids, limit: int) -> Hits:
-    """Match lists of items with the labels at the same positions, up to rank `limit`."""
+def match(
+    labels: Labels, offsets: np.ndarray, items: Ids, limit: int, *, repeats_count: bool = False
+) -> Hits:
+    """Match lists of items with the labels at the same positions, up to rank `limit`.
+
+    A repeat of an earlier item of its list is no hit, unless `repeats_count`.
+    """
     prediction_counts = np.diff(offsets)
     label_counts = np.diff(labels.offsets)
-    room = int(np.minimum(prediction_counts, label_counts).sum())
+    most = prediction_counts if repeats_count else np.minimum(prediction_counts, label_counts)
+    room = int(most.sum())
     hit_offsets = np.empty_like(offsets)
     ranks = np.empty(room, np.int64)
     found = np.empty(room, np.int64)
     count, repeats = match_lists(
-        labels.offsets, labels.items, offsets, items, limit, hit_offsets, ranks, found
+        labels.offsets,
+        labels.items,
+        offsets,
+        items,
+        limit,
+        repeats_count,
+        hit_offsets,
+        ranks,
+        found,
     )
+    if len(labels.counts):
+        label_counts = labels.counts
     gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
     return Hits(

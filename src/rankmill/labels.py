@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 from rankmill.errors import InputError
-from rankmill.hits import NO_GAINS, Labels
+from rankmill.hits import NO_COUNTS, NO_GAINS, Labels
 from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import (
@@ -32,11 +32,17 @@ class RepeatedQueryError(InputError):
 
 
 def clean_labels(
-    offsets: np.ndarray, items: Ids, gains: np.ndarray | None
+    offsets: np.ndarray, items: Ids, gains: np.ndarray | None, *, repeats: str = "set"
 ) -> tuple[Labels, dict[str, int]]:
     """Label lists as sets: no repeats, no gain of 0 or less, gains falling within each list.
 
-    Of a repeated label the largest gain counts. Also returns how many of each were dropped.
+    Of a repeated label the largest gain counts. Where `repeats` is "count", the number of labels of
+    each list is kept as it was with them. Also returns how many of each were dropped.
+
+    Raises
+    ------
+    InputError
+        If there is a repeat and `repeats` is "error".
     """
     labels = Labels(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
     nonpositive = 0
@@ -50,8 +56,15 @@ def clean_labels(
         labels = Labels(labels.offsets, take_ids(labels.items, order), labels.gains[order])
     repeat = np.empty(len(labels.items.keys), np.bool_)
     repeated = mark_repeats(labels.offsets, labels.items, repeat)
+    counts = np.diff(labels.offsets) if repeats == "count" else NO_COUNTS
+    if repeated and repeats == "error":
+        raise InputError(
+            f"label {id_text(labels.items, int(repeat.argmax()))} stands twice among those of its "
+            "query, and repeated_labels is 'error': drop the repeats"
+        )
     if repeated:
         labels = _keep(labels, ~repeat)
+    labels = labels._replace(counts=counts)
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
 
@@ -134,6 +147,9 @@ class LabelIndex:
         ):
             return slice_labels(labels, int(rows[0]), int(rows[0]) + count)
         taken = take_offsets(labels.offsets, rows)
+        counts = labels.counts
+        if len(counts):
+            counts = np.where(rows >= 0, counts[rows], 0)
         gains = labels.gains
         if len(gains):
             gains = take_values(labels.offsets, gains, rows, taken)
@@ -143,7 +159,7 @@ class LabelIndex:
             items = take_ids(items, places)
         else:
             items = items._replace(keys=take_values(labels.offsets, items.keys, rows, taken))
-        return Labels(taken, items, gains)
+        return Labels(taken, items, gains, counts)
 
 
 class LabelStore:
@@ -154,6 +170,7 @@ class LabelStore:
         self._items = IdStore(8 * rows)
         self._lengths = Growing(np.int64, rows)
         self._gains = Growing(np.float64)
+        self._counts = Growing(np.int64)
         self._places: list[tuple[int, tuple[str, int]]] = []
         self._count = 0
 
@@ -163,6 +180,7 @@ class LabelStore:
         self._items.add(labels.items)
         self._lengths.extend(np.diff(labels.offsets))
         self._gains.extend(labels.gains)
+        self._counts.extend(labels.counts)
         self._places.append((self._count, place))
         self._count += len(queries.keys)
 
@@ -175,7 +193,7 @@ class LabelStore:
             If a query stands in two rows.
         """
         offsets = offsets_of(self._lengths.finish())
-        labels = Labels(offsets, self._items.finish(), self._gains.finish())
+        labels = Labels(offsets, self._items.finish(), self._gains.finish(), self._counts.finish())
         queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels)
@@ -187,9 +205,11 @@ class LabelStore:
 def slice_labels(labels: Labels, start: int, end: int) -> Labels:
     """Lists start to end, as views of the items."""
     first, last = labels.offsets[start], labels.offsets[end]
-    gains = labels.gains[first:last]  # none where there are none
     return Labels(
-        labels.offsets[start : end + 1] - first, slice_ids(labels.items, first, last), gains
+        labels.offsets[start : end + 1] - first,
+        slice_ids(labels.items, first, last),
+        labels.gains[first:last],  # none where there are none
+        labels.counts[start:end],
     )
 
 

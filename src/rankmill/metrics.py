@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankmill.errors import UsageError
+from rankmill.semantics import DEFAULT, Semantics
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,9 +21,10 @@ DEFAULT_METRICS = ("map@10", "first_hit@10", "recall@10", "ndcg@10")
 class MetricSpec:
     """A row of the registry.
 
-    ``kernel`` names the function of ``rankmill.kernels.metrics`` that gives one value a query;
-    it is None for a metric over all predictions in one list. ``cutoff`` says whether the name
-    takes an ``@k``.
+    ``kernel`` names the function of ``rankmill.kernels.metrics`` (and of its twin ``expected``)
+    that counts for each query; it is None for a metric over all predictions in one list.
+    ``divisor`` names what that is divided by, in ``rankmill.divisors``. ``cutoff`` says whether the
+    name takes an ``@k``.
     """
 
     name: str
@@ -30,6 +32,7 @@ class MetricSpec:
     definition: str
     range: str
     source: str
+    divisor: str | None = None
     cutoff: Literal["required", "optional", "none"] = "optional"
     aliases: tuple[str, ...] = ()
 
@@ -62,10 +65,11 @@ REGISTRY: dict[str, MetricSpec] = {
     for spec in (
         MetricSpec(
             "map",
-            "average_precision",
+            "sum_precisions",
             "sum of P(i) rel(i) over the first k, / min(k, R); without a cutoff / R",
             "0 to 1",
             VOORHEES,
+            "average_precision",
         ),
         MetricSpec(
             "first_hit",
@@ -75,30 +79,42 @@ REGISTRY: dict[str, MetricSpec] = {
             "Voorhees, The TREC-8 Question Answering Track Report, 1999",
             aliases=("mrr", "rr"),
         ),
-        MetricSpec("precision", "precision", "hits / k", "0 to 1", MANNING, cutoff="required"),
-        MetricSpec("recall", "recall", "hits within k / R", "0 to 1", MANNING),
+        MetricSpec(
+            "precision", "count_hits", "hits / k", "0 to 1", MANNING, "precision", "required"
+        ),
+        MetricSpec("recall", "count_hits", "hits within k / R", "0 to 1", MANNING, "recall"),
         MetricSpec(
             "hit",
-            "hit",
+            "any_hit",
             "1 if any of the first k is a hit, else 0",
             "0 or 1",
             "Deshpande and Karypis, Item-Based Top-N Recommendation Algorithms, TOIS 2004",
         ),
         MetricSpec(
             "f1",
-            "f1",
+            "count_hits",
             "harmonic mean of precision@k and recall@k",
             "0 to 1",
             "van Rijsbergen, Information Retrieval, 1979, chapter 7",
-            cutoff="required",
+            "f1",
+            "required",
         ),
-        MetricSpec("rprec", "r_precision", "hits in the first R / R", "0 to 1", MANNING, "none"),
+        MetricSpec(
+            "rprec",
+            "count_hits_of_labels",
+            "hits in the first R / R",
+            "0 to 1",
+            MANNING,
+            "recall",
+            "none",
+        ),
         MetricSpec(
             "ndcg",
-            "ndcg",
+            "dcg",
             "dcg@k / the dcg@k of the labels in descending order of gain",
             "0 to 1",
             JARVELIN,
+            "ndcg",
         ),
         MetricSpec(
             "dcg",
@@ -165,12 +181,40 @@ def parse_all(texts: str | Iterable[str]) -> list[Metric]:
     return list(metrics.values())
 
 
-def compute(metric: Metric, hits: Any) -> "np.ndarray":
-    """The value of a metric per query, float64[n], from rankmill.hits.Hits."""
+def check_defined(metric: Metric, semantics: Semantics) -> None:
+    """Raise UsageError if a metric has no value under these semantics."""
+    if semantics.order != "expected":
+        return
+    if metric.name == "map" and semantics.ap_divisor == "hits":
+        raise UsageError(
+            f"{metric.text} over the hits found has no closed form of its expected value: choose "
+            "another order or ap_divisor"
+        )
+    if not metric.spec.kernel and metric.k is not None:
+        raise UsageError(
+            f"{metric.text} depends on which of equal confidences are among the first {metric.k}: "
+            "choose another order than 'expected'"
+        )
+
+
+def compute(
+    metric: Metric, hits: Any, semantics: Semantics = DEFAULT, runs: Any = None
+) -> "np.ndarray":
+    """The value of a metric per query, float64[n], from rankmill.hits.Hits.
+
+    With rankmill.ties.Runs it is the expected value over all orders of equal confidences.
+    """
     import numpy as np
 
-    from rankmill.kernels import metrics as kernels
+    from rankmill.divisors import divide
 
-    values = np.empty(len(hits.label_counts), np.float64)
-    getattr(kernels, str(metric.spec.kernel))(hits, metric.limit, values)
-    return values
+    counts = np.empty(len(hits.label_counts), np.float64)
+    if runs is None:
+        from rankmill.kernels import metrics
+
+        getattr(metrics, str(metric.spec.kernel))(hits, metric.limit, counts)
+    else:
+        from rankmill.kernels import expected
+
+        getattr(expected, str(metric.spec.kernel))(runs, hits, metric.limit, counts)
+    return divide(counts, metric.spec.divisor, hits, metric.limit, semantics)

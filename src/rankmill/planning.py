@@ -7,7 +7,9 @@ from rankmill.errors import UsageError
 from rankmill.ids import is_text_type
 from rankmill.lists import is_list_type
 from rankmill.metrics import DEFAULT_METRICS, parse_all
+from rankmill.presets import semantics_of
 from rankmill.reading import MEMORY, Input, open_inputs
+from rankmill.semantics import Semantics
 from rankmill.sources.long import BYTES_A_ROW
 from rankmill.workers import available_cpus
 
@@ -15,9 +17,9 @@ from rankmill.workers import available_cpus
 BASE = 230 << 20
 # Batches that are read, matched and scored, by each thread.
 A_THREAD = 64 << 20
-# A query of the labels: its key, length and offset, whether it was seen, and its part of a hash
-# table if the ids do not ascend.
-A_QUERY = 8 + 8 + 8 + 1 + 16
+# A query of the labels: its key, length and offset, whether it has labels, was seen and predicted,
+# and its part of a hash table if the ids do not ascend.
+A_QUERY = 8 + 8 + 8 + 3 + 16
 # A label: its key.
 A_LABEL = 8
 # A string beside its key: its length, its offset and, about, its bytes.
@@ -31,6 +33,7 @@ def plan(
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
+    semantics: str | Semantics | Mapping[str, str] = "default",
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -38,14 +41,14 @@ def plan(
 ) -> dict[str, Any]:
     """Tell what `evaluate_runs` with the same arguments will read and hold; reads footers only.
 
-    Peak memory is, in bytes, about ``230 MiB + 64 MiB a thread + 41 a labelled query + 8 a label +
+    Peak memory is, in bytes, about ``230 MiB + 64 MiB a thread + 43 a labelled query + 8 a label +
     8 a query and metric if values per query are kept``; 32 more for each id that is a string; for
     gap up to `memory` and 128 MiB for counting; for long predictions `memory` at most, or 96 a row
     if that is less. Arrays that grow may hold an eighth more.
 
     Parameters
     ----------
-    labels, runs, metrics, threads, memory, per_query
+    labels, runs, metrics, semantics, threads, memory, per_query
         As for `evaluate_runs`.
     **columns
         The columns, as for `evaluate_runs`.
@@ -71,8 +74,11 @@ def plan(
     asked = parse_all(metrics)
     if columns.pop("gains", "linear") not in ("linear", "exp"):
         raise UsageError("gains is 'linear' or 'exp'")
+    semantics = semantics_of(semantics)
     pooled = [metric for metric in asked if not metric.spec.kernel]
-    label_input, inputs = open_inputs(labels, runs, need_score=bool(pooled), **columns)
+    label_input, inputs = open_inputs(
+        labels, runs, need_score=bool(pooled), semantics=semantics, **columns
+    )
     threads = threads or available_cpus()
     described = {name: _described(one) for name, one in inputs.items()}
     of_labels = _described(label_input)

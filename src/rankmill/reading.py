@@ -16,6 +16,7 @@ from rankmill.labels import (
     exponential,
 )
 from rankmill.ragged import Ragged
+from rankmill.semantics import DEFAULT, Semantics
 from rankmill.sources.base import Source
 from rankmill.sources.columns import Columns, Role, check_comparable, find_columns
 from rankmill.sources.convert import Lists
@@ -53,6 +54,7 @@ def _open_input(
     chosen: Mapping[str, str | None],
     *,
     need_score: bool = False,
+    semantics: Semantics = DEFAULT,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -66,6 +68,8 @@ def _open_input(
         The columns that were named, by role.
     need_score
         Whether a metric needs confidences.
+    semantics
+        Whether predictions are ordered by confidence, and may lack some.
 
     Raises
     ------
@@ -81,7 +85,7 @@ def _open_input(
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
     source = open_source(value, role, numbers)
-    columns = find_columns(source, role, chosen, need_score=need_score)
+    columns = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
     return Input(source, columns, isinstance(value, Ragged))
 
 
@@ -107,6 +111,7 @@ def open_inputs(
     runs: Mapping[str, Any],
     *,
     need_score: bool = False,
+    semantics: Semantics = DEFAULT,
     query: str | None = None,
     item: str | None = None,
     score: Any = None,
@@ -125,7 +130,14 @@ def open_inputs(
     )
     chosen = {"query": query, "item": item, "rank": rank}
     inputs = {
-        name: _open_input(predictions, "predictions", score, chosen, need_score=need_score)
+        name: _open_input(
+            predictions,
+            "predictions",
+            score,
+            chosen,
+            need_score=need_score,
+            semantics=semantics,
+        )
         for name, predictions in runs.items()
     }
     for one in inputs.values():
@@ -133,11 +145,13 @@ def open_inputs(
     return label_input, inputs
 
 
-def read_labels(labels: Input, gains: str, threads: int) -> tuple[LabelIndex, dict[str, int]]:
+def read_labels(
+    labels: Input, gains: str, threads: int, *, repeats: str = "set"
+) -> tuple[LabelIndex, dict[str, int]]:
     """The index of all label lists, cleaned, and what was counted."""
     for together in (False,) if labels.columns.wide else (True, False):
         pieces, to_lists = list_pieces(labels.source, labels.columns, threads, together=together)
-        clean = partial(_clean_batch, to_lists=to_lists, gains=gains)
+        clean = partial(_clean_batch, to_lists=to_lists, gains=gains, repeats=repeats)
         counts = audit.empty()
         store = LabelStore(labels.source.rows)
         try:
@@ -159,8 +173,11 @@ def read_labels(labels: Input, gains: str, threads: int) -> tuple[LabelIndex, di
 
 
 def _clean_batch(
-    batch: Any, to_lists: Callable[[Any], Lists], gains: str
+    batch: Any, to_lists: Callable[[Any], Lists], gains: str, repeats: str
 ) -> tuple[Lists, Labels, dict[str, int]]:
     lists = to_lists(batch)
-    cleaned, dropped = clean_labels(lists.offsets, lists.items, lists.numbers)
+    try:
+        cleaned, dropped = clean_labels(lists.offsets, lists.items, lists.numbers, repeats=repeats)
+    except InputError as error:
+        raise InputError(f"{lists.place[0]}: {error}") from None
     return lists, exponential(cleaned, gains), dropped | {"null_labels": lists.nulls}

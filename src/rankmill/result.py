@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankmill import audit as audit_counts
+from rankmill.semantics import DEFAULT, Semantics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +30,7 @@ class Result:
     bounds : dict of str to (float, float)
         For each gap metric the worst and the best value over all orders of tied predictions.
     queries : int
-        Number of queries averaged over: those with at least one label.
+        Number of queries averaged over: by default those with at least one label.
     audit : dict of str to int
         What was counted, see `rankmill.audit.FIELDS`.
     inputs : dict
@@ -37,8 +38,10 @@ class Result:
     seconds : float
         Wall time of the evaluation.
     per_query : pyarrow.Table or None
-        A row a query with labels, in the order of the labels: its id, then a float64 column for
+        A row a query that counts, in the order of the labels: its id, then a float64 column for
         each metric that has a value a query. None if it was not asked for.
+    semantics : Semantics
+        How it was counted, where evaluators differ.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Result:
     inputs: dict[str, dict[str, object]] = field(default_factory=dict)
     seconds: float = 0.0
     per_query: pa.Table | None = None
+    semantics: Semantics = DEFAULT
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -106,6 +110,7 @@ class Result:
             "metrics": self.metrics,
             "standard_errors": self.standard_errors,
             "bounds": bounds,
+            "semantics": self.semantics.to_dict(),
             "audit": self.audit,
             "inputs": self.inputs,
             "seconds": self.seconds,

@@ -1,19 +1,26 @@
 """Scoring one block of predictions against the labels, and adding blocks up."""
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rankmill import audit
+from rankmill.arranging import arrange
+from rankmill.errors import InputError
 from rankmill.gap import correct_of_hits, first_confidences
-from rankmill.hits import group_hits, match
-from rankmill.ids import join_ids, take_ids
+from rankmill.hits import Hits, group_hits, match
+from rankmill.ids import id_text, join_ids, take_ids
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.labels import LabelIndex, hash_table, repeated_query
-from rankmill.metrics import Metric, compute
+from rankmill.metrics import NO_CUTOFF, Metric, compute
+from rankmill.pooled import pool
+from rankmill.semantics import Semantics
 from rankmill.sources.convert import Lists
 from rankmill.state import MeanState
+from rankmill.ties import runs_of, with_hits_at_ends
 
 
 @dataclass(frozen=True)
@@ -24,11 +31,19 @@ class Plan:
     pooled: list[Metric]
     keep_values: bool
     memory: int
+    semantics: Semantics
 
     @property
     def limit(self) -> int:
-        """The last rank that any metric looks at."""
+        """The last rank whose hits any metric looks at."""
+        if self.semantics.ties_open:  # hits of higher ranks may move up
+            return NO_CUTOFF
         return max(metric.limit for metric in (*self.per_query, *self.pooled))
+
+    @property
+    def keep_rows(self) -> bool:
+        """Whether gap needs every prediction with its ids, not only counts of confidences."""
+        return self.semantics.gap_ties in ("given", "ids") and bool(self.pooled)
 
     @property
     def largest_cutoff(self) -> int:
@@ -42,46 +57,93 @@ class BlockScores:
 
     lists: Lists
     rows: np.ndarray
+    predicted: np.ndarray
     states: list[MeanState]
     values: list[np.ndarray]
     correct: list[np.ndarray]
-    confidences: list[np.ndarray]
+    kept: list[Any]
     audit: dict[str, int]
+    counts: dict[str, int]
 
 
 def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     """Match the lists with the labels of their queries, and compute every metric."""
+    semantics = plan.semantics
+    lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
     labels = index.gather(rows)
-    hits = match(labels, lists.offsets, lists.items, plan.limit)
+    each = semantics.repeated_predictions == "each"
+    hits = match(labels, lists.offsets, lists.items, plan.limit, repeats_count=each)
     labelled = hits.label_counts > 0
     predicted = hits.prediction_counts > 0
-    patterns = group_hits(hits)
-    values = [compute(metric, patterns.hits) for metric in plan.per_query]
+    unlabelled = predicted & (rows < 0)
+    no_relevant = predicted & (rows >= 0) & ~labelled
+    _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
+    _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
+    states, values = _values(lists, hits, plan)
     both = labelled & predicted
     return BlockScores(
         lists=lists,
         rows=rows,
-        states=[MeanState.of(one, patterns.counts) for one in values],
-        values=[one[patterns.of_query] for one in values] if plan.keep_values else [],
+        predicted=predicted,
+        states=states,
+        values=values,
         correct=[
             correct_of_hits(lists.offsets, hits, lists.confidences, metric.limit)
             for metric in plan.pooled
         ],
-        confidences=[
-            first_confidences(lists.offsets, lists.confidences, metric.limit)
-            for metric in plan.pooled
-        ],
+        kept=[_to_keep(lists, hits, plan, metric.limit) for metric in plan.pooled],
         audit={
             "queries_predicted": int(predicted.sum()),
             "queries_in_both": int(both.sum()),
             "queries_only_predicted": int((predicted & ~labelled).sum()),
-            "repeated_items": hits.repeats,
+            "repeated_items": hits.repeats + lists.repeats,
             "null_items": lists.nulls,
             "short_lists": int((both & (hits.prediction_counts < plan.largest_cutoff)).sum()),
             "tied_ranks": lists.tied,
         },
+        counts={
+            "unlabelled": int(unlabelled.sum()),
+            "no_relevant": int(no_relevant.sum()),
+            "predicted_labels": int(hits.label_counts[both].sum()),
+        },
     )
+
+
+def _to_keep(lists: Lists, hits: Hits, plan: Plan, limit: int) -> Any:
+    """What gap needs of the first `limit` predictions of each list: all, or their confidences."""
+    if plan.keep_rows:
+        return pool(lists, hits, limit)
+    return first_confidences(lists.offsets, lists.confidences, limit)
+
+
+def _values(lists: Lists, hits: Hits, plan: Plan) -> tuple[list[MeanState], list[np.ndarray]]:
+    """The state of each metric and, if they are kept, its values by query."""
+    order = plan.semantics.order if lists.numbers is not None else "given"
+    if order == "expected":
+        runs = runs_of(hits, lists.offsets, lists.confidences)
+        values = [compute(metric, hits, plan.semantics, runs) for metric in plan.per_query]
+        return [MeanState.of(one) for one in values], values if plan.keep_values else []
+    if order in ("worst", "best"):
+        hits = with_hits_at_ends(hits, lists.offsets, lists.confidences, first=order == "best")
+    patterns = group_hits(hits)
+    values = [compute(metric, patterns.hits, plan.semantics) for metric in plan.per_query]
+    return (
+        [MeanState.of(one, patterns.counts) for one in values],
+        [one[patterns.of_query] for one in values] if plan.keep_values else [],
+    )
+
+
+def _refuse(lists: Lists, queries: np.ndarray, choice: str, what: str, field: str) -> None:
+    """Raise InputError if one of the queries is there and should not be."""
+    if choice == "error" and queries.any():
+        source, first_row = lists.place
+        row = int(queries.argmax())
+        where = f" in row {first_row + row}" if first_row >= 0 else ""
+        raise InputError(
+            f"{source}: query {id_text(lists.queries, row)}{where} has predictions but {what}, and "
+            f"{field} is 'error': drop it, or choose 'skip' or 'zero'"
+        )
 
 
 class Tally:
@@ -90,17 +152,20 @@ class Tally:
     def __init__(self, index: LabelIndex, plan: Plan) -> None:
         self.index = index
         self.plan = plan
-        self.labelled = int((np.diff(index.labels.offsets) > 0).sum())
+        self.has_labels = np.diff(index.labels.offsets) > 0
         self.audit = audit.empty()
+        self.counts = Counter[str]()
         self.states = [MeanState() for _ in plan.per_query]
         self.correct: list[list[np.ndarray]] = [[] for _ in plan.pooled]
-        # None once they take more memory than planned: they are to be read a second time.
-        self.confidences: list[list[np.ndarray]] | None = [[] for _ in plan.pooled]
+        # What gap needs of all predictions; None once it takes more memory than planned: the
+        # confidences are to be read a second time.
+        self.kept: list[list[Any]] | None = [[] for _ in plan.pooled]
         self._bytes_kept = 0
         queries = len(index.queries.keys)
         self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
+        self.predicted = np.zeros(queries, np.bool_)
         self._seen = np.zeros(queries, np.bool_)
-        self._strangers: list[tuple[Ids, np.ndarray, tuple[str, int]]] = []
+        self._strangers: list[tuple[Ids, np.ndarray, np.ndarray, tuple[str, int]]] = []
 
     def add(self, block: BlockScores) -> None:
         """Add a block; raises InputError if one of its queries was there before."""
@@ -111,28 +176,41 @@ class Tally:
         self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
         for kept, new in zip(self.correct, block.correct, strict=True):
             kept.append(new)
-        self._keep(block.confidences)
+        self._keep(block.kept)
         self.audit = audit.add(self.audit, block.audit)
+        self.counts.update(block.counts)
         known = rows >= 0
+        self.predicted[rows[known]] = block.predicted[known]
         for values, new in zip(self.values, block.values, strict=True):
             values[rows[known]] = new[known]
         if not known.all():
             strange = np.flatnonzero(~known)
-            self._strangers.append((take_ids(lists.queries, strange), strange, lists.place))
+            ids = take_ids(lists.queries, strange)
+            self._strangers.append((ids, block.predicted[strange], strange, lists.place))
 
-    def _keep(self, confidences: list[np.ndarray]) -> None:
-        self._bytes_kept += sum(one.nbytes for one in confidences)
+    def _keep(self, parts: list[Any]) -> None:
+        self._bytes_kept += sum(one.nbytes for one in parts)
         if self._bytes_kept > self.plan.memory:
-            self.confidences = None
-        if self.confidences is not None:
-            for kept, new in zip(self.confidences, confidences, strict=True):
+            self.kept = None
+            if self.plan.keep_rows:
+                raise InputError(
+                    f"gap_ties {self.plan.semantics.gap_ties!r} holds all predictions in memory, "
+                    f"and they take more than the {self.plan.memory:,} bytes allowed: allow more "
+                    "memory, or choose 'expected'"
+                )
+        if self.kept is not None:
+            for kept, new in zip(self.kept, parts, strict=True):
                 kept.append(new)
+
+    def strangers(self) -> Ids:
+        """The queries with predictions that are not among the labels, in the order read."""
+        return join_ids([take_ids(ids, np.flatnonzero(p)) for ids, p, _, _ in self._strangers])
 
     def check_strangers(self) -> None:
         """Raise InputError if a query without labels was there twice."""
-        joined = join_ids([ids for ids, _, _ in self._strangers])
+        joined = join_ids([ids for ids, *_ in self._strangers])
         repeated = hash_table(joined)[1]
-        for ids, rows, (source, first_row) in self._strangers:
+        for ids, _, rows, (source, first_row) in self._strangers:
             if 0 <= repeated < len(rows):
                 place = (source, first_row + int(rows[repeated]) - repeated)
                 raise repeated_query(ids, repeated, place)

@@ -67,21 +67,22 @@ def add(total, lost, term):
 
 @kernel
 def sum_ties(right, at, above, correct_before, before, out_sums):
-    """The sum over correct predictions of the precision at their place, in three orders of ties.
+    """The sum over correct predictions of the precision at their place, for four ways with ties.
 
     The arrays ascend by confidence, one entry a distinct confidence of correct predictions: how
     many are correct, how many there are at it, and how many between it and the next. Predictions of
     higher confidence, `before` in all and `correct_before` correct ones, come first. Writes the
-    expected value over all orders of tied predictions, the worst and the best case into
-    out_sums[0:3]. Returns the number of predictions in ties that hold a correct one.
+    expected value over all orders of tied predictions, the worst and the best case, and that of one
+    threshold a tie, into out_sums[0:4]. Returns the number of predictions in ties that hold a
+    correct one.
 
     In a group of c correct among t tied predictions, with A correct and N predictions before it,
     place j is correct with chance c / t, and then (j - 1) (c - 1) / (t - 1) correct ones are
     expected before it within the group. Sums are compensated (Kahan).
     """
     tied = 0
-    expected = worst = best = 0.0
-    expected_lost = worst_lost = best_lost = 0.0
+    expected = worst = best = threshold = 0.0
+    expected_lost = worst_lost = best_lost = threshold_lost = 0.0
     for i in range(len(right) - 1, -1, -1):
         before += above[i]
         c = right[i]
@@ -91,6 +92,7 @@ def sum_ties(right, at, above, correct_before, before, out_sums):
             expected, expected_lost = add(expected, expected_lost, precision)
             worst, worst_lost = add(worst, worst_lost, precision)
             best, best_lost = add(best, best_lost, precision)
+            threshold, threshold_lost = add(threshold, threshold_lost, precision)
             correct_before += 1
             before += 1
             continue
@@ -107,7 +109,9 @@ def sum_ties(right, at, above, correct_before, before, out_sums):
             best, best_lost = add(best, best_lost, first)
         correct_before += c
         before += t
+        threshold, threshold_lost = add(threshold, threshold_lost, c * (correct_before / before))
     out_sums[0] = expected
     out_sums[1] = worst
     out_sums[2] = best
+    out_sums[3] = threshold
     return tied

@@ -241,12 +241,15 @@ def mark_repeats(offsets, ids, out_repeat):
 
 
 @kernel
-def match_lists(label_offsets, labels, offsets, items, limit, out_offsets, out_ranks, out_labels):
+def match_lists(
+    label_offsets, labels, offsets, items, limit, repeats_count, out_offsets, out_ranks, out_labels
+):
     """Where each list of items is right, and how many items repeat an earlier one of their list.
 
-    Labels hold no repeats. An item is right if it is a label of its list, no repeat, and among
-    the first `limit`. Writes the rank (from 1) and the index of the label of each hit, by rank
-    within a list, and the offsets of the lists' hits. Returns the numbers of hits and of repeats.
+    Labels hold no repeats. An item is right if it is a label of its list, among the first `limit`,
+    and no repeat or `repeats_count`. Writes the rank (from 1) and the index of the label of each
+    hit, by rank within a list, and the offsets of the lists' hits. Returns the numbers of hits and
+    of repeats.
     """
     hits = 0
     repeats = 0
@@ -266,7 +269,17 @@ def match_lists(label_offsets, labels, offsets, items, limit, out_offsets, out_r
         last = label_offsets[q + 1]
         if end - start > SMALL or last - first > SMALL:
             more = _match_long_list(
-                labels, first, last, items, start, end, limit, hits, out_ranks, out_labels
+                labels,
+                first,
+                last,
+                items,
+                start,
+                end,
+                limit,
+                repeats_count,
+                hits,
+                out_ranks,
+                out_labels,
             )
             hits += more[0]
             repeats += more[1]
@@ -282,7 +295,8 @@ def match_lists(label_offsets, labels, offsets, items, limit, out_offsets, out_r
             prefix = (key * MULTIPLIER) >> PREFIX_SHIFT
             if item_at[prefix] >= start and stands_before(item_keys, sure_items, items, start, i):
                 repeats += 1
-                continue
+                if not repeats_count:
+                    continue
             item_at[prefix] = i
             label = label_at[prefix]
             if label < first or i - start >= limit:
@@ -303,7 +317,17 @@ def match_lists(label_offsets, labels, offsets, items, limit, out_offsets, out_r
 
 @helper
 def _match_long_list(
-    labels, label_start, label_end, items, start, end, limit, first, out_ranks, out_labels
+    labels,
+    label_start,
+    label_end,
+    items,
+    start,
+    end,
+    limit,
+    repeats_count,
+    first,
+    out_ranks,
+    out_labels,
 ):
     """One list of match_lists, by way of hash tables; its hits are written from `first` on."""
     sure_items = keys_decide(items, items)
@@ -331,7 +355,8 @@ def _match_long_list(
             slot = (slot + 1) & seen_mask
         if seen[slot] >= 0:
             repeats += 1
-            continue
+            if not repeats_count:
+                continue
         seen[slot] = i
         if i - start >= limit:
             continue

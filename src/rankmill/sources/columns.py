@@ -10,6 +10,7 @@ import pyarrow.types as kinds
 from rankmill.errors import InputError, UsageError
 from rankmill.ids import is_id_type, is_text_type
 from rankmill.lists import is_list_type
+from rankmill.semantics import DEFAULT, Semantics
 from rankmill.sources.base import Source
 
 Role = Literal["labels", "predictions"]
@@ -40,7 +41,10 @@ ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of an input; wide is one row a query with lists, long one row an item."""
+    """The columns of an input; wide is one row a query with lists, long one row an item.
+
+    ``nan_last`` says that a confidence that is NaN or null is taken as minus infinity.
+    """
 
     query: str
     item: str
@@ -48,6 +52,7 @@ class Columns:
     score: str | None = None
     rank: str | None = None
     gain: str | None = None
+    nan_last: bool = False
 
     def mapping(self) -> dict[str, str]:
         """Role of each column that is read -> its name."""
@@ -60,7 +65,12 @@ class Columns:
 
 
 def find_columns(
-    source: Source, role: Role, chosen: Mapping[str, str | None], *, need_score: bool = False
+    source: Source,
+    role: Role,
+    chosen: Mapping[str, str | None],
+    *,
+    need_score: bool = False,
+    semantics: Semantics = DEFAULT,
 ) -> Columns:
     """Find the columns of an input and its shape.
 
@@ -72,6 +82,8 @@ def find_columns(
         Role of a column -> the name that the caller gave, or None.
     need_score : bool
         Whether a metric needs confidences.
+    semantics
+        Whether predictions are ordered by confidence, if there are any, and may lack some.
 
     Raises
     ------
@@ -106,9 +118,10 @@ def find_columns(
             )
         if need_score:
             score = finder.require("score", ALIASES["score"])
-        elif chosen.get("score") or (not wide and rank is None):
+        elif chosen.get("score") or (not wide and rank is None) or semantics.order != "given":
             score = finder.find("score", ALIASES["score"])
-    columns = Columns(query, item, wide, score, rank, gain)
+    nan_last = semantics.nan_confidence == "last"
+    columns = Columns(query, item, wide, score, rank, gain, nan_last)
     for name, each in source.schemas.items():
         _check_types(name, each, columns)
     return columns

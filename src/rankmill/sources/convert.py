@@ -37,6 +37,8 @@ class Lists:
         The file, and the row of the first list if each row is a list, else -1.
     rows : int
         Rows of the input that they came from.
+    repeats : int
+        Items that were dropped since they repeat an earlier one of their list.
     """
 
     queries: Ids
@@ -47,6 +49,7 @@ class Lists:
     tied: int
     place: tuple[str, int]
     rows: int
+    repeats: int = 0
 
     @property
     def confidences(self) -> np.ndarray:
@@ -73,7 +76,7 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
                 f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected as "
                 "many of both"
             )
-        numbers, bad = checked_numbers(raw, keep, allow_infinite=columns.gain is None)
+        numbers, bad = checked_numbers(raw, keep, columns)
         if bad >= 0:
             row = int(np.searchsorted(offsets, bad, side="right")) - 1
             where = f"row {batch.first_row + row} (query {id_text(queries, row)})"
@@ -131,9 +134,18 @@ def floats_of(numbers: Any) -> np.ndarray:
     return floats
 
 
-def checked_numbers(raw: Any, keep: Any, allow_infinite: bool) -> tuple[np.ndarray, int]:
-    """Numbers as float32 or float64, and the first bad place among those to keep, or -1."""
+def confidences_of(raw: Any, columns: Columns) -> np.ndarray:
+    """Confidences as float32 or float64, not yet checked."""
     values = floats_of(raw)
+    if columns.nan_last and len(values) and np.isnan(values.max()):
+        values = np.where(np.isnan(values), values.dtype.type(-math.inf), values)
+    return values
+
+
+def checked_numbers(raw: Any, keep: Any, columns: Columns) -> tuple[np.ndarray, int]:
+    """Numbers as float32 or float64, and the first bad place among those to keep, or -1."""
+    allow_infinite = columns.gain is None
+    values = confidences_of(raw, columns)
     if allow_infinite and not (len(values) and np.isnan(values.max())):
         return values, -1
     good = ~np.isnan(values) if allow_infinite else np.isfinite(values)

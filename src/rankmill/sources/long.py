@@ -53,7 +53,7 @@ def long_rows(batch: Batch, columns: Columns) -> Rows:
     name = columns.score or columns.gain
     if name is not None:
         raw = batch.data.column(name)
-        numbers, bad = checked_numbers(raw, keep, allow_infinite=columns.gain is None)
+        numbers, bad = checked_numbers(raw, keep, columns)
         if bad >= 0:
             where = f"row {batch.first_row + bad} (query {id_text(queries, bad)})"
             raise number_error(batch.source, where, name, raw[bad])

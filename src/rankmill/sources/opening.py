@@ -13,7 +13,7 @@ from rankmill.lists import split_lists
 from rankmill.ragged import Ragged
 from rankmill.sources.base import Batch, Source
 from rankmill.sources.columns import Columns, Role
-from rankmill.sources.convert import Lists, floats_of, wide_lists
+from rankmill.sources.convert import Lists, confidences_of, wide_lists
 from rankmill.sources.long import (
     BYTES_A_ROW,
     group_lists,
@@ -92,24 +92,31 @@ def list_pieces(
 
 
 def reread_confidences(
-    source: Source, columns: Columns, threads: int, *, nulls: bool, memory: int
+    source: Source,
+    columns: Columns,
+    threads: int,
+    *,
+    memory: int,
+    arrange: Callable[[Lists], Lists] | None,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """The offsets and confidences of all lists once more, a batch at a time.
 
-    Only the confidences are read if each has an item; `nulls` says that some have none. Scattered
+    Only the confidences are read, unless lists are to be arranged, or rows to be grouped. Scattered
     rows take `memory` bytes at most, as in list_pieces.
     """
     name = str(columns.score)
 
     def split(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         offsets, values = split_lists(batch.data.column(name))
-        return offsets, floats_of(values)
+        return offsets, confidences_of(values, columns)
 
     def split_all(batch: Any) -> tuple[np.ndarray, np.ndarray]:
         lists = to_lists(batch)
+        if arrange is not None:
+            lists = arrange(lists)
         return lists.offsets, lists.confidences
 
-    if columns.wide and not nulls:
+    if columns.wide and arrange is None:
         with BatchReader(source.pieces([name]), threads) as reader:
             yield from reader.map(split)
     else:

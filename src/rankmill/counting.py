@@ -1,0 +1,69 @@
+"""Which queries count in a mean, and as what where they have no label."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rankmill.errors import InputError
+from rankmill.ids import id_text
+from rankmill.scoring import Tally
+
+
+class Counted(NamedTuple):
+    """The queries that count.
+
+    Attributes
+    ----------
+    queries, ones : int
+        How many there are, and how many of them score 1 because they have no label.
+    rows : int64
+        Those among the labels, by their row there.
+    strangers : bool
+        Whether those with predictions that are not among the labels count as well.
+    no_relevant, unlabelled : float
+        What a query without a label scores, among the labels and not.
+    """
+
+    queries: int
+    ones: int
+    rows: np.ndarray
+    strangers: bool
+    no_relevant: float
+    unlabelled: float
+
+
+def counted_queries(tally: Tally) -> Counted:
+    """The queries that count under the semantics of a run.
+
+    Raises
+    ------
+    InputError
+        If a query with labels has no predictions, and that is an error.
+    """
+    semantics = tally.plan.semantics
+    labelled, predicted = tally.has_labels, tally.predicted
+    missing = labelled & ~predicted
+    if semantics.unpredicted == "error" and missing.any():
+        query = id_text(tally.index.queries, int(missing.argmax()))
+        raise InputError(
+            f"query {query} has labels but no predictions, as {int(missing.sum()) - 1:,} others, "
+            "and unpredicted is 'error': predict them, or choose 'zero' or 'skip'"
+        )
+    asked = predicted | (semantics.unpredicted == "zero")
+    counts = labelled & asked
+    empty = ~labelled & asked
+    ones = 0
+    if semantics.no_relevant in ("zero", "one"):
+        counts |= empty
+        ones += int(empty.sum()) if semantics.no_relevant == "one" else 0
+    strangers = semantics.unlabelled in ("zero", "one")
+    unlabelled = tally.counts["unlabelled"] if strangers else 0
+    ones += unlabelled if semantics.unlabelled == "one" else 0
+    return Counted(
+        queries=int(counts.sum()) + unlabelled,
+        ones=ones,
+        rows=np.flatnonzero(counts),
+        strangers=strangers,
+        no_relevant=float(semantics.no_relevant == "one"),
+        unlabelled=float(semantics.unlabelled == "one"),
+    )

@@ -1,0 +1,88 @@
+"""What metrics count as the expected value over all orders of equal confidences, in closed form.
+
+The kernels of rankmill.kernels.metrics, with ``runs``, which is rankmill.ties.Runs. In a run of t
+predictions with h hits, each place holds a hit with chance h / t (McSherry and Najork, Computing
+Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores, ECIR 2008).
+"""
+
+from rankmill.kernels.jit import helper, kernel
+
+
+@kernel
+def sum_precisions(runs, hits, k, out):
+    for q in range(len(out)):
+        total = 0.0
+        found = 0
+        for r in range(runs.offsets[q], runs.offsets[q + 1]):
+            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+            growth = (count - 1) / max(1, size - 1)
+            for j in range(1, min(size, k - before) + 1):
+                total += count / size * (found + 1 + (j - 1) * growth) / (before + j)
+            found += count
+        out[q] = total
+
+
+@kernel
+def first_hit(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = 0.0
+        if runs.offsets[q] == runs.offsets[q + 1]:
+            continue
+        r = runs.offsets[q]  # the first run with a hit holds the first hit
+        before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+        missed = 1.0  # the chance that all places before j are wrong
+        for j in range(1, min(size - count + 1, k - before) + 1):
+            chance = count / (size - j + 1)
+            out[q] += missed * chance / (before + j)
+            missed *= 1.0 - chance
+
+
+@helper
+def hits_within(runs, q, k):
+    """The expected number of hits of query q within its first k predictions."""
+    total = 0.0
+    for r in range(runs.offsets[q], runs.offsets[q + 1]):
+        before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+        if before + size <= k:
+            total += count
+        elif before < k:
+            total += count / size * (k - before)
+    return total
+
+
+@kernel
+def count_hits(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = hits_within(runs, q, k)
+
+
+@kernel
+def count_hits_of_labels(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = hits_within(runs, q, hits.label_counts[q])
+
+
+@kernel
+def any_hit(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = 0.0
+        if runs.offsets[q] == runs.offsets[q + 1]:
+            continue
+        r = runs.offsets[q]  # where it begins within k, runs behind it change nothing
+        before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+        missed = 1.0
+        for j in range(1, min(size, k - before) + 1):
+            missed *= max(0.0, 1.0 - count / (size - j + 1))
+        out[q] = 1.0 - missed
+
+
+@kernel
+def dcg(runs, hits, k, out):
+    discounts = hits.discounts
+    for q in range(len(out)):
+        total = 0.0
+        for r in range(runs.offsets[q], runs.offsets[q + 1]):
+            before, size = runs.before[r], runs.sizes[r]
+            for j in range(1, min(size, k - before) + 1):
+                total += runs.gains[r] / size / discounts[before + j]
+        out[q] = total

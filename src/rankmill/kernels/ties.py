@@ -1,0 +1,80 @@
+"""Runs of equal confidence within a list: hits moved to their ends, or counted for each run."""
+
+import numpy as np
+
+from rankmill.kernels.jit import helper, kernel
+
+
+@helper
+def run_around(confidences, start, end, place):
+    """The first place and the one behind the last of the run of equal confidence around a place."""
+    first = place
+    while first > start and confidences[first - 1] == confidences[place]:
+        first -= 1
+    behind = place + 1
+    while behind < end and confidences[behind] == confidences[place]:
+        behind += 1
+    return first, behind
+
+
+@kernel
+def move_hits(offsets, confidences, hit_offsets, ranks, gains, first, out_ranks, out_gains):
+    """The ranks and gains of hits that stand first in their run, highest gain first, or last.
+
+    Hits that stand last do so by rising gain, so that either is an extreme of every metric.
+    """
+    for q in range(len(offsets) - 1):
+        start = offsets[q]
+        h = hit_offsets[q]
+        while h < hit_offsets[q + 1]:
+            run, behind = run_around(confidences, start, offsets[q + 1], start + ranks[h] - 1)
+            last = h + 1
+            while last < hit_offsets[q + 1] and ranks[last] <= behind - start:
+                last += 1
+            count = last - h
+            ascending = np.sort(gains[h:last])
+            for i in range(count):
+                if first:
+                    out_ranks[h + i] = run - start + 1 + i
+                    out_gains[h + i] = ascending[count - 1 - i]
+                else:
+                    out_ranks[h + i] = behind - start - count + 1 + i
+                    out_gains[h + i] = ascending[i]
+            h = last
+
+
+@kernel
+def count_runs(
+    offsets,
+    confidences,
+    hit_offsets,
+    ranks,
+    gains,
+    out_offsets,
+    out_before,
+    out_sizes,
+    out_hits,
+    out_gains,
+):
+    """The runs that hold a hit: predictions before each, in it, hits in it, their gains added up.
+
+    Returns how many runs there are.
+    """
+    count = 0
+    out_offsets[0] = 0
+    for q in range(len(offsets) - 1):
+        start = offsets[q]
+        h = hit_offsets[q]
+        while h < hit_offsets[q + 1]:
+            run, behind = run_around(confidences, start, offsets[q + 1], start + ranks[h] - 1)
+            out_before[count] = run - start
+            out_sizes[count] = behind - run
+            out_hits[count] = 0
+            out_gains[count] = 0.0
+            while h < hit_offsets[q + 1] and ranks[h] <= behind - start:
+                out_hits[count] += 1
+                out_gains[count] += gains[h]
+                h += 1
+            count += 1
+        out_offsets[q + 1] = count
+    return count
