@@ -193,7 +193,10 @@ class LabelStore:
             If a query stands in two rows.
         """
         offsets = offsets_of(self._lengths.finish())
-        labels = Labels(offsets, self._items.finish(), self._gains.finish(), self._counts.finish())
+        gains = self._gains.finish()
+        if (gains == 1).all():
+            gains = NO_GAINS
+        labels = Labels(offsets, self._items.finish(), gains, self._counts.finish())
         queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels)

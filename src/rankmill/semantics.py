@@ -101,7 +101,8 @@ class Semantics:
         A prediction that stands in its list before: it keeps its rank and is wrong; is dropped and
         those behind it move up; is a hit again; is an error.
     repeated_labels : {"set", "count", "error"}
-        Whether R counts a label once, as often as it stands there, or that is an error.
+        Whether R counts a label once, as often as it stands there, or that is an error. The ideal
+        DCG of labels with gains takes each once.
     order : str
         The order of a query's predictions: as "given", or by falling confidence with equal ones in
         the order given ("confidence"), by item id as text, byte by byte ("item_descending",

@@ -1,0 +1,194 @@
+"""Every preset, for every metric that it defines, against the references of its library."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from dumps import DUMPS, dump
+from references import REFERENCES, RefusedError
+from references.steps import Labels, Predictions
+
+import rankmill
+from rankmill.presets import PRESETS, preset
+
+CUTOFFS = (1, 3, 8)
+MESSY = {"repeats": True, "repeated_labels": True}
+# What a library accepts, and what its preset's note does not exclude. Some metrics of a library
+# count repeats in a way of their own, see MESSY_METRICS.
+SHAPES: dict[str, dict[str, Any]] = {
+    "trec_eval": {"grades": (0, 1, 2, 3)},
+    "ml_metrics": MESSY | {"unlabelled": False},
+    "kaggle_landmark": {"longest": 1, "empty_labels": False},
+    "kaggle_whale": MESSY,
+    "kaggle_hm": MESSY,
+    "spark": MESSY,
+    "torchmetrics": {"ties": False},
+    "ranx": {"grades": (0, 1, 2, 3)},
+    "sklearn": {"grades": (0, 1, 2, 3), "scored_labels": True},
+    "recommenders": {},
+    "rectools": {},
+    "replay": {},
+    "implicit": MESSY,
+    "lenskit": MESSY,
+    "isc2021": {"repeated_labels": True},
+    "vsc2022": {},
+    "google_landmarks_v2": MESSY | {"unlabelled": False},
+}
+# The metrics that a preset has for dumps with repeats as well, where its others have none.
+MESSY_METRICS = {
+    "recommenders": ["map@k", "precision@k", "recall@k"],
+    "replay": ["map@k", "ndcg@k"],
+}
+CASES = [
+    *((name, shape, list(PRESETS[name].metrics)) for name, shape in SHAPES.items()),
+    *((name, {"repeats": True}, metrics) for name, metrics in MESSY_METRICS.items()),
+    ("replay", {"repeated_labels": True}, ["map@k", "ndcg@k", "precision@k", "hit@k"]),
+]
+
+
+def dump_for(name: str, seed: int, shape: dict[str, Any]) -> tuple[Labels, Predictions]:
+    """A random dump that the library of a preset accepts."""
+    labels, predictions = dump(seed, **shape)
+    if name == "recommenders":  # its ndcg counts users without predictions
+        labels = {query: rows for query, rows in labels.items() if query in predictions}
+    if name == "kaggle_landmark":
+        labels = {query: rows[:1] for query, rows in labels.items()}
+    if name == "kaggle_whale":
+        both = labels.keys() & predictions.keys()
+        labels = {query: labels[query][:1] for query in labels if query in both and labels[query]}
+        predictions = {query: predictions[query] for query in predictions if query in labels}
+    if name == "torchmetrics":  # of rows with a score of 0 or less none is right there
+        predictions = {
+            query: [(item, score + 10) for item, score in rows]
+            for query, rows in predictions.items()
+        }
+    if name == "lenskit":  # has no value for a query without a list or without labels
+        labels = {query: labels[query] for query in labels if query in predictions}
+        predictions = {query: rows for query, rows in predictions.items() if labels.get(query)}
+        labels = {query: labels[query] for query in predictions}
+    if name == "google_landmarks_v2":
+        empty = [query for query in predictions if not labels.get(query)]
+        predictions = {query: rows for query, rows in predictions.items() if query not in empty}
+    return labels, predictions
+
+
+def tables(labels: Labels, predictions: Predictions) -> tuple[pa.Table, pa.Table]:
+    def table(lists: dict[str, list[tuple[str, float]]], number: str) -> pa.Table:
+        return pa.table(
+            {
+                "query": pa.array(list(lists), pa.string()),
+                "items": pa.array(
+                    [[item for item, _ in rows] for rows in lists.values()], pa.list_(pa.string())
+                ),
+                number: pa.array(
+                    [[one for _, one in rows] for rows in lists.values()], pa.list_(pa.float64())
+                ),
+            }
+        )
+
+    return table(labels, "gain"), table(predictions, "score")
+
+
+def with_cutoffs(metrics: list[str]) -> list[str]:
+    """The metrics that have a value a query, with cutoffs."""
+    per_query = [metric for metric in metrics if metric != "gap"]
+    return list(
+        dict.fromkeys(metric.replace("@k", f"@{k}") for metric in per_query for k in CUTOFFS)
+    )
+
+
+def reference(name: str, metric: str) -> Any:
+    """The reference of a metric, and its cutoff."""
+    base, _, cutoff = metric.partition("@")
+    base = "map" if name == "kaggle_whale" else base
+    return REFERENCES[name][base], int(cutoff) if cutoff else None
+
+
+def test_every_preset_has_a_reference() -> None:
+    assert SHAPES.keys() == REFERENCES.keys() == PRESETS.keys() - {"default"}
+
+
+@pytest.mark.parametrize(("name", "shape", "metrics"), [one for one in CASES if one[2] != ["gap"]])
+def test_values_of_every_query(name: str, shape: dict[str, Any], metrics: list[str]) -> None:
+    expected: dict[str, dict[str, float]] = {metric: {} for metric in with_cutoffs(metrics)}
+    all_labels: Labels = {}
+    all_predictions: Predictions = {}
+    for seed in range(DUMPS):
+        labels, predictions = dump_for(name, seed, shape)
+        for metric, values in expected.items():
+            function, k = reference(name, metric)
+            known = labels
+            if name == "spark":  # lists are paired for each query with predictions
+                known = {query: [] for query in predictions} | labels
+            found = function(known, predictions, k)
+            values.update({f"{seed}-{query}": value for query, value in found.items()})
+        all_labels |= {f"{seed}-{query}": rows for query, rows in labels.items()}
+        all_predictions |= {f"{seed}-{query}": rows for query, rows in predictions.items()}
+    result = rankmill.evaluate(*tables(all_labels, all_predictions), expected, semantics=name)
+    assert result.semantics == PRESETS[name].semantics
+    found = result.per_query.to_pydict()
+    assert len(found["query"]) > 2 * DUMPS
+    for metric, values in expected.items():
+        assert dict(zip(found["query"], found[metric], strict=True)) == pytest.approx(
+            values, rel=1e-12, abs=1e-14
+        ), metric
+        mean = math.fsum(values.values()) / len(values)
+        assert result[metric] == pytest.approx(mean, rel=1e-12), metric
+    assert result.queries == len(found["query"])
+
+
+@pytest.mark.parametrize("name", [name for name in SHAPES if "gap" in PRESETS[name].metrics])
+def test_gap(name: str) -> None:
+    for seed in range(DUMPS):
+        labels, predictions = dump_for(name, seed, SHAPES[name])
+        if name == "google_landmarks_v2":  # its GAP is of one prediction a query
+            predictions = {query: rows[:1] for query, rows in predictions.items()}
+        if name == "kaggle_landmark":
+            predictions = apart(predictions)
+        expected = REFERENCES[name]["gap"](labels, predictions, None)
+        result = rankmill.evaluate(*tables(labels, predictions), "gap", semantics=name)
+        assert result["gap"] == pytest.approx(expected, rel=1e-12), seed
+
+
+def apart(predictions: Predictions) -> Predictions:
+    """The predictions without ties, whose order kaggle_landmark does not define."""
+    return {
+        query: [(item, score + place / 1000) for item, score in rows]
+        for place, (query, rows) in enumerate(predictions.items())
+    }
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_what_a_library_refuses_is_an_error(name: str) -> None:
+    semantics = preset(name).semantics
+    refused = {
+        "repeated_predictions": ({"q": ["a"]}, {"q": ["a", "b", "a"]}),
+        "repeated_labels": ({"q": ["a", "a"]}, {"q": ["a"]}),
+        "unlabelled": ({"q": ["a"]}, {"q": ["a"], "r": ["a"]}),
+    }
+    metric = next(iter(with_cutoffs(list(PRESETS[name].metrics))), "gap")
+    function, k = reference(name, metric)
+    for field, dumped in refused.items():
+        labels, predictions = (
+            {
+                query: [(item, 1 / i) for i, item in enumerate(items, 1)]
+                for query, items in one.items()
+            }
+            for one in dumped
+        )
+        if getattr(semantics, field) == "error":
+            with pytest.raises(rankmill.InputError, match=field):
+                rankmill.evaluate(*tables(labels, predictions), metric, semantics=name)
+            if (name, field) != ("ranx", "repeated_predictions"):
+                with pytest.raises(RefusedError):
+                    function(labels, predictions, k)
+        else:
+            rankmill.evaluate(*tables(labels, predictions), metric, semantics=name)
+
+
+def test_an_unknown_preset_is_an_error_that_names_the_nearest() -> None:
+    with pytest.raises(rankmill.UsageError, match="did you mean trec_eval"):
+        preset("trec-eval")
