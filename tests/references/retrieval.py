@@ -1,0 +1,282 @@
+"""Libraries of retrieval and of machine learning: trec_eval, ranx, torchmetrics, scikit-learn.
+
+trec_eval 9 (pytrec-eval-terrier 0.5.11): form_res_rels.c orders by score, then by document number,
+both descending; queries are those in both files. It keeps scores as C floats, which is left out
+here. ranx 0.3.21: metrics/*.py; queries are those with labels (``make_comparable=True``).
+torchmetrics 1.9.0: functional/retrieval/*.py; queries are those with predictions.
+scikit-learn 1.9.1: metrics/_ranking.py, called with the scored items of a query.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import groupby
+
+from references.steps import (
+    Labels,
+    Predictions,
+    RefusedError,
+    UndefinedError,
+    Values,
+    by_confidence,
+    by_confidence_then_item,
+    discounted,
+    harmonic,
+    hit_ranks,
+    ideal_of,
+    items_of,
+    precision_sum,
+    ratio,
+    reciprocal,
+    refuse_repeats,
+    required,
+    visible,
+)
+
+# What a measure of one query gets: its ranked items, the gain of each relevant item, and k.
+Measure = Callable[[list[str], dict[str, float], "int | None"], float]
+
+
+def average_precision(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    """The divisor is R, with a cutoff too."""
+    return ratio(precision_sum(hit_ranks(items, gains, k)), len(gains))
+
+
+def reciprocal_rank(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return reciprocal(hit_ranks(items, gains, k))
+
+
+def precision(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return len(hit_ranks(items, gains, k)) / required(k)
+
+
+def recall(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return ratio(len(hit_ranks(items, gains, k)), len(gains))
+
+
+def hit(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return float(bool(hit_ranks(items, gains, k)))
+
+
+def f1(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return harmonic(precision(items, gains, k), recall(items, gains, k))
+
+
+def r_precision(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return recall(items, gains, len(gains))
+
+
+def dcg(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return discounted((rank, gains[items[rank - 1]]) for rank in hit_ranks(items, gains, k))
+
+
+def ndcg(items: list[str], gains: dict[str, float], k: int | None) -> float:
+    return ratio(dcg(items, gains, k), ideal_of(gains.values(), k))
+
+
+# ------------------------------------------------------------------ trec_eval
+
+
+def _trec_eval(measure: Measure, cutoff: str = "optional") -> Callable[..., Values]:
+    def values(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+        if k is not None and cutoff == "none":
+            raise UndefinedError("trec_eval has no cutoff here")
+        if k is None and cutoff == "required":
+            raise UndefinedError("trec_eval has a cutoff here")
+        result = {}
+        for query in labels.keys() & predictions.keys():
+            refuse_repeats(items_of(labels[query]), "the judgements")
+            refuse_repeats(items_of(predictions[query]), "the run")
+            if predictions[query]:  # a run file has no line for an empty list
+                gains = {item: gain for item, gain in labels[query] if gain > 0}
+                items = by_confidence_then_item(predictions[query])
+                result[query] = measure(items, gains, k)
+        return result
+
+    return values
+
+
+TREC_EVAL = {
+    "map": _trec_eval(average_precision),
+    "first_hit": _trec_eval(reciprocal_rank, "none"),
+    "precision": _trec_eval(precision, "required"),
+    "recall": _trec_eval(recall),
+    "hit": _trec_eval(hit, "required"),
+    "rprec": _trec_eval(r_precision, "none"),
+    "ndcg": _trec_eval(ndcg),
+}
+
+
+# ------------------------------------------------------------------ ranx
+
+
+def _ranx(measure: Measure) -> Callable[..., Values]:
+    """Gains are integers, cut off at the point; those under 1 are not relevant."""
+
+    def values(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+        result = {}
+        for query, rows in labels.items():
+            listed = predictions.get(query, [])
+            refuse_repeats(items_of(rows), "the qrels (a dictionary)")
+            refuse_repeats(items_of(listed), "the run (a dictionary)")
+            gains = {item: float(int(gain)) for item, gain in rows if int(gain) >= 1}
+            result[query] = measure(by_confidence(listed), gains, k)
+        return result
+
+    return values
+
+
+RANX = {
+    "map": _ranx(average_precision),
+    "first_hit": _ranx(reciprocal_rank),
+    "precision": _ranx(precision),
+    "recall": _ranx(recall),
+    "hit": _ranx(hit),
+    "f1": _ranx(f1),
+    "rprec": _ranx(r_precision),
+    "ndcg": _ranx(ndcg),
+    "dcg": _ranx(dcg),
+}
+
+
+# ------------------------------------------------------------------ ties that share their places
+
+
+def shared_places(listed: list[tuple[float, float]], k: int | None) -> float:
+    """Discounted gain of (score, gain) rows; equal scores share the discounts of their places."""
+    total, before = 0.0, 0
+    for _, group in groupby(sorted(listed, reverse=True), key=lambda row: row[0]):
+        gains = [gain for _, gain in group]
+        places = range(before + 1, before + len(gains) + 1)
+        room = math.fsum(1 / math.log2(p + 1) for p in places if k is None or p <= k)
+        total += math.fsum(gains) / len(gains) * room
+        before += len(gains)
+    return total
+
+
+# ------------------------------------------------------------------ torchmetrics
+
+# What a measure gets: the ranks of the hits within k, R, n, k. R counts the right rows of the list.
+TorchMeasure = Callable[[list[int], int, int, "int | None"], float]
+
+
+def _torchmetrics(measure: TorchMeasure, needs_positive: bool = True) -> Callable[..., Values]:
+    """A query is its rows (score, right?); a label that is in no row does not exist.
+
+    Most measures call a row with a score of 0 or less wrong, whatever its label.
+    """
+
+    def values(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+        result = {}
+        for query, listed in visible(predictions):
+            relevant = {item for item, gain in labels.get(query, []) if gain > 0}
+            ranked = sorted(listed, key=lambda row: -row[1])
+            ranks = [
+                rank
+                for rank, (item, score) in enumerate(ranked[:k], start=1)
+                if item in relevant and (score > 0 or not needs_positive)
+            ]
+            total = sum(item in relevant for item, _ in listed)
+            result[query] = measure(ranks, total, len(listed), k) if total else 0.0
+        return result
+
+    return values
+
+
+def _torch_ndcg(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+    result = {}
+    for query, listed in visible(predictions):
+        gains: dict[str, float] = {}
+        for item, gain in labels.get(query, []):
+            gains[item] = max(gain, gains.get(item, 0.0))
+        rows = [(score, gains.get(item, 0.0)) for item, score in listed]
+        result[query] = ratio(shared_places(rows, k), ideal_of((gain for _, gain in rows), k))
+    return result
+
+
+def _torch_r_precision(labels: Labels, predictions: Predictions, _k: int | None) -> Values:
+    """There is no cutoff to give."""
+    return _torchmetrics(
+        lambda ranks, total, _n, _none: sum(rank <= total for rank in ranks) / total,
+        needs_positive=False,
+    )(labels, predictions, None)
+
+
+TORCHMETRICS = {
+    "map": _torchmetrics(lambda ranks, _total, _n, _k: ratio(precision_sum(ranks), len(ranks))),
+    "first_hit": _torchmetrics(lambda ranks, _total, _n, _k: reciprocal(ranks)),
+    "precision": _torchmetrics(lambda ranks, _total, n, k: len(ranks) / (n if k is None else k)),
+    "recall": _torchmetrics(lambda ranks, total, _n, _k: len(ranks) / total),
+    "hit": _torchmetrics(lambda ranks, _total, _n, _k: float(bool(ranks)), needs_positive=False),
+    "rprec": _torch_r_precision,
+    "ndcg": _torch_ndcg,
+}
+
+
+# ------------------------------------------------------------------ scikit-learn
+
+
+def _scored(labels: Labels, predictions: Predictions) -> dict[str, list[tuple[float, float]]]:
+    """(score, gain) of each scored item, a query; every label must be among them.
+
+    scikit-learn takes matrices, so that an item without a score cannot be said; of average
+    precision it would make a smaller problem, with fewer positives.
+    """
+    rows: dict[str, list[tuple[float, float]]] = {}
+    for query, listed in visible(predictions):
+        gains = dict(labels.get(query, []))
+        refuse_repeats(items_of(labels.get(query, [])), "a row of the matrix")
+        refuse_repeats(items_of(listed), "a row of the matrix")
+        if not gains.keys() <= {item for item, _ in listed}:
+            raise RefusedError(f"a label of {query} has no score")
+        if any(math.isnan(score) for _, score in listed):
+            raise RefusedError("a score is NaN")
+        rows[query] = [(score, gains.get(item, 0.0)) for item, score in listed]
+    return rows
+
+
+def one_threshold_a_group(rows: list[tuple[float, bool]], total: int) -> float:
+    """Sum over distinct scores of (right ones there) × (precision down to there), / total."""
+    value, count, right = 0.0, 0, 0
+    for _, group in groupby(sorted(rows, reverse=True), key=lambda row: row[0]):
+        found = [is_right for _, is_right in group]
+        count, right = count + len(found), right + sum(found)
+        value += sum(found) * right / count
+    return value / total if total else 0.0
+
+
+def _sklearn_map(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+    if k is not None:
+        raise UndefinedError("scikit-learn cuts no list for average precision")
+    result = {}
+    for query, rows in _scored(labels, predictions).items():
+        right = [(score, gain > 0) for score, gain in rows]
+        result[query] = one_threshold_a_group(right, sum(is_right for _, is_right in right))
+    return result
+
+
+def _sklearn_gap(labels: Labels, predictions: Predictions, k: int | None) -> float:
+    if k is not None:
+        raise UndefinedError("scikit-learn cuts no list for average precision")
+    pooled = [
+        (score, gain > 0) for rows in _scored(labels, predictions).values() for score, gain in rows
+    ]
+    return one_threshold_a_group(pooled, sum(is_right for _, is_right in pooled))
+
+
+def _sklearn_dcg(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+    scored = _scored(labels, predictions)
+    return {query: shared_places(rows, k) for query, rows in scored.items()}
+
+
+def _sklearn_ndcg(labels: Labels, predictions: Predictions, k: int | None) -> Values:
+    result = {}
+    for query, rows in _scored(labels, predictions).items():
+        if any(gain < 0 for _, gain in rows):
+            raise RefusedError("a gain is negative")
+        result[query] = ratio(shared_places(rows, k), ideal_of((gain for _, gain in rows), k))
+    return result
+
+
+SKLEARN = {"map": _sklearn_map, "gap": _sklearn_gap, "dcg": _sklearn_dcg, "ndcg": _sklearn_ndcg}
