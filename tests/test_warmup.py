@@ -49,6 +49,10 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gains="exp")
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
+from rankmill.listwise import listwise_ap, listwise_ap_loss
+for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):
+    listwise_ap(scores, [[0, 1]], 5, tied=True)
+    listwise_ap_loss(scores, [[True, False]], 5, -1, 1, weights=[2])
 from rankmill.kernels.jit import compiled_so_far
 print(compiled_so_far().compiled)
 """

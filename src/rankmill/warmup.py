@@ -9,6 +9,7 @@ import pyarrow as pa
 
 import rankmill
 from rankmill.kernels.jit import compiled_so_far
+from rankmill.listwise import listwise_ap_loss
 from rankmill.metrics import REGISTRY
 
 QUERIES = 30
@@ -111,3 +112,4 @@ def _evaluate_arrays() -> None:
         rankmill.ndcg(lists, lists, 2, gain=rankmill.Ragged(lists.offsets, np.ones(3)))
     for width in (np.float32, np.float64):
         rankmill.global_average_precision(np.arange(2, dtype=width), np.ones(2, np.bool_), 2)
+        listwise_ap_loss(np.ones((1, 2), width), np.ones((1, 2), np.bool_))

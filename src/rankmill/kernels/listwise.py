@@ -1,0 +1,174 @@
+"""Average precision of soft histograms of scores, and its derivative by each score.
+
+Bin m has its centre at ``high - m / per_unit`` with m = 0 .. bins - 1, so that a score is
+``position = (high - score) * per_unit`` bins below the first centre. It falls into two bins, the
+ones around it, so that a query takes O(items + bins) steps.
+"""
+
+import numpy as np
+
+from rankmill.kernels.jit import helper, kernel
+
+# Both guards are those of the authors' own code; with them values can be compared to the last bits.
+GUARD = 1e-16
+TIED_GUARD = 1e-8
+
+
+@kernel
+def count_relevant(offsets, relevant, out):
+    for q in range(len(out)):
+        count = 0
+        for i in range(offsets[q], offsets[q + 1]):
+            count += np.int64(relevant[i])
+        out[q] = count
+
+
+@kernel
+def soft_average_precision(
+    offsets,
+    scores,
+    relevant,
+    counts,
+    bins,
+    low,
+    high,
+    per_unit,
+    tied,
+    factors,
+    out_ap,
+    out_gradient,
+):
+    """The AP of each query and, if there are factors, factors[q] * dAP/dscore of each item.
+
+    counts[q] is the number of relevant items; without any, AP is NaN and the gradient is 0.
+    Returns whether all scores are finite; what else comes out is of use only if they are.
+    """
+    histograms = np.empty((2, bins))  # of the irrelevant items, and of the relevant ones
+    partials = np.empty((4, bins))
+    slopes = np.empty((2, bins - 1))
+    finite = True
+    for q in range(len(out_ap)):
+        start, end = offsets[q], offsets[q + 1]
+        histograms[:] = 0.0
+        finite &= fill_histograms(start, end, scores, relevant, high, per_unit, histograms)
+        count = counts[q]
+        if count == 0:
+            out_ap[q] = np.nan
+        else:
+            out_ap[q] = sum_over_bins(histograms[0], histograms[1], tied, partials) / count
+        if len(factors) > 0:
+            if count == 0:
+                slopes[:] = 0.0
+            else:
+                slopes_of_partials(partials, factors[q] / count * per_unit, slopes)
+            spread_slopes(start, end, scores, relevant, low, high, per_unit, slopes, out_gradient)
+    return finite
+
+
+@helper
+def fill_histograms(start, end, scores, relevant, high, per_unit, histograms):
+    last = histograms.shape[1] - 1
+    finite = True
+    for i in range(start, end):
+        score = np.float64(scores[i])
+        finite &= np.isfinite(score)
+        side = np.int64(relevant[i])
+        position = (high - score) * per_unit
+        if position >= 0.0 and position < last:
+            above = np.int64(position)
+            share = position - above
+            histograms[side, above] += 1.0 - share
+            histograms[side, above + 1] += share
+        elif position < 0.0:
+            histograms[side, 0] += 1.0
+        else:  # NaN too, which must not become an index
+            histograms[side, last] += 1.0
+    return finite
+
+
+@helper
+def sum_over_bins(irrelevant, hits, tied, partials):
+    """The sum of all bins' terms, and in partials its derivatives by each bin's n and hits."""
+    hits_before = 0.0
+    before = 0.0
+    total = 0.0
+    for m in range(len(hits)):
+        n = irrelevant[m] + hits[m]
+        if tied:
+            terms = tied_bin(hits[m], n, hits_before, before)
+        else:
+            terms = plain_bin(hits[m], n, hits_before, before)
+        total += terms[0]
+        for p in range(4):
+            partials[p, m] = terms[p + 1]
+        hits_before += hits[m]
+        before += n
+    # A bin's n and hits are also what comes before all later bins.
+    by_hits_before = 0.0
+    by_before = 0.0
+    for m in range(len(hits) - 1, -1, -1):
+        partials[0, m] += by_hits_before
+        partials[1, m] += by_before
+        by_hits_before += partials[2, m]
+        by_before += partials[3, m]
+    return total
+
+
+@helper
+def plain_bin(hits, n, hits_before, before):
+    """A bin's precision times its hits; derivatives by hits, n, hits_before and before."""
+    all_guarded = before + n + GUARD
+    precision = (hits_before + hits) / all_guarded
+    share = hits / all_guarded
+    by_n = -share * precision
+    return precision * hits, precision + share, by_n, share, by_n
+
+
+@helper
+def tied_bin(hits, n, hits_before, before):
+    """The like with the mean precision over all orders of the bin's items, as an integral.
+
+    At rank t of the bin the expected precision is (hits_before + 1 + ratio (t - before - 1)) / t,
+    where ratio is how likely another item of the bin is a hit, given that the one at t is. The sum
+    of 1 / t over the bin's ranks is taken for a logarithm.
+    """
+    above_one = n - 1.0 if n > 1.0 else 0.0
+    ratio = (hits - 1.0 if hits > 1.0 else 0.0) / (above_one + TIED_GUARD)
+    ratio_by_hits = (1.0 if hits > 1.0 else 0.0) / (above_one + TIED_GUARD)
+    ratio_by_n = -ratio / (above_one + TIED_GUARD) if n > 1.0 else 0.0
+    first = before + 1.0
+    after = first + n
+    inverses = np.log1p(n / first)
+    base = hits_before + 1.0 - ratio * first
+    precisions = n * ratio + base * inverses
+    by_ratio = n - first * inverses
+    share = hits / (n + TIED_GUARD)
+    return (
+        share * precisions,
+        precisions / (n + TIED_GUARD) + share * by_ratio * ratio_by_hits,
+        share * (ratio + base / after + by_ratio * ratio_by_n - precisions / (n + TIED_GUARD)),
+        share * inverses,
+        share * (base * (1.0 / after - 1.0 / first) - ratio * inverses),
+    )
+
+
+@helper
+def slopes_of_partials(partials, factor, slopes):
+    """The derivative by a score between centres m and m + 1: what it gains bin m, m + 1 loses."""
+    for m in range(slopes.shape[1]):
+        by_n = factor * (partials[1, m] - partials[1, m + 1])
+        slopes[0, m] = by_n
+        slopes[1, m] = by_n + factor * (partials[0, m] - partials[0, m + 1])
+
+
+@helper
+def spread_slopes(start, end, scores, relevant, low, high, per_unit, slopes, out_gradient):
+    """Each score's slope: at a centre that below it, at the last centre that above it."""
+    lowest = slopes.shape[1] - 1
+    for i in range(start, end):
+        score = np.float64(scores[i])
+        if score >= low and score <= high:
+            above = min(np.int64((high - score) * per_unit), lowest)
+            out_gradient[i] = slopes[np.int64(relevant[i]), above]
+        else:
+            out_gradient[i] = 0.0
