@@ -197,6 +197,8 @@ def test_foreign_imports(module: str) -> None:
     allowed = {"numpy", "numba"} if is_in(module, KERNELS) else {"numpy", "pyarrow"}
     if is_in(module, TOP):
         allowed = {"click", "rich", "pyarrow"}
+    if module == "rankmill.torch":
+        allowed = {"torch"}
     assert foreign_imports(module) <= allowed
 
 
