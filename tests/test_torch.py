@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,8 @@ from listwise_autograd import dense_loss, scattered_loss  # noqa: E402
 from rankmill import InputError, UsageError  # noqa: E402
 from rankmill.listwise import listwise_ap_loss  # noqa: E402
 from rankmill.torch import ListwiseAPLoss  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def batch(
@@ -222,3 +226,12 @@ def test_without_torch_the_error_says_what_to_install():
     last = finished.stderr.splitlines()[-1]
     assert last.startswith("ImportError: ")
     assert "pip install 'rankmill[torch]'" in last
+
+
+def test_the_benchmark_runs_and_both_sides_agree():
+    command = [sys.executable, str(ROOT / "benchmarks" / "listwise.py")]
+    command += ["--queries=4", "--items=64", "--threads=1", "--rounds=1"]
+    finished = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert finished.returncode == 0, finished.stderr
+    rows = re.findall(r"^\| (.+?) \| [\d.,]+ ms \| ", finished.stdout, re.MULTILINE)
+    assert len(rows) >= 2
