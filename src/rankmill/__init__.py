@@ -10,8 +10,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rankmill.errors import InputError, RankmillError, UsageError
-    from rankmill.evaluation import evaluate, evaluate_runs
-    from rankmill.gap import global_average_precision
+    from rankmill.evaluation import evaluate, evaluate_part, evaluate_runs
+    from rankmill.gap import AmongState, CorrectState, global_average_precision
     from rankmill.measures import (
         average_precision,
         dcg,
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
         r_precision,
         recall,
     )
+    from rankmill.parts import State, count_part
     from rankmill.planning import plan
     from rankmill.ragged import Ragged
     from rankmill.result import Result
+    from rankmill.semantics import Semantics
     from rankmill.state import MeanState
 
 # Public name -> the module that it lives in.
@@ -33,10 +35,16 @@ _HOMES = {
     "InputError": "errors",
     "RankmillError": "errors",
     "UsageError": "errors",
+    "AmongState": "gap",
+    "CorrectState": "gap",
     "MeanState": "state",
     "Ragged": "ragged",
     "Result": "result",
+    "Semantics": "semantics",
+    "State": "parts",
+    "count_part": "parts",
     "evaluate": "evaluation",
+    "evaluate_part": "evaluation",
     "evaluate_runs": "evaluation",
     "global_average_precision": "gap",
     "plan": "planning",
@@ -52,15 +60,21 @@ _HOMES = {
 }
 
 __all__ = [
+    "AmongState",
+    "CorrectState",
     "InputError",
     "MeanState",
     "Ragged",
     "RankmillError",
     "Result",
+    "Semantics",
+    "State",
     "UsageError",
     "average_precision",
+    "count_part",
     "dcg",
     "evaluate",
+    "evaluate_part",
     "evaluate_runs",
     "f1",
     "first_hit_precision",

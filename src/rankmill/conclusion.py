@@ -1,27 +1,59 @@
-"""From what was tallied to a Result: means over the queries that count, gap, and the table."""
+"""From what was tallied to a State, a Result, and the table of queries."""
 
 import math
 import time
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill import audit
-from rankmill.arranging import arrange, changes_lists
 from rankmill.buffers import arrow_of
 from rankmill.counting import Counted, counted_queries
-from rankmill.gap import CorrectState, GapCounter, GapValue, first_confidences, gap_of_states
+from rankmill.gap import AmongState, CorrectState, GapCounter
 from rankmill.ids import ids_to_arrow, join_ids, take_ids
 from rankmill.metrics import Metric
+from rankmill.parts import State, reread_among
 from rankmill.pooled import join, rank_pooled
 from rankmill.reading import Input
 from rankmill.result import Result
 from rankmill.scoring import Tally
-from rankmill.sources.opening import reread_confidences
 from rankmill.state import MeanState
+
+
+def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted: Counted) -> State:
+    """The state of all that was tallied; `counts` is the audit of the labels."""
+    labelled = int(tally.has_labels.sum())
+    counts = counts | {
+        "queries_labelled": labelled,
+        "queries_only_labelled": labelled - tally.audit["queries_in_both"],
+        "empty_label_lists": len(tally.has_labels) - labelled,
+    }
+    ones = MeanState.of(np.ones(1), np.array([counted.ones]))
+    labels = tally.index.labels
+    pairs = int(labels.counts.sum()) if len(labels.counts) else len(labels.items.keys)
+    totals = {
+        "labelled_queries": labelled,
+        "label_pairs": pairs,
+        "predicted_label_pairs": tally.counts["predicted_labels"],
+        "hits": 0,
+    }
+    return State(
+        metrics=tuple(metric.text for metric in asked),
+        semantics=tally.plan.semantics,
+        queries=counted.queries,
+        gap_total=totals[tally.plan.semantics.gap_total],
+        audit=audit.add(tally.audit, counts),
+        means={
+            metric.text: replace(state.merge(ones), count=counted.queries)  # all others are 0
+            for metric, state in zip(tally.plan.per_query, tally.states, strict=True)
+        },
+        correct={
+            metric.text: CorrectState.of(parts)
+            for metric, parts in zip(tally.plan.pooled, tally.correct, strict=True)
+        },
+    )
 
 
 def conclude(
@@ -33,92 +65,44 @@ def conclude(
     threads: int,
     began: float,
 ) -> Result:
-    """The result of what was tallied; `counts` is the audit of the labels."""
-    gaps = _gaps(tally, predictions, threads)
+    """The result of what was tallied."""
     counted = counted_queries(tally)
-    labelled = int(tally.has_labels.sum())
-    counts = counts | {
-        "queries_labelled": labelled,
-        "queries_only_labelled": labelled - tally.audit["queries_in_both"],
-        "empty_label_lists": len(tally.has_labels) - labelled,
-        "tied_confidences": max((value.tied for value in gaps.values()), default=0),
-    }
-    ones = MeanState.of(np.ones(1), np.array([counted.ones]))
-    states = {
-        metric.text: replace(state.merge(ones), count=counted.queries)  # all others are 0
-        for metric, state in zip(tally.plan.per_query, tally.states, strict=True)
-    }
-    means = {name: state.mean for name, state in states.items()}
-    errors = {name: state.standard_error for name, state in states.items()}
-    for i, metric in enumerate(tally.plan.pooled):
-        kept = tally.kept[i] if tally.kept else []
-        means[metric.text] = _gap_value(gaps[metric.text], kept, tally)
-    return Result(
-        metrics={metric.text: means[metric.text] for metric in asked},
-        standard_errors={metric.text: errors.get(metric.text) for metric in asked},
-        bounds={name: (value.worst, value.best) for name, value in gaps.items()},
-        queries=counted.queries,
-        audit=audit.add(tally.audit, counts),
+    state = state_of(asked, tally, counts, counted)
+    result = state.result(_among(state, tally, predictions, threads), threads)
+    if tally.plan.keep_rows:
+        result.metrics.update(_gaps_in_order(state, tally))
+    return replace(
+        result,
         inputs={"labels": labels.described(), "predictions": predictions.described()},
         seconds=time.perf_counter() - began,
         per_query=_per_query_table(labels, tally, counted) if tally.plan.keep_values else None,
-        semantics=tally.plan.semantics,
     )
 
 
-def _gaps(tally: Tally, predictions: Input, threads: int) -> dict[str, GapValue]:
-    """The metrics over all predictions, from the confidences kept or read once more."""
-    metrics, semantics = tally.plan.pooled, tally.plan.semantics
-    if not metrics:
-        return {}
-    counters = [GapCounter(CorrectState.of(parts), threads) for parts in tally.correct]
-    if tally.plan.keep_rows:
-        for counter, parts in zip(counters, tally.kept or [], strict=True):
+def _among(state: State, tally: Tally, predictions: Input, threads: int) -> dict[str, AmongState]:
+    """Where all confidences fall among the correct ones, from those kept or read once more."""
+    if tally.kept is None:
+        return reread_among(state, predictions, threads, tally.plan.memory)
+    counted = {}
+    for (name, correct), parts in zip(state.correct.items(), tally.kept, strict=True):
+        counter = GapCounter(correct, threads)
+        if tally.plan.keep_rows:
             for part in parts:
                 counter.add(part.confidences)
-    elif tally.kept is not None:
-        for counter, parts in zip(counters, tally.kept, strict=True):
-            while parts:
+        else:
+            while parts:  # what is counted is let go of
                 counter.add(parts.pop())
-    else:
-        arranged = changes_lists(semantics) or tally.audit["null_items"] > 0
-        for offsets, confidences in reread_confidences(
-            predictions.source,
-            predictions.columns,
-            threads,
-            memory=tally.plan.memory,
-            arrange=partial(arrange, semantics=semantics) if arranged else None,
-        ):
-            for metric, counter in zip(metrics, counters, strict=True):
-                counter.add(first_confidences(offsets, confidences, metric.limit))
-    return {
-        metric.text: gap_of_states(
-            counter.correct, counter.finish(), _gap_total(tally, counter.correct), threads
-        )
-        for metric, counter in zip(metrics, counters, strict=True)
-    }
+        counted[name] = counter.finish()
+    return counted
 
 
-def _gap_total(tally: Tally, correct: CorrectState) -> int:
-    """What gap is divided by; 1 where there is nothing."""
-    labels = tally.index.labels
-    totals = {
-        "labelled_queries": tally.has_labels.sum(),
-        "label_pairs": labels.counts.sum() if len(labels.counts) else len(labels.items.keys),
-        "predicted_label_pairs": tally.counts["predicted_labels"],
-        "hits": correct.counts.sum(),
-    }
-    return max(1, int(totals[tally.plan.semantics.gap_total]))
-
-
-def _gap_value(value: GapValue, parts: list[Any], tally: Tally) -> float:
-    """The value of gap with ties as asked for; `parts` are what was kept of all predictions."""
+def _gaps_in_order(state: State, tally: Tally) -> dict[str, float]:
+    """The values of gap where ties have an order of their own, from all predictions."""
     ties = tally.plan.semantics.gap_ties
-    if not tally.plan.keep_rows:
-        return float(getattr(value, ties))
-    pooled = join(parts)
-    total = _gap_total(tally, CorrectState.of([pooled.confidences[pooled.correct]]))
-    return math.fsum(rank_pooled(pooled, ties).terms) / total
+    return {
+        name: math.fsum(rank_pooled(join(parts), ties).terms) / state.total(name)
+        for name, parts in zip(state.correct, tally.kept or [], strict=True)
+    }
 
 
 def _per_query_table(labels: Input, tally: Tally, counted: Counted) -> Any:

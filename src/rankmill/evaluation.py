@@ -1,19 +1,21 @@
 """evaluate(): labels and predictions in, a Result out."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankmill.conclusion import conclude
+from rankmill.conclusion import conclude, state_of
+from rankmill.counting import counted_queries
 from rankmill.errors import UsageError
 from rankmill.labels import (
     LabelIndex,
     RepeatedQueryError,
 )
-from rankmill.metrics import DEFAULT_METRICS, check_defined, parse_all
+from rankmill.metrics import DEFAULT_METRICS, Metric, check_defined, parse_all
+from rankmill.parts import State
 from rankmill.presets import semantics_of
 from rankmill.reading import MEMORY, Input, open_inputs, read_labels
 from rankmill.result import Result
@@ -176,6 +178,98 @@ def evaluate_runs(
     {'old': 0.5, 'new': 0.75}
     """
     began = time.perf_counter()
+    results = {}
+    for one in _tally_runs(
+        labels,
+        runs,
+        metrics,
+        query=query,
+        item=item,
+        score=score,
+        rank=rank,
+        gain=gain,
+        label_query=label_query,
+        label_item=label_item,
+        gains=gains,
+        semantics=semantics,
+        threads=threads,
+        memory=memory,
+        per_query=per_query,
+        progress=progress,
+    ):
+        results[one.name] = conclude(
+            one.asked, one.tally, one.counts, one.labels, one.predictions, one.threads, began
+        )
+        began = time.perf_counter()
+    return results
+
+
+def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -> State:
+    """The state of some of the queries, with all their labels and all their predictions.
+
+    Parameters
+    ----------
+    labels, predictions, metrics
+        As for `evaluate`.
+    **options
+        All others of `evaluate`, but ``per_query``.
+
+    Returns
+    -------
+    State
+        To be merged with those of the other queries. For gap `count_part` goes over all
+        predictions once more, with the merged state.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `evaluate`; UsageError if gap needs all predictions at once, for its ties.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> lists = rankmill.Ragged.from_lists
+    >>> metrics = ["map", "first_hit"]
+    >>> states = [
+    ...     evaluate_part(lists([[1, 2]]), lists([[1, 5]]), metrics),
+    ...     evaluate_part(lists([[3]]), lists([[4, 3]]), metrics),
+    ... ]
+    >>> states[0].merge(states[1]).result().metrics
+    {'map': 0.5, 'first_hit': 0.75}
+    """
+    (one,) = _tally_runs(labels, {"": predictions}, metrics, per_query=False, **options)
+    if one.tally.plan.keep_rows:
+        ties = one.tally.plan.semantics.gap_ties
+        raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
+    return state_of(one.asked, one.tally, one.counts, counted_queries(one.tally))
+
+
+class _Tallied(NamedTuple):
+    """One system, its predictions scored."""
+
+    name: str
+    asked: list[Metric]
+    tally: Tally
+    counts: dict[str, int]
+    labels: Input
+    predictions: Input
+    threads: int
+
+
+def _tally_runs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str],
+    *,
+    gains: str = "linear",
+    semantics: str | Semantics | Mapping[str, str] = "default",
+    threads: int | None = None,
+    memory: int = MEMORY,
+    per_query: bool = True,
+    progress: Progress | None = None,
+    **columns: Any,
+) -> Iterator[_Tallied]:
+    """Score the predictions of all systems; the labels are read once."""
     asked = parse_all(metrics)
     threads = _positive(threads, "threads") if threads is not None else available_cpus()
     memory = _positive(memory, "memory")
@@ -184,33 +278,21 @@ def evaluate_runs(
     semantics = semantics_of(semantics)
     for metric in asked:
         check_defined(metric, semantics)
-    pooled = [metric for metric in asked if not metric.spec.kernel]
-    label_input, inputs = open_inputs(
-        labels,
-        runs,
-        need_score=bool(pooled),
+    plan = Plan(
+        per_query=[metric for metric in asked if metric.spec.kernel],
+        pooled=[metric for metric in asked if not metric.spec.kernel],
+        keep_values=per_query,
+        memory=memory,
         semantics=semantics,
-        query=query,
-        item=item,
-        score=score,
-        rank=rank,
-        gain=gain,
-        label_query=label_query,
-        label_item=label_item,
+    )
+    label_input, inputs = open_inputs(
+        labels, runs, need_score=bool(plan.pooled), semantics=semantics, **columns
     )
     repeats = semantics.repeated_labels
     index = cache(lambda: read_labels(label_input, gains, threads, repeats=repeats))
     rows = sum(one.source.rows for one in inputs.values())
     before = 0
-    results = {}
     for name, one in inputs.items():
-        plan = Plan(
-            per_query=[metric for metric in asked if metric.spec.kernel],
-            pooled=pooled,
-            keep_values=per_query,
-            memory=memory,
-            semantics=semantics,
-        )
 
         def report(done: int, before: int = before) -> None:
             if progress is not None:
@@ -218,9 +300,7 @@ def evaluate_runs(
 
         tally = _tally(one, plan, index, threads, memory, report)
         before += one.source.rows
-        results[name] = conclude(asked, tally, index()[1], label_input, one, threads, began)
-        began = time.perf_counter()
-    return results
+        yield _Tallied(name, asked, tally, index()[1], label_input, one, threads)
 
 
 def _tally(

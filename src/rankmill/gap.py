@@ -1,7 +1,7 @@
 """Global average precision: one list of all predictions, sorted by confidence."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -59,6 +59,18 @@ class CorrectState:
         np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
         return type(self)(values, counts)
 
+    def to_row(self) -> dict[str, np.ndarray]:
+        """A flat row for Arrow: two arrays."""
+        return {"values": self.values, "counts": self.counts}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The state that `to_row` made the row of; a list's values are float64."""
+        values = np.asarray(row["values"])
+        if values.dtype != np.float32:
+            values = values.astype(np.float64)
+        return cls(values, np.asarray(row["counts"], np.int64))
+
 
 @dataclass(frozen=True)
 class AmongState:
@@ -77,6 +89,15 @@ class AmongState:
     def merge(self, other: Self) -> Self:
         """The counts of both, which must be among the same values."""
         return type(self)(self.at + other.at, self.above + other.above)
+
+    def to_row(self) -> dict[str, np.ndarray]:
+        """A flat row for Arrow: two arrays."""
+        return {"at": self.at, "above": self.above}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The state that `to_row` made the row of."""
+        return cls(np.asarray(row["at"], np.int64), np.asarray(row["above"], np.int64))
 
 
 class GapCounter:

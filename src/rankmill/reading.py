@@ -47,7 +47,7 @@ class Input:
         }
 
 
-def _open_input(
+def open_input(
     value: Any,
     role: Role,
     numbers: Any,
@@ -125,12 +125,12 @@ def open_inputs(
         raise UsageError("there are no predictions to evaluate")
     for predictions in runs.values():
         _check_ragged(labels, predictions)
-    label_input = _open_input(
+    label_input = open_input(
         labels, "labels", gain, {"query": label_query or query, "item": label_item or item}
     )
     chosen = {"query": query, "item": item, "rank": rank}
     inputs = {
-        name: _open_input(
+        name: open_input(
             predictions,
             "predictions",
             score,
