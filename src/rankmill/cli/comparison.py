@@ -7,8 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rankmill import audit
-from rankmill.cli.render import CSV_HEADER, csv_text, described, exact_rows, markdown
+from rankmill.cli.render import (
+    CSV_HEADER,
+    csv_text,
+    described,
+    exact_rows,
+    markdown,
+    semantics_text,
+)
 from rankmill.result import Result, aligned_numbers, plain_table, table_cells
+from rankmill.semantics import DEFAULT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,6 +155,9 @@ def _facts(results: Mapping[str, Result]) -> list[tuple[str, str]]:
     labels = next(iter(results.values())).inputs.get("labels", {})
     facts = [("labels", described(labels))]
     facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
+    semantics = next(iter(results.values())).semantics
+    if semantics != DEFAULT:
+        facts.append(("semantics", semantics_text(semantics)))
     return [*facts, ("seconds", f"{sum(one.seconds for one in results.values()):.2f}")]
 
 

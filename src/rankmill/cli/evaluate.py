@@ -9,11 +9,17 @@ import click
 
 from rankmill import writing
 from rankmill.cli.comparison import draw_all, per_query_of_all, render_all
-from rankmill.cli.inputs import check_outputs, parse_size, source_of, system_names
+from rankmill.cli.inputs import check_outputs, source_of, system_names
+from rankmill.cli.options import (
+    column_options,
+    output_options,
+    preset_option,
+    resource_options,
+)
 from rankmill.cli.planned import render_plan
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
-from rankmill.cli.render import FORMATS, draw, emit, format_for, render
+from rankmill.cli.render import draw, emit, format_for, render
 from rankmill.metrics import DEFAULT_METRICS, parse
 
 if TYPE_CHECKING:
@@ -54,6 +60,7 @@ Examples:
   rankmill evaluate labels predictions -m ndcg@10 --gain rating --gains exp
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
   rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
+  rankmill evaluate labels.parquet run.parquet -m map --preset trec_eval
 
 \b
 Exit codes:
@@ -75,43 +82,13 @@ Exit codes:
     show_default=True,
     help="What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
 )
-@click.option("--query", metavar="COLUMN", help="Column of query ids, in both inputs.")
-@click.option("--item", metavar="COLUMN", help="Column of items, in both inputs.")
-@click.option("--score", metavar="COLUMN", help="Column of confidences of the predictions.")
-@click.option("--rank", metavar="COLUMN", help="Column of ranks of the predictions.")
-@click.option("--gain", metavar="COLUMN", help="Column of gains (graded relevance) of the labels.")
-@click.option("--label-query", metavar="COLUMN", help="As --query, where the labels differ.")
-@click.option("--label-item", metavar="COLUMN", help="As --item, where the labels differ.")
-@click.option(
-    "--gains",
-    type=click.Choice(("linear", "exp")),
-    default="linear",
-    show_default=True,
-    help="Gain of a label g in ndcg and dcg: g, or 2^g - 1.",
-)
-@click.option(
-    "--format",
-    "format",
-    type=click.Choice(FORMATS),
-    metavar="FORMAT",
-    help="table, json, csv or markdown; if not given, as the suffix of -o says, else table.",
-)
-@click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead.")
+@column_options
+@preset_option
+@output_options
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
 )
-@click.option(
-    "--memory",
-    callback=parse_size,
-    metavar="SIZE",
-    default="1GiB",
-    show_default=True,
-    help="What confidences for gap, or long rows whose queries are scattered, may take in memory, "
-    "as 500MB or 2GB; beyond, the first are read twice, the others grouped on disk.",
-)
-@click.option(
-    "--threads", type=click.IntRange(min=1), metavar="N", help="Threads to use; default: all cores."
-)
+@resource_options
 @click.option(
     "--plan",
     "only_plan",
@@ -125,6 +102,7 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
+    preset: str,
     only_plan: bool,
     **options: Any,
 ) -> None:
@@ -137,7 +115,7 @@ def command(
     runs = dict(zip(system_names(predictions), sources, strict=True))
     check_outputs(output, per_query, [label_source, *sources])
     chosen = format_for(format, output)
-    options["per_query"] = per_query is not None
+    options |= {"per_query": per_query is not None, "semantics": preset}
 
     import rankmill
 

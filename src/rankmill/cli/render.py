@@ -11,7 +11,9 @@ from pathlib import Path
 import click
 
 from rankmill import audit
+from rankmill.presets import PRESETS
 from rankmill.result import Result, plain_table, table_cells
+from rankmill.semantics import DEFAULT, Semantics
 
 __all__ = [
     "CSV_HEADER",
@@ -24,6 +26,7 @@ __all__ = [
     "format_for",
     "markdown",
     "render",
+    "semantics_text",
 ]
 
 FORMATS = ("table", "json", "csv", "markdown")
@@ -140,9 +143,18 @@ def _audit_rows(result: Result) -> list[tuple[str, str, str]]:
 
 
 def _facts(result: Result) -> list[tuple[str, str]]:
-    """Return what was read and how long it took, as pairs of a title and a text."""
+    """Return what was read, how it was counted and how long it took: titles and texts."""
     facts = [(side, described(details)) for side, details in result.inputs.items()]
+    if result.semantics != DEFAULT:
+        facts.append(("semantics", semantics_text(result.semantics)))
     return [*facts, ("seconds", f"{result.seconds:.2f}")]
+
+
+def semantics_text(semantics: Semantics) -> str:
+    """Return the names that semantics have, and how they differ from the default, as a line."""
+    names = [name for name, one in PRESETS.items() if one.semantics == semantics]
+    choices = ", ".join(f"{field} {choice}" for field, choice in semantics.differences().items())
+    return ": ".join(filter(None, [", ".join(names), choices]))
 
 
 def described(details: Mapping[str, object]) -> str:

@@ -1,0 +1,73 @@
+"""`rankmill presets`: how other evaluators count, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from typing import Any
+
+import click
+
+from rankmill.cli.render import FORMATS, csv_text, emit, markdown
+from rankmill.presets import PRESETS, Preset
+from rankmill.semantics import CHOICES
+
+__all__ = ["command"]
+
+_LEGEND = """\
+How other evaluators count, for --preset NAME. Each field is a question on which evaluators differ;
+those not named are answered as by default. R labels, n predictions, k the cutoff.
+"""
+
+_HEADER = ["name", "semantics", "metrics", "source", "note"]
+
+
+@click.command("presets")
+@click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
+def command(format: str) -> None:
+    """List the presets: how they count, what their metrics are called there, what was read."""
+    if format == "json":
+        emit(json.dumps([_fields(*one) for one in PRESETS.items()], indent=2) + "\n")
+    elif format == "csv":
+        emit(csv_text(_HEADER, [_cells(*one) for one in PRESETS.items()]))
+    elif format == "markdown":
+        emit(markdown(_HEADER, [_cells(*one) for one in PRESETS.items()]))
+    else:
+        emit("\n".join([_LEGEND, *(_paragraph(*one) for one in PRESETS.items())]))
+
+
+def _fields(name: str, preset: Preset) -> dict[str, Any]:
+    return {
+        "name": name,
+        "semantics": preset.semantics.differences(),
+        "metrics": preset.metrics,
+        "source": preset.source,
+        "note": preset.note,
+    }
+
+
+def _cells(name: str, preset: Preset) -> list[str]:
+    return [
+        name,
+        _pairs(preset.semantics.differences(), " "),
+        _pairs(preset.metrics, " = "),
+        preset.source,
+        preset.note,
+    ]
+
+
+def _pairs(texts: dict[str, str], between: str) -> str:
+    return ", ".join(f"{key}{between}{text}" for key, text in texts.items())
+
+
+def _paragraph(name: str, preset: Preset) -> str:
+    fields = preset.semantics.differences().items()
+    texts = [f"{field} {choice}: {CHOICES[field][choice]}" for field, choice in fields]
+    texts = texts or ["all fields as by default"]
+    titled = {"metrics": _pairs(preset.metrics, " = "), "source": preset.source}
+    titled["note"] = preset.note
+    texts += [f"{title}: {text}" for title, text in titled.items() if text]
+    lines = [click.style(name, bold=True)]
+    for text in texts:
+        lines += textwrap.wrap(text, width=98, initial_indent="    ", subsequent_indent="      ")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,84 @@
+"""`rankmill presets`, `--preset`, and how a result says that it was not counted as by default."""
+
+import csv
+import json
+from dataclasses import replace
+
+import pytest
+
+from cli_runs import made, write_dump
+from rankmill.cli.comparison import render_all
+from rankmill.cli.render import render
+from rankmill.presets import PRESETS, Preset
+from rankmill.semantics import Semantics
+
+
+@pytest.fixture
+def dump(tmp_path):
+    return write_dump(tmp_path)
+
+
+@pytest.fixture
+def strict(monkeypatch):
+    """A preset whose map@3 the dump of `write_dump` tells apart from the default's."""
+    one = Preset(Semantics(unpredicted="skip"), {"map@k": "MAP at k"}, "a test", "no | note")
+    monkeypatch.setitem(PRESETS, "strict", one)
+    return one
+
+
+@pytest.mark.small
+def test_evaluate_counts_as_the_preset_says(run, dump, strict):
+    code, out, err = run("evaluate", *dump, "-m", "map@3", "--preset", "strict", "--format", "json")
+    assert (code, err) == (0, "")
+    content = json.loads(out)
+    assert content["metrics"]["map@3"] == pytest.approx((5 / 6 + 1 / 2) / 2, rel=1e-15)
+    assert content["semantics"]["unpredicted"] == "skip"
+    code, out, _ = run("evaluate", *dump, "-m", "map@3", "--preset", "strict")
+    assert code == 0
+    assert "\nsemantics    strict: unpredicted skip\n" in out
+
+
+@pytest.mark.small
+def test_an_unknown_preset_lists_those_there_are(run, dump):
+    for more in ([], ["--plan"]):
+        code, out, err = run("evaluate", *dump, "--preset", "defualt", *more)
+        assert (code, out) == (2, "")
+        assert err.startswith("error: unknown preset 'defualt': did you mean default?")
+        assert all(name in err for name in PRESETS)
+
+
+def test_semantics_are_told_where_they_are_not_the_default():
+    assert "semantics" not in render(made(), "table")
+    other = replace(made(), semantics=Semantics(ap_divisor="labels", order="worst"))
+    assert "semantics    ap_divisor labels, order worst" in render(other, "table").splitlines()
+    lines = render_all({"a": other, "b": other}, "table").splitlines()
+    assert "semantics: ap_divisor labels, order worst" in lines
+    assert "semantics" not in render_all({"a": made(), "b": made()}, "table")
+
+
+def test_presets_in_every_format(run, strict):
+    assert PRESETS
+    code, out, err = run("presets")
+    assert (code, err) == (0, "")
+    assert all(f"\n{name}\n" in out for name in PRESETS)
+    assert (
+        "\nstrict\n"
+        "    unpredicted skip: a query with labels and no predictions is left out\n"
+        "    metrics: map@k = MAP at k\n"
+        "    source: a test\n"
+        "    note: no | note\n"
+    ) in out
+    listed = json.loads(run("presets", "--format", "json")[1])
+    assert [one["name"] for one in listed] == list(PRESETS)
+    assert listed[-1] == {
+        "name": "strict",
+        "semantics": {"unpredicted": "skip"},
+        "metrics": {"map@k": "MAP at k"},
+        "source": "a test",
+        "note": "no | note",
+    }
+    rows = list(csv.reader(run("presets", "--format", "csv")[1].splitlines()))
+    assert rows[-1] == ["strict", "unpredicted skip", "map@k = MAP at k", "a test", "no | note"]
+    lines = run("presets", "--format", "markdown")[1].splitlines()
+    assert lines[-1] == ("| strict | unpredicted skip | map@k = MAP at k | a test | no \\| note |")
+    assert len(lines) == 2 + len(PRESETS)
