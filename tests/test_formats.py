@@ -361,3 +361,14 @@ def test_overrides(run_cli: Any, tmp_path: Path) -> None:
     outcome = run_cli("evaluate", *paths, "-m", "dcg", "--format", "json", *options)
     assert outcome.exit_code == 0, outcome.stderr
     assert '"dcg": 1.5' in outcome.stdout
+
+
+@pytest.mark.small
+def test_equal_ranks_of_a_query_are_counted_and_keep_the_order_of_rows() -> None:
+    labels = pa.table({"query": [1, 2], "item": [5, 5]})
+    predictions = pa.table(
+        {"query": [1, 1, 1, 2, 2], "item": [7, 5, 8, 5, 7], "rank": [1, 1, 2, 1, 2]}
+    )
+    result = rankmill.evaluate(labels, predictions, "first_hit")
+    assert result.audit["tied_ranks"] == 2
+    assert result.per_query["first_hit"].to_pylist() == [0.5, 1.0]

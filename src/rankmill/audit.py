@@ -20,7 +20,7 @@ FIELDS: dict[str, str] = {
     "null_items": "null items among the predictions, dropped: those behind move up",
     "short_lists": "lists with fewer predictions than the largest cutoff",
     "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
-    "tied_ranks": "predictions of equal confidence in a query, ranked by file order",
+    "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",
 }
 """Name of each count -> what it counts, in the order in which results show them."""
 

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from rankmill.errors import UsageError
 from rankmill.semantics import Semantics
@@ -304,6 +304,9 @@ def preset(name: str) -> Preset:
 def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:
     """The semantics given: themselves, a preset by name, or a mapping of fields to choices.
 
+    The fields that a mapping does not name are as by default, or as in the preset that it names
+    under "preset".
+
     Raises
     ------
     UsageError
@@ -319,7 +322,9 @@ def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:
             "its fields"
         )
     known = {field.name for field in fields(Semantics)}
-    for field in given:
+    base = preset(given.get("preset", "default")).semantics
+    changes = {field: choice for field, choice in given.items() if field != "preset"}
+    for field in changes:
         if field not in known:
             raise UsageError(f"semantics has no field {field!r}, only {', '.join(sorted(known))}")
-    return Semantics(**given)
+    return replace(base, **changes)

@@ -165,7 +165,7 @@ def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
     ranks = _joined([part.ranks for part in parts])
     tied = 0
     if ranks is not None:
-        sort_lists(offsets, ranks, order)
+        tied = sort_lists(offsets, ranks, order)
     elif numbers is not None:
         tied = sort_lists(offsets, -numbers, order)
     return Lists(
