@@ -289,6 +289,8 @@ def _lenskit(measure: Measure) -> Callable[..., Values]:
         for query, listed in predictions.items():
             relevant = relevant_rows(labels.get(query, []))
             items = items_of(listed)[:k]
+            if not items and query not in labels:
+                continue
             if measure is _lenskit_map and items and not relevant:
                 raise RefusedError("LensKit divides by zero labels")
             result[query] = measure(items, relevant, k) if items and relevant else 0.0
