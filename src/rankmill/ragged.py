@@ -66,7 +66,7 @@ class Ragged:
         InputError
             If the array holds no lists, or a list holds a null.
         """
-        offsets, values = split_lists(_valid(_one_chunk(array)))
+        offsets, values = split_lists(checked_arrow(one_chunk(array)))
         if values.null_count:
             raise InputError(
                 f"a list holds a null (value {values.is_null().index(True).as_py()}); a Ragged "
@@ -116,7 +116,8 @@ def _type_name(lists: Ragged) -> str:
     return str(values.dtype if isinstance(values, np.ndarray) else values.type)
 
 
-def _one_chunk(array: Any) -> Any:
+def one_chunk(array: Any) -> Any:
+    """The Arrow array as one piece, if it is chunked."""
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks == 1:
             return array.chunk(0)
@@ -134,7 +135,7 @@ def _checked_values(values: Any) -> Any:
     if text or not isinstance(values, np.ndarray | pa.Array):
         values = _arrow_values(list(values))
     if isinstance(values, pa.Array):
-        values = _valid(values)
+        values = checked_arrow(values)
         if pa.types.is_null(values.type) and len(values) == 0:
             values = values.cast(pa.int64())
         if values.null_count:
@@ -151,7 +152,7 @@ def _checked_values(values: Any) -> Any:
     return view
 
 
-def _valid(array: Any) -> Any:
+def checked_arrow(array: Any) -> Any:
     """The array, if it keeps the rules of the Arrow format, which kernels trust."""
     if not isinstance(array, pa.Array):
         raise InputError(f"expected an Arrow array, found {type(array).__name__}")
