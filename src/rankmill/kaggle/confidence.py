@@ -1,0 +1,141 @@
+"""GAP: one list of all predictions, by confidence."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as kinds
+
+from rankmill.buffers import numbers_of, validity_of
+from rankmill.errors import InputError, UsageError
+from rankmill.gap import global_average_precision
+from rankmill.ids import is_text_type
+from rankmill.kaggle.items import comparable, to_arrow, to_column
+from rankmill.ragged import checked_arrow, one_chunk
+from rankmill.sources.convert import floats_of
+
+
+def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any:  # noqa: N802
+    r"""Global average precision (micro-AP) of one prediction a query.
+
+    .. math:: \mathrm{GAP} = \frac{1}{M} \sum_{i=1}^{N} P(i)\, \mathrm{rel}(i)
+
+    over all rows by descending confidence, with P(i) the share of correct ones among the first i,
+    rel(i) 1 where the i-th is correct, and M the number of rows with a label. Among equal
+    confidences the value is the expected one over all their orders, where the notebook's takes the
+    one that an unstable sort happens to leave.
+
+    Parameters
+    ----------
+    pred, true : N items
+        The prediction and the label of each query, missing (None, NaN) where there is none; two
+        missing ones are not equal.
+    conf : array_like of float, shape (N,)
+        Higher is more certain. A missing one (NaN) comes behind all numbers, -inf too.
+    return_x : bool
+        Whether to return the ranked table too.
+
+    Returns
+    -------
+    float, or (float, pandas.DataFrame)
+        NaN where no row has a label. The table holds pred, conf and true, ranked (equal
+        confidences in the order of the input), and correct, prec_k and term, whose sum over M is
+        the value if no tie decides.
+
+    Raises
+    ------
+    InputError
+        If the lengths differ, two Series have not the same index, integers meet strings, or a
+        confidence is no number.
+    UsageError
+        If a table is asked for and pandas is not installed.
+
+    References
+    ----------
+    F. Perronnin, Y. Liu and J.-M. Renders, "A Family of Contextual Measures of Similarity between
+    Distributions with Application to Image Retrieval", CVPR 2009.
+
+    Examples
+    --------
+    >>> GAP_vector([1, 2, None], [0.9, 0.8, 0.7], [1, 3, 2])
+    0.3333333333333333
+    >>> GAP_vector([1, 2], [0.5, 0.5], [1, 3])
+    0.375
+    """
+    columns = {"pred": pred, "conf": conf, "true": true}
+    _check_indexes(columns)
+    found, wanted = to_column(pred, "pred"), to_column(true, "true")
+    confidence = _confidences(conf)
+    lengths = [len(found), len(confidence), len(wanted)]
+    if len(set(lengths)) > 1:
+        raise InputError(
+            "pred, conf and true have {}, {} and {} rows; expected as many".format(*lengths)
+        )
+    wanted, found = comparable(wanted, found)
+    correct = _equal(wanted, found)
+    total = len(wanted) - wanted.null_count
+    gap = global_average_precision(confidence, correct, total) if total else math.nan
+    return (gap, _ranked(columns, correct)) if return_x else gap
+
+
+def _check_indexes(columns: dict[str, Any]) -> None:
+    indexes = {name: one.index for name, one in columns.items() if hasattr(one, "iloc")}
+    first = next(iter(indexes), "")
+    for name, index in indexes.items():
+        if not index.equals(indexes[first]):
+            raise InputError(
+                f"{first} and {name} are Series of different indexes; expected the same, as rows "
+                "belong together by position: align them first, or pass arrays"
+            )
+
+
+def _confidences(conf: Any) -> np.ndarray:
+    """Confidences as floats in the same order, -inf or less for those that are missing."""
+    try:
+        arrow = isinstance(conf, pa.Array | pa.ChunkedArray)
+        array = checked_arrow(one_chunk(conf)) if arrow else to_arrow(conf)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"conf must be a one-dimensional array of numbers: {error}") from None
+    kind = array.type
+    if not (kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_null(kind)):
+        raise InputError(f"conf must be a one-dimensional array of numbers, not of {kind}")
+    numbers = floats_of(array)
+    if not (len(numbers) and np.isnan(numbers.max())):
+        return numbers
+    missing = np.isnan(numbers)
+    if not np.isneginf(numbers).any():
+        return np.where(missing, -np.inf, numbers)
+    places = np.searchsorted(np.unique(numbers), numbers)  # -inf has to stand before the missing
+    return np.where(missing, -1.0, places)
+
+
+def _equal(labels: Any, predictions: Any) -> np.ndarray:
+    """Where two comparable columns hold the same item."""
+    if is_text_type(labels.type):
+        same = pc.equal(labels.cast(pa.large_string()), predictions.cast(pa.large_string()))
+        return validity_of(pc.if_else(same, True, None))
+    equal: np.ndarray = numbers_of(labels, null=0) == numbers_of(predictions, null=0)
+    for column in (labels, predictions):
+        if column.null_count:
+            equal &= validity_of(column)
+    return equal
+
+
+def _ranked(columns: dict[str, Any], correct: np.ndarray) -> Any:
+    """The table that the notebook works with, as a pandas DataFrame."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise UsageError("return_x makes a pandas DataFrame; install pandas first") from None
+    x = pd.DataFrame({name: _for_pandas(column) for name, column in columns.items()})
+    x["correct"] = correct.astype(np.int64)
+    x = x.sort_values("conf", ascending=False, na_position="last", kind="stable")
+    x["prec_k"] = x["correct"].cumsum() / np.arange(1, len(x) + 1)
+    x["term"] = x["prec_k"] * x["correct"]
+    return x
+
+
+def _for_pandas(column: Any) -> Any:
+    return column.to_pandas() if isinstance(column, pa.Array | pa.ChunkedArray) else column
