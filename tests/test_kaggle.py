@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from rankmill.kaggle import (
 
 pytestmark = pytest.mark.small
 
+BENCHMARK = Path(__file__).resolve().parent.parent / "benchmarks" / "kaggle.py"
 CLOSE = {"rel": 1e-12, "abs": 1e-12}
 
 
@@ -328,6 +330,13 @@ def test_pandas_is_needed_only_for_the_table() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["0.5", "0.5", "0.5", "1.0", "0.5"]
     assert "UsageError: return_x makes a pandas DataFrame; install pandas" in done.stderr
+
+
+def test_the_benchmark_agrees_with_its_rivals() -> None:
+    command = [sys.executable, str(BENCHMARK), "--users=600", "--rounds=1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) == 2 + 10
 
 
 def test_all_names_are_public_and_documented() -> None:
