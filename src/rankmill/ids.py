@@ -80,20 +80,20 @@ def drop_nulls(array: Any) -> Any:
 
 def is_id_type(kind: Any) -> bool:
     """Whether an Arrow type can hold ids, or is the type of an empty column."""
-    if kinds.is_dictionary(kind):
-        kind = kind.value_type
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
+    kind = _bare(kind)
     return kinds.is_integer(kind) or kinds.is_null(kind) or _is_text(kind)
 
 
 def is_text_type(kind: Any) -> bool:
     """Whether ids of this Arrow type are compared as bytes."""
+    return _is_text(_bare(kind))
+
+
+def _bare(kind: Any) -> Any:
+    """The type of the values themselves, without a dictionary or an extension type around it."""
     if kinds.is_dictionary(kind):
         kind = kind.value_type
-    if isinstance(kind, pa.BaseExtensionType):
-        kind = kind.storage_type
-    return _is_text(kind)
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
 
 
 def _is_text(kind: Any) -> bool:
@@ -140,14 +140,15 @@ def _of_strings(array: Any) -> Ids:
 
 
 def _is_bytes(kind: Any) -> bool:
-    return not (kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+    text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
+    return _is_text(kind) and not text
 
 
 def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
     """The ids as an Arrow array of the type that they were read from, if it was one type."""
     if ids.kind == STRING:
         buffers = [None, pa.py_buffer(ids.offsets), pa.py_buffer(np.ascontiguousarray(ids.data))]
-        as_bytes = any(map(_is_bytes, kinds_read))
+        as_bytes = any(_is_bytes(_bare(kind)) for kind in kinds_read)
         common = pa.large_binary() if as_bytes else pa.large_string()
         array = pa.Array.from_buffers(common, len(ids.keys), buffers)  # as read, even if no UTF-8
     else:
