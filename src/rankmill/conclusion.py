@@ -75,7 +75,9 @@ def conclude(
         result,
         inputs={"labels": labels.described(), "predictions": predictions.described()},
         seconds=time.perf_counter() - began,
-        per_query=_per_query_table(labels, tally, counted) if tally.plan.keep_values else None,
+        per_query=_per_query_table(labels, predictions, tally, counted)
+        if tally.plan.keep_values
+        else None,
     )
 
 
@@ -105,15 +107,16 @@ def _gaps_in_order(state: State, tally: Tally) -> dict[str, float]:
     }
 
 
-def _per_query_table(labels: Input, tally: Tally, counted: Counted) -> Any:
-    """The queries that count, in the order of the labels, and their values."""
+def _per_query_table(labels: Input, predictions: Input, tally: Tally, counted: Counted) -> Any:
+    """The queries that count, in the order of the labels, others behind them by id; their values."""
     name = labels.columns.query
-    kinds = {schema.field(name).type for schema in labels.source.schemas.values()}
+    kinds = _query_types(labels)
     queries = take_ids(tally.index.queries, counted.rows)
     values = [np.where(tally.has_labels, one, counted.no_relevant) for one in tally.values]
     columns = [one[counted.rows] for one in values]
     if counted.strangers:
         strangers = tally.strangers()
+        kinds |= _query_types(predictions)
         queries = join_ids([queries, strangers])
         more = np.full(len(strangers.keys), counted.unlabelled)
         columns = [np.concatenate([one, more]) for one in columns]
@@ -122,3 +125,7 @@ def _per_query_table(labels: Input, tally: Tally, counted: Counted) -> Any:
         name = "query"
     ids = ids_to_arrow(queries, kinds)
     return pa.table([ids, *map(arrow_of, columns)], names=[name, *names])
+
+
+def _query_types(one: Input) -> set[Any]:
+    return {schema.field(one.columns.query).type for schema in one.source.schemas.values()}

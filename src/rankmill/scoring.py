@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
 from rankmill import audit
 from rankmill.arranging import arrange
+from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
 from rankmill.gap import correct_of_hits, first_confidences
 from rankmill.hits import Hits, group_hits, match
-from rankmill.ids import id_text, join_ids, take_ids
+from rankmill.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.labels import LabelIndex, hash_table, repeated_query
@@ -203,8 +205,12 @@ class Tally:
                 kept.append(new)
 
     def strangers(self) -> Ids:
-        """The queries with predictions that are not among the labels, in the order read."""
-        return join_ids([take_ids(ids, np.flatnonzero(p)) for ids, p, _, _ in self._strangers])
+        """The queries with predictions that are not among the labels, by id.
+
+        The order read would depend on how scattered rows were grouped.
+        """
+        ids = join_ids([take_ids(ids, np.flatnonzero(p)) for ids, p, _, _ in self._strangers])
+        return take_ids(ids, numbers_of(pc.sort_indices(ids_to_arrow(ids, set()))))
 
     def check_strangers(self) -> None:
         """Raise InputError if a query without labels was there twice."""
