@@ -36,19 +36,22 @@ class Terms(NamedTuple):
     terms: np.ndarray
 
 
-def pool(lists: Lists, hits: Hits, limit: int) -> Pooled:
-    """The first `limit` predictions of each list."""
+def pool(lists: Lists, hits: Hits, limit: int, order: str = "given") -> Pooled:
+    """The first `limit` predictions of each list, hits moved where `order` is "worst" or "best"."""
     lengths = np.diff(lists.offsets)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     ranks = np.arange(len(rows)) - lists.offsets[rows]
-    correct = np.zeros(len(rows), np.bool_)
-    correct[np.repeat(lists.offsets[:-1], np.diff(hits.offsets)) + hits.ranks - 1] = True
-    kept = np.flatnonzero(ranks < limit)
+    gains = np.zeros(len(rows))
+    gains[np.repeat(lists.offsets[:-1], np.diff(hits.offsets)) + hits.ranks - 1] = hits.gains
+    places = np.arange(len(rows))
+    if order in ("worst", "best"):
+        places = np.lexsort((gains if order == "worst" else -gains, -lists.confidences, rows))
+    kept = places[ranks < limit]
     return Pooled(
         take_ids(lists.queries, rows[kept]),
         take_ids(lists.items, kept),
         lists.confidences[kept],
-        correct[kept],
+        gains[kept] > 0,
     )
 
 

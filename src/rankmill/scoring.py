@@ -82,7 +82,11 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    states, values = _values(lists, hits, plan)
+    order = semantics.order if lists.numbers is not None else "given"
+    kept = [_to_keep(lists, hits, plan, order, metric.limit) for metric in plan.pooled]
+    if order in ("worst", "best"):
+        hits = with_hits_at_ends(hits, lists.offsets, lists.confidences, first=order == "best")
+    states, values = _values(lists, hits, plan, order)
     both = labelled & predicted
     return BlockScores(
         lists=lists,
@@ -94,7 +98,7 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
             correct_of_hits(lists.offsets, hits, lists.confidences, metric.limit)
             for metric in plan.pooled
         ],
-        kept=[_to_keep(lists, hits, plan, metric.limit) for metric in plan.pooled],
+        kept=kept,
         audit={
             "queries_predicted": int(predicted.sum()),
             "queries_in_both": int(both.sum()),
@@ -112,22 +116,21 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     )
 
 
-def _to_keep(lists: Lists, hits: Hits, plan: Plan, limit: int) -> Any:
+def _to_keep(lists: Lists, hits: Hits, plan: Plan, order: str, limit: int) -> Any:
     """What gap needs of the first `limit` predictions of each list: all, or their confidences."""
     if plan.keep_rows:
-        return pool(lists, hits, limit)
+        return pool(lists, hits, limit, order)
     return first_confidences(lists.offsets, lists.confidences, limit)
 
 
-def _values(lists: Lists, hits: Hits, plan: Plan) -> tuple[list[MeanState], list[np.ndarray]]:
+def _values(
+    lists: Lists, hits: Hits, plan: Plan, order: str
+) -> tuple[list[MeanState], list[np.ndarray]]:
     """The state of each metric and, if they are kept, its values by query."""
-    order = plan.semantics.order if lists.numbers is not None else "given"
     if order == "expected":
         runs = runs_of(hits, lists.offsets, lists.confidences)
         values = [compute(metric, hits, plan.semantics, runs) for metric in plan.per_query]
         return [MeanState.of(one) for one in values], values if plan.keep_values else []
-    if order in ("worst", "best"):
-        hits = with_hits_at_ends(hits, lists.offsets, lists.confidences, first=order == "best")
     patterns = group_hits(hits)
     values = [compute(metric, patterns.hits, plan.semantics) for metric in plan.per_query]
     return (
