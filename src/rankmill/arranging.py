@@ -33,13 +33,16 @@ def arrange(lists: Lists, semantics: Semantics) -> Lists:
         If a prediction repeats an earlier one, and that is an error or leaves open where equal
         confidences are to stand.
     """
-    if semantics.order != "given" and lists.numbers is not None:
+    by_confidence = semantics.order != "given" and lists.numbers is not None
+    if by_confidence:
         lists = _by_confidence(lists, semantics.order)
-    needed = semantics.ties_open and semantics.repeated_predictions == "once"
-    if semantics.repeated_predictions in ("drop", "error") or needed:
+    refused = semantics.repeated_predictions == "error" or (
+        semantics.repeated_predictions == "once" and by_confidence and semantics.ties_open
+    )
+    if refused or semantics.repeated_predictions == "drop":
         repeat = np.empty(len(lists.items.keys), np.bool_)
         if mark_repeats(lists.offsets, lists.items, repeat):
-            if semantics.repeated_predictions != "drop":
+            if refused:
                 raise _repeated(lists, int(repeat.argmax()), semantics)
             lists = _drop(lists, repeat)
     return lists
