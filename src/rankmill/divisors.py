@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from rankmill.hits import Hits
 from rankmill.kernels import metrics as kernels
+from rankmill.metrics import NO_CUTOFF
 from rankmill.semantics import Semantics
 
 
@@ -40,13 +42,15 @@ def _of_f1(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
 
 
 def _of_ndcg(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
-    if semantics.ideal_dcg == "k" and k < len(_PLACES):
-        return np.full(len(hits.label_counts), _PLACES[k])
+    if semantics.ideal_dcg == "k" and k < NO_CUTOFF:
+        return np.full(len(hits.label_counts), _dcg_of_hits(k))
     return _counted(kernels.ideal_dcg, hits, k)
 
 
-# The DCG of k hits of gain 1, at index k; a cutoff beyond is none.
-_PLACES = np.array([0.0, *(1 / math.log2(rank + 1) for rank in range(1, 1 << 10))]).cumsum()
+@cache
+def _dcg_of_hits(k: int) -> float:
+    """The DCG of k hits of gain 1."""
+    return math.fsum(1 / math.log2(rank + 1) for rank in range(1, k + 1))
 
 
 def _counted(kernel: Callable[..., None], hits: Hits, k: int) -> np.ndarray:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # A cutoff beyond every list stands for none.
 NO_CUTOFF = 1 << 62
+# The largest cutoff whose ideal list may be longer than the labels.
+LARGEST_IDEAL = 1_000_000
 DEFAULT_METRICS = ("map@10", "first_hit@10", "recall@10", "ndcg@10")
 
 
@@ -183,6 +185,11 @@ def parse_all(texts: str | Iterable[str]) -> list[Metric]:
 
 def check_defined(metric: Metric, semantics: Semantics) -> None:
     """Raise UsageError if a metric has no value under these semantics."""
+    if metric.name == "ndcg" and semantics.ideal_dcg == "k" and (metric.k or 0) > LARGEST_IDEAL:
+        raise UsageError(
+            f"{metric.text} would divide by the dcg of {metric.k:,} labels: choose a cutoff of at "
+            f"most {LARGEST_IDEAL:,}, or ideal_dcg 'labels'"
+        )
     if semantics.order != "expected":
         return
     if metric.name == "map" and semantics.ap_divisor == "hits":
