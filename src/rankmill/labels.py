@@ -194,9 +194,10 @@ class LabelStore:
         """
         offsets = offsets_of(self._lengths.finish())
         gains = self._gains.finish()
-        if (gains == 1).all():
+        counts = self._counts.finish()
+        if not len(counts) and (gains == 1).all():  # with counts, gains change what is ideal
             gains = NO_GAINS
-        labels = Labels(offsets, self._items.finish(), gains, self._counts.finish())
+        labels = Labels(offsets, self._items.finish(), gains, counts)
         queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels)
