@@ -66,7 +66,7 @@ def conclude(
     began: float,
 ) -> Result:
     """The result of what was tallied."""
-    counted = counted_queries(tally)
+    counted = counted_queries(tally, predictions.source.name)
     state = state_of(asked, tally, counts, counted)
     result = state.result(_among(state, tally, predictions, threads), threads)
     if tally.plan.keep_rows:

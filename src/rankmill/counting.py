@@ -32,24 +32,28 @@ class Counted(NamedTuple):
     unlabelled: float
 
 
-def counted_queries(tally: Tally) -> Counted:
-    """The queries that count under the semantics of a run.
+def counted_queries(tally: Tally, source: str) -> Counted:
+    """The queries that count under the semantics of a run; `source` names its predictions.
 
     Raises
     ------
     InputError
-        If a query with labels has no predictions, and that is an error.
+        If a query has no predictions or no label, and that is an error.
     """
     semantics = tally.plan.semantics
     labelled, predicted = tally.has_labels, tally.predicted
-    missing = labelled & ~predicted
-    if semantics.unpredicted == "error" and missing.any():
-        query = id_text(tally.index.queries, int(missing.argmax()))
-        raise InputError(
-            f"query {query} has labels but no predictions, as {int(missing.sum()) - 1:,} others, "
-            "and unpredicted is 'error': predict them, or choose 'zero' or 'skip'"
-        )
     asked = predicted | (semantics.unpredicted == "zero")
+    for field, wrong, what, todo in (
+        ("unpredicted", labelled & ~predicted, "has labels but no predictions", "predict it"),
+        ("no_relevant", ~labelled & asked, "is left without a label", "drop it"),
+    ):
+        if getattr(semantics, field) == "error" and wrong.any():
+            query = id_text(tally.index.queries, int(wrong.argmax()))
+            more = int(wrong.sum()) - 1
+            raise InputError(
+                f"{source}: query {query} {what}{f', as {more:,} more' if more else ''}, but "
+                f"{field} is 'error': {todo}, or choose 'zero' or 'skip'"
+            )
     counts = labelled & asked
     empty = ~labelled & asked
     ones = 0

@@ -241,7 +241,8 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     if one.tally.plan.keep_rows:
         ties = one.tally.plan.semantics.gap_ties
         raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
-    return state_of(one.asked, one.tally, one.counts, counted_queries(one.tally))
+    counted = counted_queries(one.tally, one.predictions.source.name)
+    return state_of(one.asked, one.tally, one.counts, counted)
 
 
 class _Tallied(NamedTuple):

@@ -121,7 +121,7 @@ class Semantics:
         A query with predictions that the labels do not hold.
     no_relevant : {"skip", "zero", "one", "error"}
         A query that the labels hold, but without an item of positive gain. Without predictions
-        it is left out unless `unpredicted` is "zero".
+        it is left out, and no error, unless `unpredicted` is "zero".
     precision_divisor : {"k", "min_k_predictions"}
         What precision@k divides its hits by; f1 follows.
     recall_divisor : {"labels", "min_k_labels"}
