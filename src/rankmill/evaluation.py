@@ -313,9 +313,11 @@ def _tally(
     report: Callable[[int], None],
 ) -> Tally:
     """Score all predictions; long ones as if queries stood together, until they do not."""
+    # Grouping on disk would mix up the order given; all rows are held in memory then anyway.
+    to_group = None if plan.keep_rows else memory
     for together in (False,) if predictions.columns.wide else (True, False):
         pieces, to_lists = list_pieces(
-            predictions.source, predictions.columns, threads, together=together, memory=memory
+            predictions.source, predictions.columns, threads, together=together, memory=to_group
         )
         done = 0
         with BatchReader(pieces, threads) as reader:  # starts to read while labels are indexed
