@@ -158,7 +158,7 @@ class Semantics:
 
     def __post_init__(self) -> None:
         for field, choice in asdict(self).items():
-            if choice not in CHOICES[field]:
+            if not isinstance(choice, str) or choice not in CHOICES[field]:
                 raise UsageError(
                     f"semantics: {field} cannot be {choice!r}; it is one of "
                     f"{', '.join(CHOICES[field])}"
