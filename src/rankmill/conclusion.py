@@ -32,7 +32,7 @@ def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted:
     }
     ones = MeanState.of(np.ones(1), np.array([counted.ones]))
     labels = tally.index.labels
-    pairs = int(labels.counts.sum()) if len(labels.counts) else len(labels.items.keys)
+    pairs = int((labels.all_offsets if len(labels.all_offsets) else labels.offsets)[-1])
     totals = {
         "labelled_queries": labelled,
         "label_pairs": pairs,
@@ -108,7 +108,7 @@ def _gaps_in_order(state: State, tally: Tally) -> dict[str, float]:
 
 
 def _per_query_table(labels: Input, predictions: Input, tally: Tally, counted: Counted) -> Any:
-    """The queries that count, in the order of the labels, others behind them by id; their values."""
+    """The queries that count and their values: in the order of the labels, others behind by id."""
     name = labels.columns.query
     kinds = _query_types(labels)
     queries = take_ids(tally.index.queries, counted.rows)

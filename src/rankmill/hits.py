@@ -9,21 +9,22 @@ from rankmill.kernels.patterns import group_patterns
 from rankmill.lists import offsets_of, take_offsets, take_values
 
 NO_GAINS = np.empty(0, np.float64)
-NO_COUNTS = np.empty(0, np.int64)
+NO_OFFSETS = np.empty(0, np.int64)
 
 
 class Labels(NamedTuple):
     """Label lists without repeats; gains, if there are any, fall within each list.
 
     ``items`` are the ids of all lists, ``offsets`` int64[n + 1]. ``gains`` is float64, one a
-    label, or empty where every label counts the same. ``counts`` is int64[n], the number of labels
-    before repeats were dropped, or empty where that does not matter.
+    label, or empty where every label counts the same. Where repeats count, ``all_offsets`` and
+    ``all_gains`` are those of the lists before repeats were dropped; else both are empty.
     """
 
     offsets: np.ndarray
     items: Ids
     gains: np.ndarray
-    counts: np.ndarray = NO_COUNTS
+    all_offsets: np.ndarray = NO_OFFSETS
+    all_gains: np.ndarray = NO_GAINS
 
 
 class Hits(NamedTuple):
@@ -37,7 +38,7 @@ class Hits(NamedTuple):
     label_counts, prediction_counts : int64[n]
         R and n of each query.
     label_offsets, label_gains : int64[n + 1], float64
-        The gains of each query's distinct labels, descending; no gains where all are 1.
+        The gains of each query's labels, descending; no gains where all are 1.
     discounts : float64
         ``log2(rank + 1)`` at index rank.
     repeats : int
@@ -80,8 +81,10 @@ def match(
         ranks,
         found,
     )
-    if len(labels.counts):
-        label_counts = labels.counts
+    label_offsets, label_gains = labels.offsets, labels.gains
+    if len(labels.all_offsets):
+        label_offsets, label_gains = labels.all_offsets, labels.all_gains
+        label_counts = np.diff(label_offsets)
     gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
     return Hits(
@@ -90,8 +93,8 @@ def match(
         gains=gains,
         label_counts=label_counts,
         prediction_counts=prediction_counts,
-        label_offsets=labels.offsets,
-        label_gains=labels.gains,
+        label_offsets=label_offsets,
+        label_gains=label_gains,
         discounts=_discounts(longest),
         repeats=repeats,
     )

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 
 from rankmill.errors import InputError
-from rankmill.hits import NO_COUNTS, NO_GAINS, Labels
+from rankmill.hits import NO_GAINS, NO_OFFSETS, Labels
 from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import (
@@ -36,8 +36,8 @@ def clean_labels(
 ) -> tuple[Labels, dict[str, int]]:
     """Label lists as sets: no repeats, no gain of 0 or less, gains falling within each list.
 
-    Of a repeated label the largest gain counts. Where `repeats` is "count", the number of labels of
-    each list is kept as it was with them. Also returns how many of each were dropped.
+    Of a repeated label the largest gain counts. Where `repeats` is "count", offsets and gains are
+    also kept as they were with them. Also returns how many of each were dropped.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def clean_labels(
         labels = Labels(labels.offsets, take_ids(labels.items, order), labels.gains[order])
     repeat = np.empty(len(labels.items.keys), np.bool_)
     repeated = mark_repeats(labels.offsets, labels.items, repeat)
-    counts = np.diff(labels.offsets) if repeats == "count" else NO_COUNTS
+    before = labels
     if repeated and repeats == "error":
         raise InputError(
             f"label {id_text(labels.items, int(repeat.argmax()))} stands twice among those of its "
@@ -64,7 +64,8 @@ def clean_labels(
         )
     if repeated:
         labels = _keep(labels, ~repeat)
-    labels = labels._replace(counts=counts)
+    if repeats == "count":
+        labels = labels._replace(all_offsets=before.offsets, all_gains=before.gains)
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
 
@@ -81,11 +82,13 @@ def exponential(labels: Labels, gains: str) -> Labels:
     if largest > limit:
         raise InputError(f"a gain is {largest:g}; expected {limit:g} at most for {gains} gains")
     if gains == "exp":
-        # Exact for whole gains, and for tiny ones not rounded to 0.
-        tiny = labels.gains < 1e-3
-        power = np.where(tiny, np.expm1(labels.gains * math.log(2)), np.exp2(labels.gains) - 1)
-        labels = labels._replace(gains=power)
+        labels = labels._replace(gains=_powers(labels.gains), all_gains=_powers(labels.all_gains))
     return labels
+
+
+def _powers(gains: np.ndarray) -> np.ndarray:
+    """2**g - 1, exact for whole gains, and for tiny ones not rounded to 0."""
+    return np.where(gains < 1e-3, np.expm1(gains * math.log(2)), np.exp2(gains) - 1)
 
 
 def _keep(labels: Labels, keep: np.ndarray) -> Labels:
@@ -147,9 +150,11 @@ class LabelIndex:
         ):
             return slice_labels(labels, int(rows[0]), int(rows[0]) + count)
         taken = take_offsets(labels.offsets, rows)
-        counts = labels.counts
-        if len(counts):
-            counts = np.where(rows >= 0, counts[rows], 0)
+        all_offsets, all_gains = labels.all_offsets, labels.all_gains
+        if len(all_offsets):
+            all_offsets = take_offsets(labels.all_offsets, rows)
+            if len(all_gains):
+                all_gains = take_values(labels.all_offsets, all_gains, rows, all_offsets)
         gains = labels.gains
         if len(gains):
             gains = take_values(labels.offsets, gains, rows, taken)
@@ -159,7 +164,7 @@ class LabelIndex:
             items = take_ids(items, places)
         else:
             items = items._replace(keys=take_values(labels.offsets, items.keys, rows, taken))
-        return Labels(taken, items, gains, counts)
+        return Labels(taken, items, gains, all_offsets, all_gains)
 
 
 class LabelStore:
@@ -170,7 +175,8 @@ class LabelStore:
         self._items = IdStore(8 * rows)
         self._lengths = Growing(np.int64, rows)
         self._gains = Growing(np.float64)
-        self._counts = Growing(np.int64)
+        self._all_lengths = Growing(np.int64)
+        self._all_gains = Growing(np.float64)
         self._places: list[tuple[int, tuple[str, int]]] = []
         self._count = 0
 
@@ -180,7 +186,9 @@ class LabelStore:
         self._items.add(labels.items)
         self._lengths.extend(np.diff(labels.offsets))
         self._gains.extend(labels.gains)
-        self._counts.extend(labels.counts)
+        if len(labels.all_offsets):
+            self._all_lengths.extend(np.diff(labels.all_offsets))
+        self._all_gains.extend(labels.all_gains)
         self._places.append((self._count, place))
         self._count += len(queries.keys)
 
@@ -193,11 +201,12 @@ class LabelStore:
             If a query stands in two rows.
         """
         offsets = offsets_of(self._lengths.finish())
-        gains = self._gains.finish()
-        counts = self._counts.finish()
-        if not len(counts) and (gains == 1).all():  # with counts, gains change what is ideal
-            gains = NO_GAINS
-        labels = Labels(offsets, self._items.finish(), gains, counts)
+        gains, all_gains = self._gains.finish(), self._all_gains.finish()
+        if (gains == 1).all() and (all_gains == 1).all():
+            gains = all_gains = NO_GAINS
+        lengths = self._all_lengths.finish()
+        all_offsets = offsets_of(lengths) if len(lengths) else NO_OFFSETS
+        labels = Labels(offsets, self._items.finish(), gains, all_offsets, all_gains)
         queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels)
@@ -209,12 +218,18 @@ class LabelStore:
 def slice_labels(labels: Labels, start: int, end: int) -> Labels:
     """Lists start to end, as views of the items."""
     first, last = labels.offsets[start], labels.offsets[end]
-    return Labels(
+    kept = Labels(
         labels.offsets[start : end + 1] - first,
         slice_ids(labels.items, first, last),
         labels.gains[first:last],  # none where there are none
-        labels.counts[start:end],
     )
+    if len(labels.all_offsets):
+        first, last = labels.all_offsets[start], labels.all_offsets[end]
+        kept = kept._replace(
+            all_offsets=labels.all_offsets[start : end + 1] - first,
+            all_gains=labels.all_gains[first:last],
+        )
+    return kept
 
 
 def hash_table(ids: Ids) -> tuple[np.ndarray, int]:

@@ -9,8 +9,9 @@ from rankmill.hits import match
 from rankmill.ids import slice_ids, to_ids
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.labels import clean_labels, exponential
-from rankmill.metrics import Metric, compute
+from rankmill.metrics import Metric
 from rankmill.ragged import Ragged
+from rankmill.values import compute
 from rankmill.workers import available_cpus, map_blocks
 
 

@@ -4,13 +4,10 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from rankmill.errors import UsageError
-from rankmill.semantics import DEFAULT, Semantics
-
-if TYPE_CHECKING:
-    import numpy as np
+from rankmill.semantics import Semantics
 
 # A cutoff beyond every list stands for none.
 NO_CUTOFF = 1 << 62
@@ -25,7 +22,7 @@ class MetricSpec:
 
     ``kernel`` names the function of ``rankmill.kernels.metrics`` (and of its twin ``expected``)
     that counts for each query; it is None for a metric over all predictions in one list.
-    ``divisor`` names what that is divided by, in ``rankmill.divisors``. ``cutoff`` says whether the
+    ``divisor`` names what that is divided by, in ``rankmill.values``. ``cutoff`` says whether the
     name takes an ``@k``.
     """
 
@@ -202,26 +199,3 @@ def check_defined(metric: Metric, semantics: Semantics) -> None:
             f"{metric.text} depends on which of equal confidences are among the first {metric.k}: "
             "choose another order than 'expected'"
         )
-
-
-def compute(
-    metric: Metric, hits: Any, semantics: Semantics = DEFAULT, runs: Any = None
-) -> "np.ndarray":
-    """The value of a metric per query, float64[n], from rankmill.hits.Hits.
-
-    With rankmill.ties.Runs it is the expected value over all orders of equal confidences.
-    """
-    import numpy as np
-
-    from rankmill.divisors import divide
-
-    counts = np.empty(len(hits.label_counts), np.float64)
-    if runs is None:
-        from rankmill.kernels import metrics
-
-        getattr(metrics, str(metric.spec.kernel))(hits, metric.limit, counts)
-    else:
-        from rankmill.kernels import expected
-
-        getattr(expected, str(metric.spec.kernel))(runs, hits, metric.limit, counts)
-    return divide(counts, metric.spec.divisor, hits, metric.limit, semantics)

@@ -17,12 +17,13 @@ from rankmill.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.labels import LabelIndex, hash_table, repeated_query
-from rankmill.metrics import NO_CUTOFF, Metric, compute
+from rankmill.metrics import NO_CUTOFF, Metric
 from rankmill.pooled import pool
 from rankmill.semantics import Semantics
 from rankmill.sources.convert import Lists
 from rankmill.state import MeanState
 from rankmill.ties import runs_of, with_hits_at_ends
+from rankmill.values import compute
 
 
 @dataclass(frozen=True)

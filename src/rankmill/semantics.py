@@ -102,7 +102,7 @@ class Semantics:
         those behind it move up; is a hit again; is an error.
     repeated_labels : {"set", "count", "error"}
         Whether R counts a label once, as often as it stands there, or that is an error. The ideal
-        DCG of labels with gains takes each once.
+        DCG has as many places.
     order : str
         The order of a query's predictions: as "given", or by falling confidence with equal ones in
         the order given ("confidence"), by item id as text, byte by byte ("item_descending",

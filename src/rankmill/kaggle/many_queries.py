@@ -15,8 +15,9 @@ from rankmill.ids import drop_nulls, is_text_type, slice_ids, to_ids
 from rankmill.kaggle.items import PER_IMAGE, check_cutoff, comparable, to_column, to_lists
 from rankmill.labels import clean_labels
 from rankmill.lists import drop_values
-from rankmill.metrics import Metric, compute
+from rankmill.metrics import Metric
 from rankmill.state import MeanState
+from rankmill.values import compute
 from rankmill.workers import available_cpus, map_blocks
 
 

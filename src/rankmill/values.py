@@ -1,16 +1,16 @@
-"""What metrics are divided by: functions of (hits, k, semantics), one number a query."""
+"""The value of a metric: what its kernel counts, over a divisor that semantics choose."""
 
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from rankmill.hits import Hits
 from rankmill.kernels import metrics as kernels
-from rankmill.metrics import NO_CUTOFF
-from rankmill.semantics import Semantics
+from rankmill.metrics import NO_CUTOFF, Metric
+from rankmill.semantics import DEFAULT, Semantics
+from rankmill.ties import Runs
 
 
 def _of_average_precision(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
@@ -68,9 +68,22 @@ DIVISORS: dict[str, Callable[[Hits, int, Semantics], np.ndarray]] = {
 }
 
 
-def divide(values: np.ndarray, name: str | None, *arguments: Any) -> np.ndarray:
-    """The values over the divisor of that name, if there is one; over 1 where that is 0."""
-    if name is None:
-        return values
-    divisor = DIVISORS[name](*arguments)
-    return np.asarray(values / np.where(divisor > 0, divisor, 1))
+def compute(
+    metric: Metric, hits: Hits, semantics: Semantics = DEFAULT, runs: Runs | None = None
+) -> np.ndarray:
+    """The value of a metric per query, float64[n]: what its kernel counts, over its divisor.
+
+    With `runs` it is the expected value over all orders of equal confidences.
+    """
+    k, name = metric.limit, str(metric.spec.kernel)
+    counts = np.empty(len(hits.label_counts))
+    if runs is None:
+        getattr(kernels, name)(hits, k, counts)
+    else:
+        from rankmill.kernels import expected
+
+        getattr(expected, name)(runs, hits, k, counts)
+    if metric.spec.divisor is None:
+        return counts
+    divisor = DIVISORS[metric.spec.divisor](hits, k, semantics)
+    return np.asarray(counts / np.where(divisor > 0, divisor, 1))
