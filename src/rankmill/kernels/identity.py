@@ -34,30 +34,42 @@ class Ids(NamedTuple):
 
 
 @helper
-def same(a, i, b, j):
-    """Whether id i of a is id j of b, which have the same key.
-
-    Loops call this only where equal keys are not proof enough: handing the tuples over costs
-    reference counts.
-    """
-    if a.kind == STRING:
-        length = a.offsets[i + 1] - a.offsets[i]
-        if length != b.offsets[j + 1] - b.offsets[j]:
-            return False
-        start_a = a.offsets[i]
-        start_b = b.offsets[j]
-        for position in range(length):
-            if a.data[start_a + position] != b.data[start_b + position]:
-                return False
-        return True
-    # 2**64 - 1 and -1 share their bits, not their value.
-    return a.kind == b.kind or a.keys[i] >> TOP_BIT == 0
+def word_at(data, position):
+    """The eight bytes from `position` on, as one number."""
+    word = np.uint64(0)
+    for byte in range(8):  # unsigned indices: the compiler merges these into one load
+        word |= np.uint64(data[np.uint64(position + byte)]) << np.uint64(8 * byte)
+    return word
 
 
 @helper
-def keys_decide(a, b):
-    """Whether equal keys are equal ids: for integers of one kind."""
-    return a.kind == b.kind and a.kind != STRING
+def same_bytes(data, start, end, other_data, other_start, other_end):
+    """Whether two strings are the same."""
+    length = end - start
+    if length != other_end - other_start:
+        return False
+    position = 0
+    while position + 8 <= length:
+        if word_at(data, start + position) != word_at(other_data, other_start + position):
+            return False
+        position += 8
+    while position < length:
+        if data[start + position] != other_data[other_start + position]:
+            return False
+        position += 1
+    return True
+
+
+@helper
+def same(a, i, b, j):
+    """Whether string i of a is string j of b.
+
+    One expression, in which the compiler cancels the reference counts that reaching into a tuple
+    costs: with a branch it is ten times slower, as all threads count the same arrays.
+    """
+    return same_bytes(
+        a.data, a.offsets[i], a.offsets[i + 1], b.data, b.offsets[j], b.offsets[j + 1]
+    )
 
 
 @helper
@@ -75,10 +87,7 @@ def hash_strings(offsets, data, out_keys):
         end = offsets[i + 1]
         key = np.uint64(end - position) * MULTIPLIER
         while position + 8 <= end:
-            word = np.uint64(0)
-            for byte in range(8):  # unsigned indices: the compiler merges these into one load
-                word |= np.uint64(data[np.uint64(position + byte)]) << np.uint64(8 * byte)
-            key = (key ^ word) * MULTIPLIER
+            key = (key ^ word_at(data, position)) * MULTIPLIER
             key ^= key >> HALF
             position += 8
         word = np.uint64(0)
@@ -110,13 +119,13 @@ def build_table(ids, out_slots):
     Returns the first row that holds an id seen before, or -1.
     """
     mask = len(out_slots) - 1
-    sure = keys_decide(ids, ids)
+    text = ids.kind == STRING
     keys = ids.keys
     for row in range(len(keys)):
         slot = home(keys[row], mask)
         while out_slots[slot] >= 0:
             other = out_slots[slot]
-            if keys[row] == keys[other] and (sure or same(ids, row, ids, other)):
+            if keys[row] == keys[other] and (not text or same(ids, row, ids, other)):
                 return row
             slot = (slot + 1) & mask
         out_slots[slot] = row
@@ -127,7 +136,8 @@ def build_table(ids, out_slots):
 def find_rows(ids, slots, wanted, out_rows):
     """The row of each wanted id in the table, or -1."""
     mask = len(slots) - 1
-    sure = keys_decide(ids, wanted)
+    text = ids.kind == STRING
+    mixed = ids.kind != wanted.kind
     keys = ids.keys
     wanted_keys = wanted.keys
     count = len(keys)
@@ -136,13 +146,20 @@ def find_rows(ids, slots, wanted, out_rows):
         # Two files are often in the same order: look behind the last match first.
         row = -1
         key = wanted_keys[i]
-        if expected < count and keys[expected] == key and (sure or same(ids, expected, wanted, i)):
+        if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 share their bits, not their value
+            out_rows[i] = -1
+            continue
+        if (
+            expected < count
+            and keys[expected] == key
+            and (not text or same(ids, expected, wanted, i))
+        ):
             row = expected
         else:
             slot = home(key, mask)
             while slots[slot] >= 0:
                 other = np.int64(slots[slot])
-                if keys[other] == key and (sure or same(ids, other, wanted, i)):
+                if keys[other] == key and (not text or same(ids, other, wanted, i)):
                     row = other
                     break
                 slot = (slot + 1) & mask
@@ -159,18 +176,18 @@ def group_rows(ids, out_groups, out_first):
     """
     slots = np.full(1024, -1, np.int64)
     mask = len(slots) - 1
-    sure = keys_decide(ids, ids)
+    text = ids.kind == STRING
     keys = ids.keys
     count = 0
     for row in range(len(keys)):
         # Rows of one query often stand together.
-        if row > 0 and keys[row] == keys[row - 1] and (sure or same(ids, row, ids, row - 1)):
+        if row > 0 and keys[row] == keys[row - 1] and (not text or same(ids, row, ids, row - 1)):
             out_groups[row] = out_groups[row - 1]
             continue
         slot = home(keys[row], mask)
         while slots[slot] >= 0:
             other = out_first[slots[slot]]
-            if keys[row] == keys[other] and (sure or same(ids, row, ids, other)):
+            if keys[row] == keys[other] and (not text or same(ids, row, ids, other)):
                 break
             slot = (slot + 1) & mask
         if slots[slot] < 0:
@@ -199,10 +216,10 @@ def table_for(length):
 
 
 @helper
-def stands_before(keys, sure, ids, start, i):
+def stands_before(keys, text, ids, start, i):
     """Whether id i stands at an earlier place from `start` on."""
     for j in range(start, i):
-        if keys[j] == keys[i] and (sure or same(ids, j, ids, i)):
+        if keys[j] == keys[i] and (not text or same(ids, j, ids, i)):
             return True
     return False
 
@@ -211,7 +228,7 @@ def stands_before(keys, sure, ids, start, i):
 def mark_repeats(offsets, ids, out_repeat):
     """Mark each id that stands earlier in its own list; returns how many there are."""
     total = 0
-    sure = keys_decide(ids, ids)
+    text = ids.kind == STRING
     keys = ids.keys
     last = np.full(PREFIXES, -1, np.int64)  # where each key prefix stood last
     for q in range(len(offsets) - 1):
@@ -220,7 +237,7 @@ def mark_repeats(offsets, ids, out_repeat):
         if end - start <= SMALL:
             for i in range(start, end):
                 prefix = (keys[i] * MULTIPLIER) >> PREFIX_SHIFT
-                out_repeat[i] = last[prefix] >= start and stands_before(keys, sure, ids, start, i)
+                out_repeat[i] = last[prefix] >= start and stands_before(keys, text, ids, start, i)
                 total += out_repeat[i]
                 last[prefix] = i
         else:
@@ -230,7 +247,7 @@ def mark_repeats(offsets, ids, out_repeat):
                 slot = home(keys[i], mask)
                 while slots[slot] >= 0:
                     other = slots[slot]
-                    if keys[i] == keys[other] and (sure or same(ids, i, ids, other)):
+                    if keys[i] == keys[other] and (not text or same(ids, i, ids, other)):
                         break
                     slot = (slot + 1) & mask
                 out_repeat[i] = slots[slot] >= 0
@@ -253,8 +270,8 @@ def match_lists(
     """
     hits = 0
     repeats = 0
-    sure_items = keys_decide(items, items)
-    sure_labels = keys_decide(labels, items)
+    text = items.kind == STRING
+    mixed = labels.kind != items.kind
     label_keys = labels.keys
     item_keys = items.keys
     # Where each key prefix stood last, among labels and among items: both only ever grow, so that
@@ -293,7 +310,7 @@ def match_lists(
         for i in range(start, end):
             key = item_keys[i]
             prefix = (key * MULTIPLIER) >> PREFIX_SHIFT
-            if item_at[prefix] >= start and stands_before(item_keys, sure_items, items, start, i):
+            if item_at[prefix] >= start and stands_before(item_keys, text, items, start, i):
                 repeats += 1
                 if not repeats_count:
                     continue
@@ -301,10 +318,12 @@ def match_lists(
             label = label_at[prefix]
             if label < first or i - start >= limit:
                 continue
-            if label_keys[label] != key or not (sure_labels or same(labels, label, items, i)):
+            if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 share their bits, not their value
+                continue
+            if label_keys[label] != key or (text and not same(labels, label, items, i)):
                 label = last if not crowded else first
                 while label < last and not (
-                    label_keys[label] == key and (sure_labels or same(labels, label, items, i))
+                    label_keys[label] == key and (not text or same(labels, label, items, i))
                 ):
                     label += 1
             if label < last:
@@ -330,8 +349,8 @@ def _match_long_list(
     out_labels,
 ):
     """One list of match_lists, by way of hash tables; its hits are written from `first` on."""
-    sure_items = keys_decide(items, items)
-    sure_labels = keys_decide(labels, items)
+    text = items.kind == STRING
+    mixed = labels.kind != items.kind
     label_keys = labels.keys
     item_keys = items.keys
     wanted = table_for(label_end - label_start)
@@ -350,7 +369,7 @@ def _match_long_list(
         slot = home(key, seen_mask)
         while seen[slot] >= 0:
             other = seen[slot]
-            if item_keys[other] == key and (sure_items or same(items, other, items, i)):
+            if item_keys[other] == key and (not text or same(items, other, items, i)):
                 break
             slot = (slot + 1) & seen_mask
         if seen[slot] >= 0:
@@ -358,12 +377,12 @@ def _match_long_list(
             if not repeats_count:
                 continue
         seen[slot] = i
-        if i - start >= limit:
+        if i - start >= limit or (mixed and key >> TOP_BIT != 0):
             continue
         slot = home(key, wanted_mask)
         while wanted[slot] >= 0:
             label = wanted[slot]
-            if label_keys[label] == key and (sure_labels or same(labels, label, items, i)):
+            if label_keys[label] == key and (not text or same(labels, label, items, i)):
                 out_ranks[first + hits] = i - start + 1
                 out_labels[first + hits] = label
                 hits += 1

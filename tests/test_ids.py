@@ -1,0 +1,86 @@
+"""Ids of strings: the bytes decide, even where hashes are equal."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import rankmill
+from rankmill.hits import NO_GAINS, Labels
+from rankmill.ids import slice_ids, to_ids
+from rankmill.kernels.identity import MULTIPLIER
+from rankmill.labels import LabelIndex
+
+BITS = (1 << 64) - 1
+# More than a list may hold for its items to be compared one by one.
+LONG = 200
+
+
+def twins(count: int) -> list[str]:
+    """Different strings of 16 bytes, all with the same key: what differs in the first half of one
+    is undone in its second half.
+    """
+
+    def state(word: int) -> int:
+        mixed = ((16 * int(MULTIPLIER) & BITS) ^ word) * int(MULTIPLIER) & BITS
+        return mixed ^ mixed >> 32
+
+    words = [int.from_bytes(f"item{number:04d}".encode(), "little") for number in range(count)]
+    wanted = state(words[0])
+    halves = [(word, state(word) ^ wanted) for word in words]
+    return [b"".join(one.to_bytes(8, "little") for one in both) for both in halves]
+
+
+@pytest.mark.small
+def test_twins_share_their_key() -> None:
+    keys = to_ids(pa.array(twins(5)), "").keys
+    assert len(set(twins(5))) == 5
+    assert len(set(keys.tolist())) == 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("others", [0, LONG])
+def test_items_with_the_same_key_are_told_apart(others: int) -> None:
+    a, b, c, d = twins(4)
+    more = [b"%d" % number for number in range(others)]
+    labels = pa.table({"query_id": [1, 2], "items": [[a, b, b], [c, *more]]})
+    predictions = pa.table({"query_id": [1, 2], "items": [[c, b, d, b, a], [d, a, a, b, c, *more]]})
+    result = rankmill.evaluate(labels, predictions, ["first_hit", "precision@5"])
+    assert result["first_hit"] == pytest.approx((1 / 2 + 1 / 5) / 2)
+    assert result.audit["repeated_items"] == 2
+    assert result.audit["repeated_labels"] == 1
+    assert result["precision@5"] == pytest.approx((2 + 1) / 10)
+
+
+@pytest.mark.small
+def test_queries_with_the_same_key_are_told_apart() -> None:
+    known, strange = twins(40)[:30], twins(40)[30:]
+    items = [[number] for number in range(40)]
+    labels = pa.table({"query_id": known, "items": items[:30]})
+    predictions = pa.table(
+        {"query_id": [*strange, *known[::-1]], "items": items[30:] + items[29::-1]}
+    )
+    result = rankmill.evaluate(labels, predictions, ["hit"])
+    assert result["hit"] == 1
+    assert result.audit["queries_only_predicted"] == 10
+
+
+@pytest.mark.small
+def test_long_rows_with_the_same_key_are_told_apart() -> None:
+    queries = twins(30)
+    order = np.random.default_rng(0).permutation(60)
+    rows = pa.table({"query_id": queries * 2, "item_id": range(60)}).take(order)
+    result = rankmill.evaluate(rows, rows, ["recall@2", "map"])
+    assert (result.queries, result["recall@2"], result["map"]) == (30, 1, 1)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 64])
+def test_every_byte_is_compared(length: int) -> None:
+    """Even if all hashes were 0."""
+    base = b"x" * length
+    strings = [base, base[1:], base + b"x"]
+    strings += [base[:i] + b"y" + base[i + 1 :] for i in range(length)]
+    ids = to_ids(pa.array(strings), "")
+    ids = ids._replace(keys=np.zeros_like(ids.keys))
+    no_labels = Labels(np.zeros(len(strings) + 1, np.int64), slice_ids(ids, 0, 0), NO_GAINS)
+    assert LabelIndex(ids, no_labels).find(ids).tolist() == list(range(len(strings)))
