@@ -6,7 +6,7 @@ import pytest
 
 import rankmill
 from rankmill.hits import NO_GAINS, Labels
-from rankmill.ids import slice_ids, to_ids
+from rankmill.ids import id_text, ids_to_arrow, join_ids, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import MULTIPLIER
 from rankmill.labels import LabelIndex
 
@@ -35,6 +35,26 @@ def test_twins_share_their_key() -> None:
     keys = to_ids(pa.array(twins(5)), "").keys
     assert len(set(twins(5))) == 5
     assert len(set(keys.tolist())) == 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.int64()])
+def test_ids_are_sliced_taken_and_joined(kind: pa.DataType) -> None:
+    generator = np.random.default_rng(0)
+    values = [str(number) for number in generator.integers(0, 10 ** generator.integers(1, 18, 50))]
+    ids = to_ids(pa.array(["1", *values]).cast(kind)[1:], "")
+    order = generator.permutation(50)
+    taken = take_ids(ids, order)
+    sliced = slice_ids(taken, 10, 20)
+    joined = join_ids([taken, slice_ids(ids, 0, 0), sliced, ids])
+    expected = [values[i] for i in [*order, *order[10:20], *range(50)]]
+    assert ids_to_arrow(joined, set()).cast(pa.string()).to_pylist() == expected
+    assert ids_to_arrow(sliced, set()).cast(pa.string()).to_pylist() == expected[10:20]
+    assert [id_text(joined, i).strip("'") for i in range(110)] == expected
+    assert joined.keys.tolist() == to_ids(pa.array(expected).cast(kind), "").keys.tolist()
+    if kind != pa.int64():
+        assert sliced.data.nbytes == ids.data.nbytes, "taking ids copies no bytes"
+        assert join_ids([sliced]).data.nbytes == len("".join(expected[10:20])), "joining does"
 
 
 @pytest.mark.small

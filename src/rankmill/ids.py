@@ -1,5 +1,6 @@
 """Columns of ids: any integer width or string type of Arrow or NumPy, compared exactly."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,10 @@ from rankmill.kernels.identity import (
     UNSIGNED,
     Ids,
     hash_strings,
-    take_strings,
 )
-from rankmill.kernels.lists import first_bad_offset
-from rankmill.lists import offsets_of
+from rankmill.kernels.lists import pack_strings
 
-NO_OFFSETS = np.empty(0, np.int64)
+NO_PLACES = np.empty(0, np.int64)
 NO_DATA = np.empty(0, np.uint8)
 
 
@@ -109,7 +108,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _of_integers(array: Any, wide: Any, kind: int) -> Ids:
-    return Ids(numbers_of(array.cast(wide)).view(np.uint64), NO_OFFSETS, NO_DATA, kind)
+    return Ids(numbers_of(array.cast(wide)).view(np.uint64), NO_PLACES, NO_PLACES, NO_DATA, kind)
 
 
 def _of_strings(array: Any) -> Ids:
@@ -121,22 +120,17 @@ def _of_strings(array: Any) -> Ids:
         if not (kinds.is_large_string(kind) or kinds.is_large_binary(kind)):
             array = array.cast(pa.large_binary() if _is_bytes(kind) else pa.large_string())
     if len(array) == 0:
-        return Ids(np.empty(0, np.uint64), np.zeros(1, np.int64), NO_DATA, STRING)
+        return Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, STRING)
     _, offset_buffer, data_buffer = array.buffers()
     raw: np.ndarray = np.frombuffer(offset_buffer, width)[
         array.offset : array.offset + len(array) + 1
     ]
-    start, end = int(raw[0]), int(raw[-1])
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else NO_DATA
     offsets = raw.astype(np.int64)
-    if start:
-        offsets -= start
-    if not 0 <= start <= end <= len(data) or first_bad_offset(offsets, end - start) >= 0:
+    ids = Ids(np.empty(len(array), np.uint64), offsets[:-1], offsets[1:], data, STRING)
+    if len(raw) <= len(array) or hash_strings(ids.starts, ids.ends, data, ids.keys) >= 0:
         raise InputError("an Arrow string column has offsets that do not fit its data")
-    data = data[start:end]
-    keys = np.empty(len(array), np.uint64)
-    hash_strings(offsets, data, keys)
-    return Ids(keys, offsets, data, STRING)
+    return ids
 
 
 def _is_bytes(kind: Any) -> bool:
@@ -147,7 +141,10 @@ def _is_bytes(kind: Any) -> bool:
 def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
     """The ids as an Arrow array of the type that they were read from, if it was one type."""
     if ids.kind == STRING:
-        buffers = [None, pa.py_buffer(ids.offsets), pa.py_buffer(np.ascontiguousarray(ids.data))]
+        offsets = np.zeros(len(ids.keys) + 1, np.int64)
+        data = np.empty(_size(ids), np.uint8)
+        pack_strings(ids.starts, ids.ends, ids.data, 0, offsets[1:], data)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         as_bytes = any(_is_bytes(_bare(kind)) for kind in kinds_read)
         common = pa.large_binary() if as_bytes else pa.large_string()
         array = pa.Array.from_buffers(common, len(ids.keys), buffers)  # as read, even if no UTF-8
@@ -173,19 +170,24 @@ def _dictionary(array: Any, index_type: Any) -> Any:
 
 def slice_ids(ids: Ids, start: int, end: int) -> Ids:
     """Ids start to end, as views."""
-    offsets = ids.offsets[start : end + 1] if ids.kind == STRING else ids.offsets
-    return Ids(ids.keys[start:end], offsets, ids.data, ids.kind)
+    return pick_ids(ids, lambda values: values[start:end])
+
+
+def _size(ids: Ids) -> int:
+    """The bytes of all strings together."""
+    return int(ids.ends.sum() - ids.starts.sum())
 
 
 def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
-    """The ids at the indices, as a copy."""
+    """The ids at the indices; the bytes of strings stay where they are."""
+    return pick_ids(ids, lambda values: values[indices])
+
+
+def pick_ids(ids: Ids, pick: Callable[[np.ndarray], np.ndarray]) -> Ids:
+    """The ids whose values `pick` takes of an array; the bytes of strings stay where they are."""
     if ids.kind != STRING:
-        return ids._replace(keys=ids.keys[indices])
-    offsets = np.zeros(len(indices) + 1, np.int64)
-    size = int((ids.offsets[indices + 1] - ids.offsets[indices]).sum())
-    data = np.empty(size, np.uint8)
-    take_strings(ids.offsets, ids.data, indices, offsets, data)
-    return Ids(ids.keys[indices], offsets, data, STRING)
+        return ids._replace(keys=pick(ids.keys))
+    return Ids(pick(ids.keys), pick(ids.starts), pick(ids.ends), ids.data, STRING)
 
 
 # Values that room is kept for at most: a footer may say anything.
@@ -205,12 +207,16 @@ class Growing:
 
     def extend(self, values: np.ndarray) -> None:
         """Put values behind those that are there."""
-        end = self._count + len(values)
+        self.room(len(values))[:] = values
+
+    def room(self, count: int) -> np.ndarray:
+        """Room for so many values behind those that are there, to be filled at once."""
+        start, end = self._count, self._count + count
         if end > len(self._array):
-            # Nothing else holds the array: views are handed out by finish() only.
+            # Nothing else holds the array: room is filled at once, and finish() comes last.
             self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)
-        self._array[self._count : end] = values
         self._count = end
+        return self._array[start:end]
 
     def finish(self) -> np.ndarray:
         """All values; nothing may be added after this."""
@@ -218,12 +224,14 @@ class Growing:
 
 
 class IdStore:
-    """Ids that are put behind each other, copied into place as they come."""
+    """Ids that are put behind each other, copied into place as they come, with their bytes."""
 
     def __init__(self, capacity: int = 0) -> None:
         self._keys = Growing(np.uint64, capacity)
-        self._lengths = Growing(np.int64)
-        self._data = Growing(np.uint8)
+        self._offsets = Growing(np.int64, capacity + 1)
+        self._offsets.extend(np.zeros(1, np.int64))
+        self._data = Growing(np.uint8, LARGEST_RESERVE if capacity else 0)
+        self._bytes = 0
         self._kinds: set[int] = set()
 
     def add(self, ids: Ids) -> None:
@@ -232,8 +240,10 @@ class IdStore:
             return
         self._keys.extend(ids.keys)
         if ids.kind == STRING:
-            self._lengths.extend(np.diff(ids.offsets))
-            self._data.extend(ids.data[ids.offsets[0] : ids.offsets[-1]])
+            size = _size(ids)
+            out = self._offsets.room(len(ids.keys)), self._data.room(size)
+            pack_strings(ids.starts, ids.ends, ids.data, self._bytes, *out)
+            self._bytes += size
         if ids.kind == STRING or ids.keys.max() >> TOP_BIT:
             self._kinds.add(ids.kind)
 
@@ -247,17 +257,19 @@ class IdStore:
         """
         keys = self._keys.finish()
         if STRING in self._kinds:
-            return Ids(keys, offsets_of(self._lengths.finish()), self._data.finish(), STRING)
+            offsets = self._offsets.finish()
+            return Ids(keys, offsets[:-1], offsets[1:], self._data.finish(), STRING)
         if len(self._kinds) > 1:
             raise InputError(
                 "an input mixes negative ids (in one file) with unsigned ids of 2**63 or more (in "
                 "another): cast both to one integer type, or to strings"
             )
-        return Ids(keys, NO_OFFSETS, NO_DATA, self._kinds.pop() if self._kinds else SIGNED)
+        kind = self._kinds.pop() if self._kinds else SIGNED
+        return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, kind)
 
 
 def join_ids(parts: list[Ids]) -> Ids:
-    """The ids of all parts behind each other."""
+    """The ids of all parts behind each other, as a copy that holds no other bytes."""
     store = IdStore()
     for part in parts:
         store.add(part)
@@ -267,6 +279,7 @@ def join_ids(parts: list[Ids]) -> Ids:
 def id_text(ids: Ids, i: int) -> str:
     """Id i as it is shown in a message."""
     if ids.kind == STRING:
-        start, end = ids.offsets[i : i + 2].tolist()
-        return repr(ids.data[start:end].tobytes().decode(errors="backslashreplace"))
+        return repr(
+            ids.data[ids.starts[i] : ids.ends[i]].tobytes().decode(errors="backslashreplace")
+        )
     return str(ids.keys[i] if ids.kind == UNSIGNED else ids.keys.view(np.int64)[i])

@@ -7,7 +7,7 @@ import numpy as np
 
 from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, NO_OFFSETS, Labels
-from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
+from rankmill.ids import Growing, IdStore, id_text, pick_ids, slice_ids, take_ids
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import (
     SIGNED,
@@ -158,12 +158,9 @@ class LabelIndex:
         gains = labels.gains
         if len(gains):
             gains = take_values(labels.offsets, gains, rows, taken)
-        items = labels.items
-        if items.kind == STRING:
-            places = take_values(labels.offsets, np.arange(len(items.keys)), rows, taken)
-            items = take_ids(items, places)
-        else:
-            items = items._replace(keys=take_values(labels.offsets, items.keys, rows, taken))
+        items = pick_ids(
+            labels.items, lambda values: take_values(labels.offsets, values, rows, taken)
+        )
         return Labels(taken, items, gains, all_offsets, all_gains)
 
 
@@ -173,24 +170,26 @@ class LabelStore:
     def __init__(self, rows: int) -> None:
         self._queries = IdStore(rows)
         self._items = IdStore(8 * rows)
-        self._lengths = Growing(np.int64, rows)
+        self._offsets = Growing(np.int64, rows + 1)
+        self._offsets.extend(np.zeros(1, np.int64))
         self._gains = Growing(np.float64)
         self._all_lengths = Growing(np.int64)
         self._all_gains = Growing(np.float64)
         self._places: list[tuple[int, tuple[str, int]]] = []
-        self._count = 0
+        self._count = self._labels = 0
 
     def add(self, queries: Ids, labels: Labels, place: tuple[str, int]) -> None:
         """Put the lists of some queries behind those that are there."""
         self._queries.add(queries)
         self._items.add(labels.items)
-        self._lengths.extend(np.diff(labels.offsets))
+        self._offsets.extend(labels.offsets[1:] + self._labels)
         self._gains.extend(labels.gains)
         if len(labels.all_offsets):
             self._all_lengths.extend(np.diff(labels.all_offsets))
         self._all_gains.extend(labels.all_gains)
         self._places.append((self._count, place))
         self._count += len(queries.keys)
+        self._labels += len(labels.items.keys)
 
     def finish(self) -> LabelIndex:
         """The index of all lists.
@@ -200,7 +199,7 @@ class LabelStore:
         InputError
             If a query stands in two rows.
         """
-        offsets = offsets_of(self._lengths.finish())
+        offsets = self._offsets.finish()
         gains, all_gains = self._gains.finish(), self._all_gains.finish()
         if (gains == 1).all() and (all_gains == 1).all():
             gains = all_gains = NO_GAINS

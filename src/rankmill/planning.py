@@ -15,15 +15,16 @@ from rankmill.workers import available_cpus
 
 # Python, NumPy, numba, pyarrow and the compiled kernels.
 BASE = 230 << 20
-# Batches that are read, matched and scored, by each thread.
+# Batches that are read, matched and scored, by each thread; twice as much where ids are strings.
 A_THREAD = 64 << 20
-# A query of the labels: its key, length and offset, whether it has labels, was seen and predicted,
+# A query of the labels: its key and offset, whether it has labels, was seen and predicted,
 # and its part of a hash table if the ids do not ascend.
-A_QUERY = 8 + 8 + 8 + 3 + 16
+A_QUERY = 8 + 8 + 3 + 16
 # A label: its key.
 A_LABEL = 8
-# A string beside its key: its length, its offset and, about, its bytes.
-A_STRING = 8 + 8 + 16
+# A string beside its key: its offset; and its bytes, if the file does not hold more of them.
+A_STRING = 8
+ITS_BYTES = 16
 # Confidences that are being sorted and counted.
 COUNTING = 128 << 20
 
@@ -41,10 +42,11 @@ def plan(
 ) -> dict[str, Any]:
     """Tell what `evaluate_runs` with the same arguments will read and hold; reads footers only.
 
-    Peak memory is, in bytes, about ``230 MiB + 64 MiB a thread + 43 a labelled query + 8 a label +
-    8 a query and metric if values per query are kept``; 32 more for each id that is a string; for
-    gap up to `memory` and 128 MiB for counting; for long predictions `memory` at most, or 96 a row
-    if that is less. Arrays that grow may hold an eighth more.
+    Peak memory is, in bytes, about ``230 MiB + 64 MiB a thread + 35 a labelled query + 8 a label +
+    8 a query and metric if values per query are kept``; for strings 64 MiB more a thread, and for
+    each in the labels 24 more, or 8 and its bytes in the file if these are more than 16; for gap up
+    to `memory` and 128 MiB for counting; for long predictions `memory` at most, or 96 a row if that
+    is less. Arrays that grow may hold an eighth more.
 
     Parameters
     ----------
@@ -84,8 +86,9 @@ def plan(
     of_labels = _described(label_input)
     queries, values = of_labels["rows"], of_labels["values"]
     needed = BASE + threads * A_THREAD + queries * A_QUERY + values * A_LABEL
-    needed += A_STRING * (queries * _is_text(label_input, "query"))
-    needed += A_STRING * (values * _is_text(label_input, "item"))
+    needed += _strings(label_input, "query") + _strings(label_input, "item")
+    if _is_text(label_input, "query") or _is_text(label_input, "item"):
+        needed += threads * A_THREAD
     if per_query:
         needed += 8 * queries * (len(asked) - len(pooled))
     extra = 0
@@ -109,6 +112,15 @@ def _described(one: Input) -> dict[str, Any]:
         "values": sizes[one.columns.item][0],
         "bytes": sum(size for _, size in sizes.values()),
     }
+
+
+def _strings(one: Input, role: str) -> int:
+    """What the ids of a column take beside their keys."""
+    if not _is_text(one, role):
+        return 0
+    name = getattr(one.columns, role)
+    count, size = one.source.sizes([name])[name]
+    return A_STRING * count + max(ITS_BYTES * count, size)
 
 
 def _is_text(one: Input, role: str) -> bool:

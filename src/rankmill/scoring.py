@@ -191,7 +191,7 @@ class Tally:
             values[rows[known]] = new[known]
         if not known.all():
             strange = np.flatnonzero(~known)
-            ids = take_ids(lists.queries, strange)
+            ids = join_ids([take_ids(lists.queries, strange)])  # lets go of the batch's bytes
             self._strangers.append((ids, block.predicted[strange], strange, lists.place))
 
     def _keep(self, parts: list[Any]) -> None:

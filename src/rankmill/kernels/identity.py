@@ -24,11 +24,13 @@ class Ids(NamedTuple):
     """A column of ids, as kernels take it.
 
     ``keys`` is uint64[n]. ``kind`` says what a key is. For strings, id i is the bytes
-    ``data[offsets[i]:offsets[i + 1]]``; for integers both arrays are empty.
+    ``data[starts[i]:ends[i]]``, int64[n], so that ids are taken without their bytes; for integers
+    all three are empty.
     """
 
     keys: np.ndarray
-    offsets: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
     data: np.ndarray
     kind: int
 
@@ -67,9 +69,7 @@ def same(a, i, b, j):
     One expression, in which the compiler cancels the reference counts that reaching into a tuple
     costs: with a branch it is ten times slower, as all threads count the same arrays.
     """
-    return same_bytes(
-        a.data, a.offsets[i], a.offsets[i + 1], b.data, b.offsets[j], b.offsets[j + 1]
-    )
+    return same_bytes(a.data, a.starts[i], a.ends[i], b.data, b.starts[j], b.ends[j])
 
 
 @helper
@@ -80,11 +80,13 @@ def home(key, mask):
 
 
 @kernel
-def hash_strings(offsets, data, out_keys):
-    """A 64-bit hash of each string, eight bytes at a time."""
+def hash_strings(starts, ends, data, out_keys):
+    """A 64-bit hash of each string; returns the first that does not lie in the data, or -1."""
     for i in range(len(out_keys)):
-        position = offsets[i]
-        end = offsets[i + 1]
+        position = starts[i]
+        end = ends[i]
+        if not 0 <= position <= end <= len(data):
+            return i
         key = np.uint64(end - position) * MULTIPLIER
         while position + 8 <= end:
             key = (key ^ word_at(data, position)) * MULTIPLIER
@@ -98,18 +100,7 @@ def hash_strings(offsets, data, out_keys):
             position += 1
         key = (key ^ word) * MULTIPLIER
         out_keys[i] = key ^ (key >> HALF)
-
-
-@kernel
-def take_strings(offsets, data, indices, out_offsets, out_data):
-    """Copy the strings at the indices behind each other; out_offsets[0] is 0."""
-    for i in range(len(indices)):
-        start = offsets[indices[i]]
-        length = offsets[indices[i] + 1] - start
-        base = out_offsets[i]
-        for position in range(length):
-            out_data[base + position] = data[start + position]
-        out_offsets[i + 1] = base + length
+    return -1
 
 
 @kernel

@@ -53,6 +53,28 @@ def taken_values(offsets, values, rows, taken, out_values):
 
 
 @kernel
+def pack_strings(starts, ends, data, base, out_ends, out_data):
+    """Copy strings behind each other; writes where each ends, with `base` bytes before them."""
+    written = 0
+    i = 0
+    while i < len(starts):
+        start = starts[i]
+        end = ends[i]
+        shift = base + written - start
+        out_ends[i] = end + shift
+        i += 1
+        while i < len(starts) and starts[i] == end:  # strings that stand together, in one go
+            end = ends[i]
+            out_ends[i] = end + shift
+            i += 1
+        source = np.uint64(start)  # unsigned indices: the compiler copies many bytes at once
+        target = np.uint64(written)
+        for position in range(np.uint64(end - start)):
+            out_data[target + position] = data[source + position]
+        written += end - start
+
+
+@kernel
 def sort_by_group(groups, count, out_offsets, out_order):
     """A stable counting sort: the rows of each group, in row order, and the groups' offsets."""
     out_offsets[:] = 0
