@@ -38,6 +38,18 @@ def test_twins_share_their_key() -> None:
 
 
 @pytest.mark.small
+def test_a_key_is_that_of_the_bytes_alone() -> None:
+    """Wherever a string stands in the data, and whatever follows it."""
+    text = "abcdefghijklmnopqrs"
+    strings = [text[:length] for length in range(20)]
+    alone = [to_ids(pa.array([one]), "").keys[0] for one in strings]
+    assert len(set(alone)) == 20
+    assert to_ids(pa.array(strings), "").keys.tolist() == alone
+    followed = to_ids(pa.array([string + end for string in strings for end in ("", "?" * 9)]), "")
+    assert followed.keys[::2].tolist() == alone
+
+
+@pytest.mark.small
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.int64()])
 def test_ids_are_sliced_taken_and_joined(kind: pa.DataType) -> None:
     generator = np.random.default_rng(0)

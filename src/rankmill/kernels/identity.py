@@ -14,6 +14,8 @@ SIGNED, UNSIGNED, STRING = 0, 1, 2
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive ids
 TOP_BIT = np.uint64(63)
 HALF = np.uint64(32)
+BYTE = np.uint64(8)
+LAST_BYTE = np.uint64(56)
 # Lists up to this long find equal ids by the prefixes of their keys, longer ones by hash tables.
 SMALL = 128
 PREFIXES = 1024
@@ -82,22 +84,27 @@ def home(key, mask):
 @kernel
 def hash_strings(starts, ends, data, out_keys):
     """A 64-bit hash of each string; returns the first that does not lie in the data, or -1."""
+    size = len(data)
     for i in range(len(out_keys)):
         position = starts[i]
         end = ends[i]
-        if not 0 <= position <= end <= len(data):
+        if not 0 <= position <= end <= size:
             return i
-        key = np.uint64(end - position) * MULTIPLIER
-        while position + 8 <= end:
-            key = (key ^ word_at(data, position)) * MULTIPLIER
-            key ^= key >> HALF
-            position += 8
-        word = np.uint64(0)
-        shift = np.uint64(0)
-        while position < end:
-            word |= np.uint64(data[np.uint64(position)]) << shift
-            shift += np.uint64(8)
-            position += 1
+        length = end - position
+        key = np.uint64(length) * MULTIPLIER
+        if length >= 8:
+            while position < end - 8:
+                key = (key ^ word_at(data, position)) * MULTIPLIER
+                key ^= key >> HALF
+                position += 8
+            word = word_at(data, end - 8)  # may overlap the word before
+        elif length > 0 and position + 8 <= size:
+            word = word_at(data, position) << np.uint64(64 - 8 * length)  # lets go of what follows
+        else:
+            word = np.uint64(0)
+            while position < end:
+                word = word >> BYTE | np.uint64(data[position]) << LAST_BYTE
+                position += 1
         key = (key ^ word) * MULTIPLIER
         out_keys[i] = key ^ (key >> HALF)
     return -1
