@@ -111,9 +111,10 @@ def _per_query_table(labels: Input, predictions: Input, tally: Tally, counted: C
     """The queries that count and their values: in the order of the labels, others behind by id."""
     name = labels.columns.query
     kinds = _query_types(labels)
-    queries = take_ids(tally.index.queries, counted.rows)
+    rows = np.flatnonzero(counted.among_labels)
+    queries = take_ids(tally.index.queries, rows)
     values = [np.where(tally.has_labels, one, counted.no_relevant) for one in tally.values]
-    columns = [one[counted.rows] for one in values]
+    columns = [one[rows] for one in values]
     if counted.strangers:
         strangers = tally.strangers()
         kinds |= _query_types(predictions)

@@ -16,8 +16,8 @@ class Counted(NamedTuple):
     ----------
     queries, ones : int
         How many there are, and how many of them score 1 because they have no label.
-    rows : int64
-        Those among the labels, by their row there.
+    among_labels : bool
+        Which of the labels' queries they are.
     strangers : bool
         Whether those with predictions that are not among the labels count as well.
     no_relevant, unlabelled : float
@@ -26,7 +26,7 @@ class Counted(NamedTuple):
 
     queries: int
     ones: int
-    rows: np.ndarray
+    among_labels: np.ndarray
     strangers: bool
     no_relevant: float
     unlabelled: float
@@ -41,10 +41,9 @@ def counted_queries(tally: Tally, source: str) -> Counted:
         If a query has no predictions or no label, and that is an error.
     """
     semantics = tally.plan.semantics
-    labelled, predicted = tally.has_labels, tally.predicted
-    asked = predicted | (semantics.unpredicted == "zero")
+    labelled, asked = tally.has_labels, tally.asked
     for field, wrong, what, todo in (
-        ("unpredicted", labelled & ~predicted, "has labels but no predictions", "predict it"),
+        ("unpredicted", labelled & ~asked, "has labels but no predictions", "predict it"),
         ("no_relevant", ~labelled & asked, "is left without a label", "drop it"),
     ):
         if getattr(semantics, field) == "error" and wrong.any():
@@ -66,7 +65,7 @@ def counted_queries(tally: Tally, source: str) -> Counted:
     return Counted(
         queries=int(counts.sum()) + unlabelled,
         ones=ones,
-        rows=np.flatnonzero(counts),
+        among_labels=counts,
         strangers=strangers,
         no_relevant=float(semantics.no_relevant == "one"),
         unlabelled=float(semantics.unlabelled == "one"),

@@ -169,7 +169,8 @@ class Tally:
         self._bytes_kept = 0
         queries = len(index.queries.keys)
         self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
-        self.predicted = np.zeros(queries, np.bool_)
+        # Which queries of the labels are asked about: all, or those with predictions.
+        self.asked = np.full(queries, plan.semantics.unpredicted == "zero")
         self._seen = np.zeros(queries, np.bool_)
         self._strangers: list[tuple[Ids, np.ndarray, np.ndarray, tuple[str, int]]] = []
 
@@ -185,12 +186,13 @@ class Tally:
         self._keep(block.kept)
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
-        known = rows >= 0
-        self.predicted[rows[known]] = block.predicted[known]
+        strange = np.flatnonzero(rows < 0)
+        known = slice(None) if not len(strange) else np.flatnonzero(rows >= 0)
+        if self.plan.semantics.unpredicted != "zero":
+            self.asked[rows[known]] = block.predicted[known]
         for values, new in zip(self.values, block.values, strict=True):
             values[rows[known]] = new[known]
-        if not known.all():
-            strange = np.flatnonzero(~known)
+        if len(strange):
             ids = join_ids([take_ids(lists.queries, strange)])  # lets go of the batch's bytes
             self._strangers.append((ids, block.predicted[strange], strange, lists.place))
 
