@@ -32,7 +32,12 @@ class RepeatedQueryError(InputError):
 
 
 def clean_labels(
-    offsets: np.ndarray, items: Ids, gains: np.ndarray | None, *, repeats: str = "set"
+    offsets: np.ndarray,
+    items: Ids,
+    gains: np.ndarray | None,
+    *,
+    repeats: str = "set",
+    queries: Ids | None = None,
 ) -> tuple[Labels, dict[str, int]]:
     """Label lists as sets: no repeats, no gain of 0 or less, gains falling within each list.
 
@@ -42,7 +47,7 @@ def clean_labels(
     Raises
     ------
     InputError
-        If there is a repeat and `repeats` is "error".
+        If there is a repeat and `repeats` is "error"; `queries` name the lists then.
     """
     labels = Labels(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
     nonpositive = 0
@@ -57,10 +62,12 @@ def clean_labels(
     repeat = np.empty(len(labels.items.keys), np.bool_)
     repeated = mark_repeats(labels.offsets, labels.items, repeat)
     before = labels
-    if repeated and repeats == "error":
+    if repeated and repeats == "error" and queries is not None:
+        place = int(repeat.argmax())
+        row = int(np.searchsorted(labels.offsets, place, side="right")) - 1
         raise InputError(
-            f"label {id_text(labels.items, int(repeat.argmax()))} stands twice among those of its "
-            "query, and repeated_labels is 'error': drop the repeats"
+            f"query {id_text(queries, row)} has label {id_text(labels.items, place)} a second "
+            "time, but repeated_labels is 'error': drop the repeats, or choose 'set' or 'count'"
         )
     if repeated:
         labels = _keep(labels, ~repeat)

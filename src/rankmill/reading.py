@@ -177,7 +177,9 @@ def _clean_batch(
 ) -> tuple[Lists, Labels, dict[str, int]]:
     lists = to_lists(batch)
     try:
-        cleaned, dropped = clean_labels(lists.offsets, lists.items, lists.numbers, repeats=repeats)
+        cleaned, dropped = clean_labels(
+            lists.offsets, lists.items, lists.numbers, repeats=repeats, queries=lists.queries
+        )
     except InputError as error:
         raise InputError(f"{lists.place[0]}: {error}") from None
     return lists, exponential(cleaned, gains), dropped | {"null_labels": lists.nulls}
