@@ -1,0 +1,393 @@
+"""What evaluate(semantics=...) must say, in plain Python; shares no code with the package.
+
+Labels are query -> list of (item, gain), predictions query -> list of (item, confidence), in the
+order given; an item may be None, a confidence None or NaN, a list None. ``semantics`` is a mapping
+of every field of Semantics to its choice. The value over all orders of equal confidences is found
+by going through all of them.
+
+An order is a list of *worths*: what each prediction would gain, None for a wrong one. In most
+functions a list of predictions is cut into *runs*, whose members may stand in any order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import oracle
+from oracle import Item, mean_and_error, parse
+
+Choices = Mapping[str, str]
+Worths = Sequence[float | None]
+OPEN_ORDERS = ("worst", "best", "expected")
+# All orders of a list are gone through up to so many of them.
+MOST_ORDERS = 2000
+
+
+class RefusedError(Exception):
+    """What rankmill must refuse with an InputError."""
+
+
+# ------------------------------------------------------------------ labels
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The labels of a query: the gain of each, R, and the gains that an ideal list would have."""
+
+    worth: dict[Item, float]
+    count: int
+    ideal: list[float]
+
+
+def truth_of(labels: Any, gains: str, semantics: Choices) -> Truth:
+    counted = [(item, gain) for item, gain in labels or [] if item is not None and gain > 0]
+    distinct = oracle.label_gains(counted)
+    if semantics["repeated_labels"] == "error" and len(counted) > len(distinct):
+        raise RefusedError("repeated_labels")
+    worth = {item: gain if gains == "linear" else 2.0**gain - 1 for item, gain in distinct.items()}
+    if semantics["repeated_labels"] != "count":
+        counted = list(distinct.items())
+    ideal = [gain if gains == "linear" else 2.0**gain - 1 for _, gain in counted]
+    return Truth(worth, len(counted), sorted(ideal, reverse=True))
+
+
+# ------------------------------------------------------------------ a list of predictions
+
+
+@dataclass(frozen=True)
+class Prediction:
+    item: Item
+    confidence: float | None
+    worth: float | None
+
+
+def text(item: Item) -> bytes:
+    return str(item).encode()
+
+
+def runs_of(
+    listed: Any, truth: Truth, semantics: Choices, by_confidence: bool
+) -> list[list[Prediction]]:
+    """The predictions of a query in runs, each of one where the order is known."""
+    pairs = [(item, conf) for item, conf in listed or [] if item is not None]
+    order = semantics["order"] if by_confidence else "given"
+    if order.startswith("item_"):
+        pairs.sort(key=lambda pair: text(pair[0]), reverse=order == "item_descending")
+    if order != "given":
+        pairs.sort(key=lambda pair: -pair[1])
+    repeats = semantics["repeated_predictions"]
+    seen: set[Item] = set()
+    kept = []
+    for item, confidence in pairs:
+        worth = truth.worth.get(item)
+        if item in seen:
+            if repeats == "error" or (repeats == "once" and order in OPEN_ORDERS):
+                raise RefusedError("repeated_predictions")
+            if repeats == "drop":
+                continue
+            if repeats == "once":
+                worth = None
+        seen.add(item)
+        kept.append(Prediction(item, confidence, worth))
+    if order not in OPEN_ORDERS:
+        return [[one] for one in kept]
+    return [list(run) for _, run in itertools.groupby(kept, key=lambda one: one.confidence)]
+
+
+def in_order(runs: Sequence[list[Prediction]], order: str) -> list[Prediction]:
+    """One list: hits of a run last, least worth first, or first, most worth first, or as given."""
+    if order not in ("worst", "best"):
+        return [one for run in runs for one in run]
+    return [
+        one
+        for run in runs
+        for one in sorted(run, key=lambda one: one.worth or 0.0, reverse=order == "best")
+    ]
+
+
+def arrangements(run: Sequence[float | None]) -> list[tuple[float | None, ...]]:
+    """All orders of a run. Those that look the same are as many for each that does: one is kept."""
+    return list(dict.fromkeys(itertools.permutations(run)))
+
+
+def count_orders(runs: Sequence[Sequence[Any]]) -> int:
+    return math.prod(math.factorial(len(run)) for run in runs)
+
+
+def all_orders(runs: Sequence[list[Prediction]]) -> Iterator[Worths]:
+    worths = [arrangements([one.worth for one in run]) for run in runs]
+    for chosen in itertools.product(*worths):
+        yield list(itertools.chain.from_iterable(chosen))
+
+
+# ------------------------------------------------------------------ metrics of one query
+
+
+def ratio(above: float, below: float) -> float:
+    return above / below if below else 0.0
+
+
+def dcg_of(gains: Sequence[float | None]) -> float:
+    return math.fsum(
+        gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1) if gain is not None
+    )
+
+
+def value(name: str, k: int | None, worths: Worths, truth: Truth, semantics: Choices) -> float:
+    """A metric of one list in one order."""
+    cutoff = math.inf if k is None else k
+    total, count = truth.count, len(worths)
+    if name == "rprec":
+        k = total
+    ranks = [rank for rank, worth in enumerate(worths[:k], start=1) if worth is not None]
+    hits = len(ranks)
+    if name == "map":
+        divisors = {
+            "min_k_labels": min(cutoff, total),
+            "labels": total,
+            "min_labels_predictions": min(total, count, cutoff),
+            "hits": hits,
+        }
+        precisions = [found / rank for found, rank in enumerate(ranks, start=1)]
+        return ratio(math.fsum(precisions), divisors[semantics["ap_divisor"]])
+    if name == "first_hit":
+        return 1 / ranks[0] if ranks else 0.0
+    if name == "hit":
+        return float(hits > 0)
+    within_k = semantics["recall_divisor"] == "min_k_labels"
+    recall = ratio(hits, min(cutoff, total) if within_k else total)
+    if name in ("recall", "rprec"):
+        return recall
+    if name in ("precision", "f1"):
+        short = semantics["precision_divisor"] == "min_k_predictions"
+        precision = ratio(hits, min(cutoff, count) if short else cutoff)
+        return (
+            precision if name == "precision" else ratio(2 * precision * recall, precision + recall)
+        )
+    found = dcg_of(worths[:k])
+    if name == "dcg":
+        return found
+    if semantics["ideal_dcg"] == "k" and k is not None:
+        return ratio(found, dcg_of([1.0] * k))
+    return ratio(found, dcg_of(truth.ideal[:k]))
+
+
+def query_value(
+    metric: str, runs: Sequence[list[Prediction]], truth: Truth, semantics: Choices
+) -> float:
+    """A metric of one query: over all orders of its runs where they are open."""
+    name, k = parse(metric)
+
+    def of_order(worths: Worths) -> float:
+        return value(name, k, worths, truth, semantics)
+
+    order = semantics["order"]
+    if order not in OPEN_ORDERS or all(len(run) == 1 for run in runs):
+        return of_order([one.worth for run in runs for one in run])
+    ends = of_order([one.worth for one in in_order(runs, order)])
+    if name == "map" and semantics["ap_divisor"] == "hits":
+        return ends  # one hit less may raise it: hits last is not the worst then
+    if order != "expected" and count_orders(runs) > MOST_ORDERS:
+        return ends
+    values = [of_order(worths) for worths in all_orders(runs)]
+    if order == "expected":
+        return math.fsum(values) / len(values)
+    extreme = min(values) if order == "worst" else max(values)
+    assert math.isclose(extreme, ends, rel_tol=1e-13), (metric, runs)
+    return extreme
+
+
+# ------------------------------------------------------------------ global average precision
+
+
+@dataclass(frozen=True)
+class Pooled:
+    confidence: float
+    right: bool
+    query: Any
+    item: Item
+
+
+def pooled(runs_by_query: Mapping[Any, Any], k: int | None, order: str) -> list[Pooled]:
+    return [
+        Pooled(one.confidence, one.worth is not None, query, one.item)
+        for query, runs in runs_by_query.items()
+        for one in in_order(runs, order)[:k]
+    ]
+
+
+def id_key(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def gap(listed: Sequence[Pooled], ties: str) -> float:
+    """The sum of precisions at the right predictions, by falling confidence."""
+    if ties == "ids":
+        listed = sorted(listed, key=lambda one: (id_key(one.query), id_key(one.item)))
+    terms = []
+    before = right_before = 0
+    by_confidence = sorted(listed, key=lambda one: -one.confidence)
+    for _, group in itertools.groupby(by_confidence, key=lambda one: one.confidence):
+        rights = [one.right for one in group]
+        n, c = len(rights), sum(rights)
+        if ties == "threshold":
+            terms.append(c * (right_before + c) / (before + n))
+        elif ties in ("given", "ids"):
+            terms.append(gap_of_order(rights, before, right_before))
+        elif ties in ("worst", "best"):
+            terms.append(gap_of_order(sorted(rights, reverse=ties == "best"), before, right_before))
+        else:
+            # Every choice of c among n places is as likely.
+            values = [
+                gap_of_order([place in chosen for place in range(n)], before, right_before)
+                for chosen in itertools.combinations(range(n), c)
+            ]
+            terms.append(math.fsum(values) / len(values))
+        before += n
+        right_before += c
+    return math.fsum(terms)
+
+
+def gap_of_order(rights: Sequence[bool], before: int, right_before: int) -> float:
+    terms = []
+    for rank, right in enumerate(rights, start=before + 1):
+        if right:
+            right_before += 1
+            terms.append(right_before / rank)
+    return math.fsum(terms)
+
+
+def tied_with_right(listed: Sequence[Pooled]) -> int:
+    groups: dict[float, list[bool]] = {}
+    for one in listed:
+        groups.setdefault(one.confidence, []).append(one.right)
+    return sum(len(group) for group in groups.values() if len(group) > 1 and any(group))
+
+
+# ------------------------------------------------------------------ a whole evaluation
+
+
+def settle(listed: Any, semantics: Choices, confidences_read: bool) -> Any:
+    """The list with NaN as minus infinity, or refused."""
+    if not confidences_read:
+        return [(item, None) for item, _ in listed or []]
+    settled = []
+    for item, confidence in listed or []:
+        if confidence is None or math.isnan(confidence):
+            if item is not None and semantics["nan_confidence"] == "error":
+                raise RefusedError("nan_confidence")
+            confidence = -math.inf
+        settled.append((item, confidence))
+    return settled
+
+
+def evaluate(
+    labels: Mapping[Any, Any],
+    predictions: Mapping[Any, Any],
+    metrics: Sequence[str],
+    semantics: Choices,
+    gains: str = "linear",
+    *,
+    confidences_read: bool = True,
+    long_by_confidence: bool = False,
+) -> oracle.Evaluation:
+    """What rankmill.evaluate must say.
+
+    ``confidences_read`` is False where the input has none. ``long_by_confidence`` says that lists
+    came from long rows without ranks, and are in the order of their confidences already.
+
+    Raises
+    ------
+    RefusedError
+        Where rankmill must raise InputError.
+    """
+    truths = {q: truth_of(listed, gains, semantics) for q, listed in labels.items()}
+    none = Truth({}, 0, [])
+    settled = {q: settle(ls, semantics, confidences_read) for q, ls in predictions.items()}
+    runs = {
+        query: runs_of(listed, truths.get(query, none), semantics, confidences_read)
+        for query, listed in settled.items()
+    }
+    labelled = [query for query, truth in truths.items() if truth.count]
+    predicted = {query for query, listed in runs.items() if listed}
+    scores = counted_queries(truths, runs, predicted, semantics)
+    result = oracle.Evaluation({}, {}, {}, len(scores), {}, {})
+    order = semantics["order"] if confidences_read else "given"
+    tied = 0
+    for metric in metrics:
+        name, k = parse(metric)
+        if name == "gap":
+            listed = pooled(runs, k, order)
+            totals = {
+                "labelled_queries": len(labelled),
+                "label_pairs": sum(truth.count for truth in truths.values()),
+                "predicted_label_pairs": sum(truths[q].count for q in labelled if q in predicted),
+                "hits": sum(one.right for one in listed),
+            }
+            total = max(1, totals[semantics["gap_total"]])
+            result.metrics[metric] = gap(listed, semantics["gap_ties"]) / total
+            result.standard_errors[metric] = None
+            result.bounds[metric] = gap(listed, "worst") / total, gap(listed, "best") / total
+            tied = max(tied, tied_with_right(listed))
+            continue
+        values = {
+            query: query_value(metric, runs.get(query, []), truths[query], semantics)
+            if score is None
+            else score
+            for query, score in scores.items()
+        }
+        result.per_query[metric] = values
+        found = list(values.values())
+        result.metrics[metric], result.standard_errors[metric] = (
+            mean_and_error(found) if found else (0.0, None)
+        )
+    result.audit = oracle.audit(labels, settled, [m for m in metrics if parse(m)[0] != "gap"])
+    by_file_order = order == "confidence" or (order == "given" and long_by_confidence)
+    cutoffs = [k for _, k in map(parse, metrics) if k is not None]
+    result.audit |= {
+        "tied_confidences": tied,
+        "tied_ranks": sum(map(tied_ranks, settled.values())) if by_file_order else 0,
+        "short_lists": sum(
+            sum(map(len, runs[query])) < max(cutoffs, default=0)
+            for query in labelled
+            if query in predicted
+        ),
+    }
+    return result
+
+
+def tied_ranks(listed: Any) -> int:
+    confidences = [confidence for item, confidence in listed if item is not None]
+    return sum(confidences.count(confidence) > 1 for confidence in confidences)
+
+
+def counted_queries(
+    truths: Mapping[Any, Truth], runs: Mapping[Any, Any], predicted: set[Any], semantics: Choices
+) -> dict[Any, float | None]:
+    """The queries that count, and what they score; None where the metric is to say."""
+    out: dict[Any, float | None] = {}
+
+    def decide(query: Any, field: str) -> None:
+        choice = semantics[field]
+        if choice == "error":
+            raise RefusedError(field)
+        if choice != "skip":
+            out[query] = {"zero": 0.0, "one": 1.0}[choice]
+
+    for query, truth in truths.items():
+        if query in predicted:
+            if truth.count:
+                out[query] = None
+            else:
+                decide(query, "no_relevant")
+        elif truth.count:
+            decide(query, "unpredicted")
+        elif semantics["unpredicted"] == "zero":
+            decide(query, "no_relevant")
+    for query in sorted(predicted - truths.keys(), key=id_key):
+        decide(query, "unlabelled")
+    return out
