@@ -24,7 +24,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # The layers of the house, the highest first. A module not named here is in the middle one.
 TOP = {"rankmill.__main__", "rankmill.cli"}
-MAIN_JOB = {"rankmill.evaluation"}
+MAIN_JOB = {"rankmill.evaluation", "rankmill.comparing", "rankmill.tracing"}
 BASE = {
     "rankmill.buffers",
     "rankmill.errors",

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rankmill.comparing import compare_semantics
+    from rankmill.differences import Comparison
     from rankmill.errors import InputError, RankmillError, UsageError
     from rankmill.evaluation import evaluate, evaluate_part, evaluate_runs
     from rankmill.gap import AmongState, CorrectState, global_average_precision
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 # Public name -> the module that it lives in.
 _HOMES = {
+    "Comparison": "differences",
+    "compare_semantics": "comparing",
     "InputError": "errors",
     "RankmillError": "errors",
     "UsageError": "errors",
@@ -61,6 +65,7 @@ _HOMES = {
 
 __all__ = [
     "AmongState",
+    "Comparison",
     "CorrectState",
     "InputError",
     "MeanState",
@@ -71,6 +76,7 @@ __all__ = [
     "State",
     "UsageError",
     "average_precision",
+    "compare_semantics",
     "count_part",
     "dcg",
     "evaluate",

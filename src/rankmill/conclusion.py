@@ -69,7 +69,7 @@ def conclude(
     counted = counted_queries(tally, predictions.source.name)
     state = state_of(asked, tally, counts, counted)
     result = state.result(_among(state, tally, predictions, threads), threads)
-    if tally.plan.keep_rows:
+    if tally.plan.ordered_ties:
         result.metrics.update(_gaps_in_order(state, tally))
     return replace(
         result,

@@ -179,7 +179,7 @@ def evaluate_runs(
     """
     began = time.perf_counter()
     results = {}
-    for one in _tally_runs(
+    for one in tally_runs(
         labels,
         runs,
         metrics,
@@ -237,7 +237,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     >>> states[0].merge(states[1]).result().metrics
     {'map': 0.5, 'first_hit': 0.75}
     """
-    (one,) = _tally_runs(labels, {"": predictions}, metrics, per_query=False, **options)
+    (one,) = tally_runs(labels, {"": predictions}, metrics, per_query=False, **options)
     if one.tally.plan.keep_rows:
         ties = one.tally.plan.semantics.gap_ties
         raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
@@ -245,7 +245,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     return state_of(one.asked, one.tally, one.counts, counted)
 
 
-class _Tallied(NamedTuple):
+class Tallied(NamedTuple):
     """One system, its predictions scored."""
 
     name: str
@@ -257,7 +257,7 @@ class _Tallied(NamedTuple):
     threads: int
 
 
-def _tally_runs(
+def tally_runs(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str],
@@ -268,9 +268,14 @@ def _tally_runs(
     memory: int = MEMORY,
     per_query: bool = True,
     progress: Progress | None = None,
+    every_row: bool = False,
+    read: Callable[..., tuple[LabelIndex, dict[str, int]]] = read_labels,
     **columns: Any,
-) -> Iterator[_Tallied]:
-    """Score the predictions of all systems; the labels are read once."""
+) -> Iterator[Tallied]:
+    """Score the predictions of all systems; the labels are read once, by `read`.
+
+    With `every_row` all predictions are kept, if a metric is over all of them.
+    """
     asked = parse_all(metrics)
     threads = _positive(threads, "threads") if threads is not None else available_cpus()
     memory = _positive(memory, "memory")
@@ -285,12 +290,13 @@ def _tally_runs(
         keep_values=per_query,
         memory=memory,
         semantics=semantics,
+        every_row=every_row,
     )
     label_input, inputs = open_inputs(
         labels, runs, need_score=bool(plan.pooled), semantics=semantics, **columns
     )
     repeats = semantics.repeated_labels
-    index = cache(lambda: read_labels(label_input, gains, threads, repeats=repeats))
+    index = cache(lambda: read(label_input, gains, threads, repeats=repeats))
     rows = sum(one.source.rows for one in inputs.values())
     before = 0
     for name, one in inputs.items():
@@ -301,7 +307,7 @@ def _tally_runs(
 
         tally = _tally(one, plan, index, threads, memory, report)
         before += one.source.rows
-        yield _Tallied(name, asked, tally, index()[1], label_input, one, threads)
+        yield Tallied(name, asked, tally, index()[1], label_input, one, threads)
 
 
 def _tally(

@@ -276,10 +276,14 @@ def join_ids(parts: list[Ids]) -> Ids:
     return store.finish()
 
 
+def id_value(ids: Ids, i: int) -> int | str:
+    """Id i as an integer or a text; bytes that are no text are escaped."""
+    if ids.kind == STRING:
+        text = ids.data[ids.starts[i] : ids.ends[i]].tobytes()
+        return text.decode(errors="backslashreplace")
+    return int(ids.keys[i] if ids.kind == UNSIGNED else ids.keys.view(np.int64)[i])
+
+
 def id_text(ids: Ids, i: int) -> str:
     """Id i as it is shown in a message."""
-    if ids.kind == STRING:
-        return repr(
-            ids.data[ids.starts[i] : ids.ends[i]].tobytes().decode(errors="backslashreplace")
-        )
-    return str(ids.keys[i] if ids.kind == UNSIGNED else ids.keys.view(np.int64)[i])
+    return repr(id_value(ids, i))

@@ -13,7 +13,7 @@ from rankmill.semantics import DEFAULT, Semantics
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Result", "aligned_numbers", "plain_table", "table_cells"]
+__all__ = ["Result", "aligned_numbers", "html_table", "plain_table", "table_cells"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -137,15 +137,7 @@ class Result:
     def _repr_html_(self) -> str:
         from html import escape
 
-        header, rows = table_cells(self)
-        lines = ["<table>", "<thead><tr>"]
-        lines += [f'<th style="text-align: left">{escape(title)}</th>' for title in header]
-        lines += ["</tr></thead>", "<tbody>"]
-        for row in rows:
-            cells = [f'<td style="text-align: left">{escape(row[0])}</td>']
-            cells += [f'<td style="text-align: right">{escape(cell)}</td>' for cell in row[1:]]
-            lines.append(f"<tr>{''.join(cells)}</tr>")
-        lines += ["</tbody>", "</table>"]
+        lines = [html_table(*table_cells(self))]
         for name, count in audit_counts.notable(self.audit).items():
             meaning = escape(audit_counts.FIELDS[name])
             lines.append(f"<div><small>{escape(name)} <b>{count:,}</b>: {meaning}</small></div>")
@@ -207,6 +199,24 @@ def table_cells(result: Result) -> tuple[list[str], list[list[str]]]:
         rows.append(row)
     header = ["metric", "value", "standard error", "queries"]
     return [*header, "worst..best"] if bounds else header, rows
+
+
+def html_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)
+) -> str:
+    """Return rows of text as an HTML table; cells of columns at `left` are left-aligned."""
+    from html import escape
+
+    lines = ["<table>", "<thead><tr>"]
+    lines += [f'<th style="text-align: left">{escape(title)}</th>' for title in header]
+    lines += ["</tr></thead>", "<tbody>"]
+    for row in rows:
+        cells = [
+            f'<td style="text-align: {"left" if position in left else "right"}">{escape(cell)}</td>'
+            for position, cell in enumerate(row)
+        ]
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return "\n".join([*lines, "</tbody>", "</table>"])
 
 
 def plain_table(

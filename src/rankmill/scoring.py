@@ -35,6 +35,7 @@ class Plan:
     keep_values: bool
     memory: int
     semantics: Semantics
+    every_row: bool = False
 
     @property
     def limit(self) -> int:
@@ -44,9 +45,14 @@ class Plan:
         return max(metric.limit for metric in (*self.per_query, *self.pooled))
 
     @property
-    def keep_rows(self) -> bool:
+    def ordered_ties(self) -> bool:
         """Whether gap needs every prediction with its ids, not only counts of confidences."""
         return self.semantics.gap_ties in ("given", "ids") and bool(self.pooled)
+
+    @property
+    def keep_rows(self) -> bool:
+        """Whether to keep every prediction with its ids, for gap or to show them."""
+        return self.ordered_ties or (self.every_row and bool(self.pooled))
 
     @property
     def largest_cutoff(self) -> int:
@@ -201,10 +207,12 @@ class Tally:
         if self._bytes_kept > self.plan.memory:
             self.kept = None
             if self.plan.keep_rows:
+                who = f"gap_ties {self.plan.semantics.gap_ties!r}"
                 raise InputError(
-                    f"gap_ties {self.plan.semantics.gap_ties!r} holds all predictions in memory, "
-                    f"and they take more than the {self.plan.memory:,} bytes allowed: allow more "
-                    "memory, or choose 'expected'"
+                    f"{who if self.plan.ordered_ties else 'gap row by row'} holds all predictions "
+                    f"in memory, and they take more than the {self.plan.memory:,} bytes allowed: "
+                    "allow more memory"
+                    + (", or choose 'expected'" if self.plan.ordered_ties else "")
                 )
         if self.kept is not None:
             for kept, new in zip(self.kept, parts, strict=True):

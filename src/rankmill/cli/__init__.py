@@ -18,6 +18,11 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
+    "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
+    "explain-difference": (
+        "rankmill.cli.explain_difference",
+        "Compare how evaluators count: which question moves a metric how far.",
+    ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),

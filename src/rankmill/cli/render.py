@@ -7,6 +7,7 @@ import io
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -21,6 +22,7 @@ __all__ = [
     "csv_text",
     "described",
     "draw",
+    "draw_rows",
     "emit",
     "exact_rows",
     "format_for",
@@ -93,6 +95,38 @@ def draw(result: Result) -> None:
 
     console = Console(highlight=False)
     for part in (metrics, Text(), counts, Text(), facts):
+        console.print(part)
+
+
+def draw_rows(
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    left: Sequence[int],
+    facts: Sequence[Sequence[str]] = (),
+) -> None:
+    """Draw a table, and below it titles with a text each, on the terminal that is standard output.
+
+    The last column is folded where the terminal is too narrow.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for position, title in enumerate(header):
+        last = position == len(header) - 1
+        justify: Literal["left", "right"] = "left" if position in left else "right"
+        table.add_column(title, justify=justify, no_wrap=not last, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    below = Table.grid(padding=(0, 2), pad_edge=False)
+    below.add_column(style="dim", overflow="fold")
+    below.add_column(overflow="fold")
+    for fact in facts:
+        below.add_row(*map(Text, fact))
+    console = Console(highlight=False)
+    for part in (table, Text(), below):
         console.print(part)
 
 

@@ -1,0 +1,118 @@
+"""`rankmill explain-difference`: why evaluators come to different values for the same dump."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankmill import writing
+from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.options import column_options, output_options, resource_options
+from rankmill.cli.process import is_terminal
+from rankmill.cli.progress import Progress
+from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown
+from rankmill.metrics import parse
+
+if TYPE_CHECKING:
+    from rankmill.differences import Change, Comparison
+
+__all__ = ["command"]
+
+_HELP = """Score PREDICTIONS as several evaluators do, and tell where the difference is from.
+
+LABELS and PREDICTIONS are as for 'rankmill evaluate'. The first preset that has a value is the
+base. Below each other one stand the fields in which it counts differently, each changed alone: the
+value, the difference from the base, how many queries are touched, and the one that changes most.
+See 'rankmill presets' for what they are and where they are from.
+
+A preset with a * has no value on this data, as where it takes repeats for an error; it is shown
+with that field as in the base.
+
+\b
+Examples:
+  rankmill explain-difference labels.parquet run.parquet -m map@12
+  rankmill explain-difference labels run -m map@12 --presets default,trec_eval,spark
+  rankmill explain-difference labels run -m gap --format json
+"""
+
+_CSV_HEADER = ["preset", "field", "choice", "value", "difference", "queries"]
+_CSV_HEADER += ["query", "before", "after", "kept", "reason"]
+
+
+@click.command("explain-difference", help=_HELP)
+@click.argument("labels")
+@click.argument("predictions")
+@click.option("-m", "--metric", metavar="METRIC", required=True, help="What to compare, as map@12.")
+@click.option(
+    "--presets",
+    metavar="NAMES",
+    help="Presets between commas; if not given, default and all that have the metric.",
+)
+@column_options
+@output_options
+@resource_options
+def command(
+    labels: str,
+    predictions: str,
+    metric: str,
+    presets: str | None,
+    format: str | None,
+    output: str | None,
+    **options: Any,
+) -> None:
+    """Compare, and write the result whole or not at all."""
+    output = None if output == "-" else output
+    parse(metric)
+    sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
+    check_outputs(output, None, sources)
+    named = None if presets is None else [name.strip() for name in presets.split(",")]
+
+    from rankmill.comparing import compare_semantics
+    from rankmill.differences import LEGEND, TEXTS, comparison_cells, notes
+
+    with Progress() as progress:
+        found = compare_semantics(
+            sources[0], sources[1], metric, named, progress=progress, **options
+        )
+    chosen = format_for(format, output)
+    if output is not None:
+        writing.write_text(output, _render(found, chosen))
+    elif chosen == "table" and is_terminal(sys.stdout):
+        header, rows = comparison_cells(found)
+        draw_rows(header[:-1], [row[:-1] for row in rows], TEXTS, [*notes(rows), ("", LEGEND)])
+    else:
+        emit(_render(found, chosen))
+
+
+def _render(found: Comparison, format: str) -> str:
+    from rankmill.differences import comparison_cells
+
+    if format == "json":
+        return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
+    if format == "csv":
+        base = [found.base, "", "", repr(found.value), *[""] * 7]
+        rows = [_exact(name, "", whole) for name, whole in found.wholes.items()]
+        rows += [
+            _exact(name, field, one)
+            for name, fields in found.fields.items()
+            for field, one in fields.items()
+        ]
+        return csv_text(_CSV_HEADER, [base, *rows])
+    if format == "markdown":
+        return markdown(*comparison_cells(found), right=(1, 2, 3))
+    return f"{found!r}\n"
+
+
+def _exact(name: str, field: str, change: Change) -> list[str]:
+    numbers = [change.value, change.difference, change.queries, *(change.example or [None] * 3)]
+    return [
+        name,
+        field,
+        change.choices.get(field, ""),
+        *("" if number is None else str(number) for number in numbers),
+        " ".join(change.kept),
+        change.reason,
+    ]
