@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from rankmill.result import Result
     from rankmill.semantics import Semantics
     from rankmill.state import MeanState
+    from rankmill.traced import Trace
+    from rankmill.tracing import trace
 
 # Public name -> the module that it lives in.
 _HOMES = {
@@ -42,6 +44,8 @@ _HOMES = {
     "AmongState": "gap",
     "CorrectState": "gap",
     "MeanState": "state",
+    "Trace": "traced",
+    "trace": "tracing",
     "Ragged": "ragged",
     "Result": "result",
     "Semantics": "semantics",
@@ -74,6 +78,7 @@ __all__ = [
     "Result",
     "Semantics",
     "State",
+    "Trace",
     "UsageError",
     "average_precision",
     "compare_semantics",
@@ -91,6 +96,7 @@ __all__ = [
     "precision",
     "r_precision",
     "recall",
+    "trace",
 ]
 
 

@@ -151,7 +151,7 @@ def read_labels(
     """The index of all label lists, cleaned, and what was counted."""
     for together in (False,) if labels.columns.wide else (True, False):
         pieces, to_lists = list_pieces(labels.source, labels.columns, threads, together=together)
-        clean = partial(_clean_batch, to_lists=to_lists, gains=gains, repeats=repeats)
+        clean = partial(clean_batch, to_lists=to_lists, gains=gains, repeats=repeats)
         counts = audit.empty()
         store = LabelStore(labels.source.rows)
         try:
@@ -172,9 +172,10 @@ def read_labels(
     return index, counts
 
 
-def _clean_batch(
+def clean_batch(
     batch: Any, to_lists: Callable[[Any], Lists], gains: str, repeats: str
 ) -> tuple[Lists, Labels, dict[str, int]]:
+    """The label lists of a batch, cleaned, and what was counted."""
     lists = to_lists(batch)
     try:
         cleaned, dropped = clean_labels(

@@ -1,0 +1,123 @@
+"""`rankmill explain`: the walk down one query's list, or that of gap, to the value of a metric."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankmill import writing
+from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.options import (
+    column_options,
+    output_options,
+    preset_option,
+    resource_options,
+)
+from rankmill.cli.process import is_terminal
+from rankmill.cli.progress import Progress
+from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown, semantics_text
+from rankmill.metrics import parse
+from rankmill.presets import preset as preset_of
+from rankmill.result import plain_table
+from rankmill.semantics import DEFAULT
+
+if TYPE_CHECKING:
+    from rankmill.traced import Trace
+
+__all__ = ["command"]
+
+_HELP = """Walk down one query's list of PREDICTIONS, and show how a metric comes about.
+
+LABELS and PREDICTIONS are as for 'rankmill evaluate'. A row is a rank: the item, whether it is a
+hit, and the term that it adds to the sum; below stands what the sum is divided by. The value is the
+one that 'rankmill evaluate' has for this query. For gap, which ranks all predictions in one list,
+leave out --query-id.
+
+\b
+Examples:
+  rankmill explain labels.parquet run.parquet --query-id 17 -m map@12
+  rankmill explain labels run --query-id 17 -m ndcg@10 --preset trec_eval
+  rankmill explain labels run -m gap --rows 20
+  rankmill explain labels run -m gap -o gap.parquet
+"""
+
+_PARQUET = (".parquet", ".parq", ".pq")
+_ROWS = 50
+
+
+@click.command("explain", help=_HELP)
+@click.argument("labels")
+@click.argument("predictions")
+@click.option("-m", "--metric", metavar="METRIC", required=True, help="What to show, as map@12.")
+@click.option("--query-id", metavar="ID", help="The query whose list to show; none for gap.")
+@click.option(
+    "--rows",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=f"Rows to show; if not given, {_ROWS} in a table or Markdown, all in other formats.",
+)
+@column_options
+@preset_option
+@output_options
+@resource_options
+def command(
+    labels: str,
+    predictions: str,
+    metric: str,
+    query_id: str | None,
+    rows: int | None,
+    preset: str,
+    format: str | None,
+    output: str | None,
+    **options: Any,
+) -> None:
+    """Trace, and write the rows whole or not at all; to a Parquet file if it is called so."""
+    output = None if output == "-" else output
+    parse(metric)
+    preset_of(preset)
+    sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
+    check_outputs(output, None, sources)
+    as_parquet = format is None and Path(output or "").suffix.lower() in _PARQUET
+    chosen = format_for(format, output)
+    if rows is None and chosen in ("table", "markdown") and not as_parquet:
+        rows = _ROWS
+
+    from rankmill.tracing import trace
+
+    with Progress() as progress:
+        options |= {"semantics": preset, "rows": rows, "progress": progress}
+        found = trace(sources[0], sources[1], metric, query_id, **options)
+    if output is not None:
+        writing.write_files([(output, found.table if as_parquet else _render(found, chosen))])
+    elif chosen == "table" and is_terminal(sys.stdout):
+        header, cells, left = found.cells()
+        draw_rows(header, cells, left, list(_facts(found).items()))
+    else:
+        emit(_render(found, chosen))
+
+
+def _facts(found: Trace) -> dict[str, str]:
+    facts = dict(found.facts)
+    if found.semantics != DEFAULT:
+        facts["semantics"] = semantics_text(found.semantics)
+    return facts | {"value": found.headline}
+
+
+def _render(found: Trace, format: str) -> str:
+    if format == "json":
+        return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
+    if format == "csv":
+        rows = [["" if one is None else str(one) for one in row.values()] for row in found.rows()]
+        return csv_text(found.table.column_names, rows)
+    header, cells, left = found.cells()
+    if format == "markdown":
+        right = [place for place in range(len(header)) if place not in left]
+        return markdown(header, cells, right) + f"\n{found.headline}\n"
+    facts = _facts(found)
+    width = max(map(len, facts))
+    lines = [f"{title:<{width}}  {text}" for title, text in facts.items()]
+    return "\n".join([plain_table(header, cells, left), "", *lines]) + "\n"
