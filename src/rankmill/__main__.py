@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 __all__ = ["run"]
@@ -9,6 +10,10 @@ __all__ = ["run"]
 
 def run() -> None:
     """Run the command line on this process's arguments; end the process with its exit code."""
+    # A command lives for seconds. It has no use for looking for garbage while modules load, nor for
+    # the threads that NumPy's linear algebra starts: without both it starts a tenth sooner.
+    gc.disable()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from rankmill.cli import main
 

@@ -66,10 +66,7 @@ class _Commands(click.Group):
         with suppress(OSError):  # nobody reads the message: the exit code still tells
             click.echo(message, err=True, nl=bool(message))
         if args is None:
-            process.let_go_of_output()
-            if code == 130:
-                # An orderly end would first wait for every worker thread, here and in Arrow.
-                os._exit(code)
+            process.end(code)
         sys.exit(code)
 
     def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:

@@ -10,11 +10,11 @@ import threading
 import warnings
 from contextlib import suppress
 from types import FrameType
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import click
 
-__all__ = ["INTERRUPTED", "is_terminal", "let_go_of_output", "prepare", "why_output_fails"]
+__all__ = ["INTERRUPTED", "end", "is_terminal", "prepare", "why_output_fails"]
 
 INTERRUPTED = "error: interrupted; nothing written"
 
@@ -53,13 +53,17 @@ def why_output_fails() -> str | None:
     return None
 
 
-def let_go_of_output() -> None:
-    """Keep Python from complaining at its exit about a standard output that is closed or full."""
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except (OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def end(code: int) -> NoReturn:
+    """End the process at once.
+
+    An orderly end would wait for every worker thread, here and in Arrow, complain about a standard
+    output that is closed or full, and take a tenth of a second to tear down what was imported.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            if stream is not None:
+                stream.flush()
+    os._exit(code)
 
 
 def _open_missing_streams() -> None:
