@@ -18,6 +18,7 @@ pytestmark = pytest.mark.skipif(
 USES = """
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
 from rankmill.metrics import REGISTRY
+from rankmill.semantics import CHOICES
 names = [name + "@7" if spec.cutoff != "none" else name for name, spec in REGISTRY.items()]
 generator = np.random.default_rng(0)
 for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
@@ -39,7 +40,15 @@ for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(
                 for memory in (1 << 10, 1 << 30):
                     rankmill.evaluate(labels, table.take(mixed), names, memory=memory)
                 rankmill.evaluate(labels.take(mixed), table, names, gains="exp", threads=2)
+                for order in ("item_ascending", "best", "expected") if query == pa.int8() else ():
+                    semantics = {"order": order, "repeated_predictions": "each"}
+                    semantics |= {"repeated_labels": "count", "gap_total": "hits"}
+                    open_ended = [name for name in names if "gap" not in name] + ["gap"]
+                    rankmill.evaluate(labels.take(mixed), table, open_ended, semantics=semantics)
 pq.write_table(table, "p.parquet")
+for ties in CHOICES["gap_ties"]:
+    semantics = {"repeated_predictions": "drop", "gap_ties": ties, "order": "best"}
+    rankmill.evaluate("p.parquet", table, ["gap@3", "ndcg@3"], semantics=semantics)
 rankmill.evaluate("p.parquet", "p.parquet", names)
 for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
     lists = rankmill.Ragged.from_lists(lists)
