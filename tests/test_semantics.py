@@ -168,6 +168,7 @@ def joinable(case: Case) -> bool:
 def test_wide_tables(
     case: Case, chosen: dict[str, str], gains: str, threads: int, confidences: bool
 ) -> None:
+    """Tables in chunks of as many rows as threads, which are scored apart."""
     assume(few_orders(case) and joinable(case))
     predictions = strategies.wide_predictions(case)
     if not confidences:
@@ -175,7 +176,7 @@ def test_wide_tables(
     check(
         case,
         strategies.wide_labels(case),
-        predictions,
+        strategies.chunked(predictions, threads),
         chosen,
         gains,
         confidences=confidences,
@@ -196,7 +197,7 @@ def test_long_tables(case: Case, chosen: dict[str, str], shuffle: random.Random,
     label_rows = strategies.rows(case.labels, shuffle)
     prediction_rows = strategies.rows(case.predictions, shuffle)
     assume(prediction_rows)
-    labels = strategies.long_labels(case, label_rows)
+    labels = strategies.chunked(strategies.long_labels(case, label_rows), 3)
     predictions = strategies.long_predictions(
         case,
         prediction_rows,
