@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.conclusion import conclude
-from rankmill.counting import counted_queries
+from rankmill.counting import Counted, counted_queries
 from rankmill.differences import Change, Comparison, Example, name_there
 from rankmill.errors import RankmillError, UsageError
 from rankmill.evaluation import Progress, tally_runs
@@ -97,7 +97,7 @@ def compare_semantics(
     @cache
     def change_to(semantics: Semantics) -> Change:
         try:
-            return _change(first, score(semantics))
+            return _change(first, first if semantics == named[base] else score(semantics))
         except RankmillError as error:
             return Change({}, reason=_short(error))
 
@@ -178,7 +178,8 @@ def _scorer(
         result = conclude(
             one.asked, one.tally, one.counts, one.labels, one.predictions, one.threads, 0.0
         )
-        values = _by_query(one.tally) if metric.spec.kernel else None
+        counted = counted_queries(one.tally, one.predictions.source.name)
+        values = _by_query(one.tally, counted) if metric.spec.kernel else None
         return _Scored(result[metric.text], values, partial(_query, one.tally))
 
     return score
@@ -198,9 +199,8 @@ def _first_scored(
     raise failure
 
 
-def _by_query(tally: Tally) -> np.ndarray:
+def _by_query(tally: Tally, counted: Counted) -> np.ndarray:
     """The value of each query of the labels, and of those that only predictions have."""
-    counted = counted_queries(tally)
     all_values = np.where(tally.has_labels, tally.values[0], counted.no_relevant)
     values = np.full(len(all_values), math.nan)
     values[counted.rows] = all_values[counted.rows]

@@ -33,7 +33,8 @@ def id_of(query: Any, one: Input) -> Ids:
             )
         return to_ids(pa.array([query]), "the query id")
     try:
-        return to_ids(pa.array([int(query)]), "the query id")
+        number = int(query)
+        return to_ids(np.array([number], np.uint64 if number > 0 else np.int64), "the query id")
     except (TypeError, ValueError, OverflowError):
         raise UsageError(
             f"query id {query!r} is no integer of 64 bits, but the ids in column {name!r} of "

@@ -105,6 +105,8 @@ def trace(
     """
     asked, counting = parse(metric), semantics_of(semantics)
     check_defined(asked, counting)
+    if rows is not None and rows < 1:
+        raise UsageError(f"rows is {rows!r}; expected a positive integer")
     if not asked.spec.kernel:
         if query_id is not None:
             raise UsageError(f"{metric} ranks the predictions of all queries: leave out query_id")
@@ -114,31 +116,46 @@ def trace(
         raise UsageError(f"{metric} has a value for each query: say which, with query_id")
     if gains not in ("linear", "exp"):
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
-    threads = threads or available_cpus()
     label_input, inputs = open_inputs(labels, {"": predictions}, semantics=counting, **columns)
     query = id_of(query_id, label_input)
-    of_labels = list_of(query, label_input, threads)
-    lists = list_of(query, inputs[""], threads)
+    found = _trace_query(
+        asked, query, label_input, inputs[""], gains, counting, threads or available_cpus()
+    )
+    return _first_rows(found, rows)
+
+
+def _trace_query(
+    metric: Metric,
+    query: Ids,
+    labels: Input,
+    predictions: Input,
+    gains: str,
+    semantics: Semantics,
+    threads: int,
+) -> Trace:
+    """Evaluate the only query, and walk down its list."""
+    of_labels = list_of(query, labels, threads)
+    lists = list_of(query, predictions, threads)
     if of_labels is None and lists is None:
         raise InputError(
-            f"query {id_text(query, 0)} is neither in {label_input.source.name} nor in "
-            f"{inputs[''].source.name}"
+            f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
+            f"{predictions.source.name}: choose one that is"
         )
-    index = _index_of(query, of_labels, gains, counting)
-    tally = Tally(index, Plan([asked], [], True, memory, counting))
+    index = _index_of(query, of_labels, gains, semantics)
+    tally = Tally(index, Plan([metric], [], True, MEMORY, semantics))
     if lists is None:
         lists = Lists(query, np.zeros(2, np.int64), slice_ids(query, 0, 0), None, 0, 0, ("", -1), 0)
     else:
         tally.add(score_lists(lists, index, tally.plan))
-    state = state_of([asked], tally, audit.empty(), counted_queries(tally))
-    found = _walk_list(asked, lists, index, inputs[""], counting)
-    status = _status(of_labels is not None, len(lists.items.keys) > 0, index, counting)
+    counted = counted_queries(tally, predictions.source.name)
+    state = state_of([metric], tally, audit.empty(), counted)
+    found = _walk_list(metric, lists, index, predictions, semantics)
+    status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
         found.facts.pop("divisor", None)
-    value = state.means[asked.text].mean if state.queries else None
-    found = replace(found, query=id_value(query, 0), value=value)
-    return _first_rows(found, rows)
+    value = state.means[metric.text].mean if state.queries else None
+    return replace(found, query=id_value(query, 0), value=value)
 
 
 def _index_of(query: Ids, lists: Lists | None, gains: str, semantics: Semantics) -> LabelIndex:
@@ -305,7 +322,8 @@ def _trace_gap(
         **options,
     )
     result = conclude(one.asked, one.tally, one.counts, one.labels, one.predictions, one.threads, 0)
-    state = state_of(one.asked, one.tally, one.counts, counted_queries(one.tally))
+    counted = counted_queries(one.tally, one.predictions.source.name)
+    state = state_of(one.asked, one.tally, one.counts, counted)
     pooled = join((one.tally.kept or [])[0])
     ranked = rank_pooled(pooled, semantics.gap_ties)
     order = ranked.order[:rows]

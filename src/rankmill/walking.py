@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.divisors import DIVISORS
 from rankmill.hits import Hits
 from rankmill.metrics import Metric
 from rankmill.semantics import CHOICES, Semantics
+from rankmill.values import DIVISORS
 
 # The field of Semantics that says what a metric is divided by.
 _FIELDS = {
