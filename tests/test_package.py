@@ -54,7 +54,13 @@ def test_import_loads_nothing_heavy() -> None:
     assert {"numpy", "numba", "pyarrow", "click", "rich"}.isdisjoint(loaded)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
+        *(["explain", "--help"], ["explain-difference", "--help"]),
+    ],
+)
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = f"""
 import runpy, sys

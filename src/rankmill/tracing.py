@@ -70,7 +70,8 @@ def trace(
         Such as "map@12".
     query_id : int or str, optional
         Which query; an integer may be given as text. With `Ragged` inputs the number of the list.
-        For gap there is none: it ranks all predictions in one list, which has to fit in memory.
+        For gap there is none: it ranks all predictions in one list, which has to fit in memory,
+        with about 200 bytes a prediction.
     rows : int, optional
         How many rows to show; all if not given.
 

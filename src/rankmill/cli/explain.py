@@ -35,7 +35,7 @@ _HELP = """Walk down one query's list of PREDICTIONS, and show how a metric come
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. A row is a rank: the item, whether it is a
 hit, and the term that it adds to the sum; below stands what the sum is divided by. The value is the
 one that 'rankmill evaluate' has for this query. For gap, which ranks all predictions in one list,
-leave out --query-id.
+leave out --query-id; they have to fit in memory, with about 200 bytes a prediction.
 
 \b
 Examples:
