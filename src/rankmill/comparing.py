@@ -202,8 +202,7 @@ def _first_scored(
 def _by_query(tally: Tally, counted: Counted) -> np.ndarray:
     """The value of each query of the labels, and of those that only predictions have."""
     all_values = np.where(tally.has_labels, tally.values[0], counted.no_relevant)
-    values = np.full(len(all_values), math.nan)
-    values[counted.rows] = all_values[counted.rows]
+    values = np.where(counted.among_labels, all_values, math.nan)
     of_strangers = counted.unlabelled if counted.strangers else math.nan
     return np.append(values, np.full(tally.counts["unlabelled"], of_strangers))
 
