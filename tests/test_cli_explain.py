@@ -36,7 +36,7 @@ def test_a_query_as_a_table(run, dump):
         "",
         "labels       2: 10, 11",
         "predictions  3",
-        "divisor      min(k, R); without a cutoff R (ap_divisor min_k_labels)",
+        "divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)",
         f"value        map@3 of query 1 = {1 + 2 / 3!r} / 2 = {(1 + 2 / 3) / 2!r}",
     ]
     code, out, err = run(

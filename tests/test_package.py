@@ -63,10 +63,11 @@ def test_import_loads_nothing_heavy() -> None:
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = f"""
-import runpy, sys
-sys.argv = ["rankmill", *{arguments!r}]
+import sys
+import rankmill.__main__  # what a process runs; it ends by os._exit, so that main is called here
+from rankmill.cli import main
 try:
-    runpy.run_module("rankmill", run_name="__main__")
+    main({arguments!r}, "rankmill")
 except SystemExit as ending:
     assert not ending.code, ending.code
 print("LOADED", *sys.modules)

@@ -10,10 +10,10 @@ __all__ = ["CHOICES", "DEFAULT", "Semantics"]
 
 CHOICES: dict[str, dict[str, str]] = {
     "ap_divisor": {
-        "min_k_labels": "min(k, R); without a cutoff R",
-        "labels": "R",
-        "min_labels_predictions": "min(R, n, k)",
-        "hits": "the hits found within k",
+        "min_k_labels": "divided by min(k, R), or by R without a cutoff",
+        "labels": "divided by R",
+        "min_labels_predictions": "divided by min(R, n, k)",
+        "hits": "divided by the hits found within k",
     },
     "repeated_predictions": {
         "once": "a repeat keeps its rank and is wrong",
@@ -44,10 +44,10 @@ CHOICES: dict[str, dict[str, str]] = {
         "threshold": "equal confidences share one threshold and its precision",
     },
     "gap_total": {
-        "labelled_queries": "queries with a label",
-        "label_pairs": "labels of all queries",
-        "predicted_label_pairs": "labels of the queries with predictions",
-        "hits": "the correct predictions",
+        "labelled_queries": "divided by the queries with a label",
+        "label_pairs": "divided by the labels of all queries",
+        "predicted_label_pairs": "divided by the labels of the queries with predictions",
+        "hits": "divided by the correct predictions",
     },
     "unpredicted": {
         "zero": "a query with labels and no predictions scores 0",
@@ -67,12 +67,12 @@ CHOICES: dict[str, dict[str, str]] = {
         "error": "a query among the labels that is left without one is an error",
     },
     "precision_divisor": {
-        "k": "k",
-        "min_k_predictions": "min(k, n)",
+        "k": "divided by k",
+        "min_k_predictions": "divided by min(k, n)",
     },
     "recall_divisor": {
-        "labels": "R",
-        "min_k_labels": "min(k, R)",
+        "labels": "divided by R",
+        "min_k_labels": "divided by min(k, R)",
     },
     "ideal_dcg": {
         "labels": "the labels, k at most",

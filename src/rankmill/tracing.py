@@ -342,7 +342,7 @@ def _trace_gap(
     total, ties = semantics.gap_total, semantics.gap_ties
     facts = {
         "predictions": f"{len(ranked.order):,}, of which correct: {int(pooled.correct.sum()):,}",
-        "divisor": f"{CHOICES['gap_total'][total]} (gap_total {total})",
+        "divisor": f"{CHOICES['gap_total'][total].removeprefix('divided by ')} (gap_total {total})",
         "ties": f"{CHOICES['gap_ties'][ties]} (gap_ties {ties})",
     }
     found = Trace(

@@ -129,7 +129,8 @@ def divisor_of(metric: Metric, hits: Hits, semantics: Semantics) -> tuple[float,
     meanings = []
     for field in _FIELDS[name]:
         choice = getattr(semantics, field)
-        meanings.append(f"{CHOICES[field][choice]} ({field} {choice})")
+        meaning = CHOICES[field][choice].removeprefix("divided by ")
+        meanings.append(f"{meaning} ({field} {choice})")
     text = meanings[0]
     if name == "f1":
         text = f"the mean of {' and '.join(meanings)}"
