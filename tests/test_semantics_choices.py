@@ -5,6 +5,8 @@ In the tables a list of labels is text, one letter an item, and predictions are 
 
 from __future__ import annotations
 
+import collections
+import itertools
 import math
 import statistics
 from typing import Any
@@ -16,7 +18,9 @@ import pytest
 import rankmill
 from conftest import tells
 from rankmill import InputError, Semantics, UsageError
+from rankmill.hits import Hits, group_hits
 from rankmill.ids import to_ids
+from rankmill.lists import offsets_of
 from rankmill.metrics import LARGEST_IDEAL
 from rankmill.pooled import Pooled, rank_pooled
 from rankmill.semantics import CHOICES
@@ -117,7 +121,7 @@ TABLE: dict[str, tuple[dict[int, str], Lists, str, dict[str, str], dict[str, Any
     ),
     "gap_total": (
         {1: "abe", 2: "c", 3: "de"},
-        {1: listed("a"), 2: [("x", 0.1)]},
+        {1: listed("a"), 2: [("x", 0.1)], 3: []},
         "gap",
         {},
         {
@@ -316,6 +320,48 @@ def test_other_queries_of_text_types_are_text() -> None:
     predictions = pa.table({"query": queries, "items": [[1], [1]]})
     result = rankmill.evaluate(labels, predictions, "map", semantics={"unlabelled": "one"})
     assert result.per_query["query"].to_pylist() == ["a", "b"]
+
+
+@pytest.mark.small
+def test_a_missing_confidence_ties_with_minus_infinity() -> None:
+    semantics = {"nan_confidence": "last", "order": "confidence"}
+    for missing in (math.nan, None):
+        predictions = {1: [("a", -math.inf), ("x", missing), ("y", -1e300)]}
+        assert score({1: "a"}, predictions, "first_hit", semantics) == 1 / 2
+        worst = semantics | {"order": "worst"}
+        assert score({1: "a"}, predictions, "first_hit", worst) == 1 / 3
+
+
+@pytest.mark.small
+def test_queries_share_a_pattern_only_if_all_of_it_is_the_same() -> None:
+    """So many patterns that their places in the table of patterns collide."""
+    draw = np.random.default_rng(4)
+    counts = draw.integers(0, 60, (2, 9000))
+    ranks = draw.integers(1, 4, 9000)
+    some = np.minimum(draw.integers(0, 2, 9000), counts.min(axis=0))
+    hits = Hits(
+        offsets=offsets_of(some),
+        ranks=ranks[: some.sum()],
+        gains=np.ones(some.sum()),
+        label_counts=counts[0],
+        prediction_counts=counts[1],
+        label_offsets=offsets_of(counts[0]),
+        label_gains=np.empty(0),
+        discounts=np.empty(0),
+        repeats=0,
+    )
+
+    def of(one: Hits) -> list[tuple[int, ...]]:
+        listed = [one.ranks[a:b].tolist() for a, b in itertools.pairwise(one.offsets)]
+        both = zip(one.label_counts.tolist(), one.prediction_counts.tolist(), strict=True)
+        return [(*pair, *ranks) for pair, ranks in zip(both, listed, strict=True)]
+
+    found = group_hits(hits)
+    distinct, every = of(found.hits), of(hits)
+    assert [distinct[pattern] for pattern in found.of_query] == every
+    assert len(set(every)) == len(distinct) > 5000
+    times = collections.Counter(every)
+    assert found.counts.tolist() == [times[one] for one in distinct]
 
 
 @pytest.mark.small

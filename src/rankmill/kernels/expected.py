@@ -71,8 +71,8 @@ def any_hit(runs, hits, k, out):
         r = runs.offsets[q]  # where it begins within k, runs behind it change nothing
         before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
         missed = 1.0
-        for j in range(1, min(size, k - before) + 1):
-            missed *= max(0.0, 1.0 - count / (size - j + 1))
+        for j in range(1, min(size - count + 1, k - before) + 1):
+            missed *= 1.0 - count / (size - j + 1)
         out[q] = 1.0 - missed
 
 
