@@ -47,6 +47,25 @@ def test_an_unknown_preset_lists_those_there_are(run, dump):
         assert all(name in err for name in PRESETS)
 
 
+@pytest.mark.small
+def test_fields_of_a_preset_are_changed_one_by_one(run, dump, strict):
+    arguments = "evaluate", *dump, "-m", "map@3", "--format", "json", "--preset", "strict"
+    code, out, err = run(
+        *arguments, "--semantics", "order=worst", "--semantics", "unpredicted=zero"
+    )
+    assert (code, err) == (0, "")
+    semantics = json.loads(out)["semantics"]
+    assert semantics == Semantics(order="worst", unpredicted="zero").to_dict()
+    for wrong, told in (
+        ("order=best-of-all", "it is one of given, confidence"),
+        ("ordr=best", "no FIELD=CHOICE"),
+        ("order", "no FIELD=CHOICE"),
+    ):
+        code, out, err = run(*arguments, "--semantics", wrong)
+        assert (code, out) == (2, "")
+        assert told in err
+
+
 def test_semantics_are_told_where_they_are_not_the_default():
     assert "semantics" not in render(made(), "table")
     other = replace(made(), semantics=Semantics(ap_divisor="labels", order="worst"))

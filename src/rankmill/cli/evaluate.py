@@ -13,8 +13,8 @@ from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.options import (
     column_options,
     output_options,
-    preset_option,
     resource_options,
+    semantics_options,
 )
 from rankmill.cli.planned import render_plan
 from rankmill.cli.process import is_terminal
@@ -83,7 +83,7 @@ Exit codes:
     help="What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
 )
 @column_options
-@preset_option
+@semantics_options
 @output_options
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
@@ -102,7 +102,6 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
-    preset: str,
     only_plan: bool,
     **options: Any,
 ) -> None:
@@ -115,7 +114,7 @@ def command(
     runs = dict(zip(system_names(predictions), sources, strict=True))
     check_outputs(output, per_query, [label_source, *sources])
     chosen = format_for(format, output)
-    options |= {"per_query": per_query is not None, "semantics": preset}
+    options["per_query"] = per_query is not None
 
     import rankmill
 

@@ -14,14 +14,13 @@ from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
     output_options,
-    preset_option,
     resource_options,
+    semantics_options,
 )
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown, semantics_text
 from rankmill.metrics import parse
-from rankmill.presets import preset as preset_of
 from rankmill.result import plain_table
 from rankmill.semantics import DEFAULT
 
@@ -61,7 +60,7 @@ _ROWS = 50
     help=f"Rows to show; if not given, {_ROWS} in a table or Markdown, all in other formats.",
 )
 @column_options
-@preset_option
+@semantics_options
 @output_options
 @resource_options
 def command(
@@ -70,7 +69,6 @@ def command(
     metric: str,
     query_id: str | None,
     rows: int | None,
-    preset: str,
     format: str | None,
     output: str | None,
     **options: Any,
@@ -78,7 +76,6 @@ def command(
     """Trace, and write the rows whole or not at all; to a Parquet file if it is called so."""
     output = None if output == "-" else output
     parse(metric)
-    preset_of(preset)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     check_outputs(output, None, sources)
     as_parquet = format is None and Path(output or "").suffix.lower() in _PARQUET
@@ -89,7 +86,7 @@ def command(
     from rankmill.tracing import trace
 
     with Progress() as progress:
-        options |= {"semantics": preset, "rows": rows, "progress": progress}
+        options |= {"rows": rows, "progress": progress}
         found = trace(sources[0], sources[1], metric, query_id, **options)
     if output is not None:
         writing.write_files([(output, found.table if as_parquet else _render(found, chosen))])

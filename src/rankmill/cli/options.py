@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import click
 
 from rankmill.cli.inputs import parse_size
 from rankmill.cli.render import FORMATS
+from rankmill.presets import semantics_of
+from rankmill.semantics import CHOICES, Semantics
 
-__all__ = ["column_options", "output_options", "preset_option", "resource_options"]
+__all__ = ["column_options", "output_options", "resource_options", "semantics_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -30,6 +33,22 @@ _COLUMNS = (
         default="linear",
         show_default=True,
         help="Gain of a label g in ndcg and dcg: g, or 2^g - 1.",
+    ),
+)
+_SEMANTICS = (
+    click.option(
+        "--preset",
+        metavar="NAME",
+        default="default",
+        show_default=True,
+        help="Count as another evaluator does, as trec_eval; see 'rankmill presets'.",
+    ),
+    click.option(
+        "--semantics",
+        "fields",
+        metavar="FIELD=CHOICE",
+        multiple=True,
+        help="But for this, as repeated_predictions=drop; repeat for more. A wrong one lists all.",
     ),
 )
 _OUTPUT = (
@@ -66,15 +85,25 @@ def column_options(command: _Command) -> _Command:
     return _with(_COLUMNS, command)
 
 
-def preset_option(command: _Command) -> _Command:
-    """Add the option that says as whom to count."""
-    return click.option(
-        "--preset",
-        metavar="NAME",
-        default="default",
-        show_default=True,
-        help="Count as another evaluator does, as trec_eval; see 'rankmill presets'.",
-    )(command)
+def semantics_options(command: _Command) -> _Command:
+    """Add the options that say how to count; the command gets `semantics`."""
+
+    @wraps(command)
+    def combined(preset: str, fields: tuple[str, ...], **others: Any) -> Any:
+        return command(semantics=_semantics(preset, fields), **others)
+
+    return _with(_SEMANTICS, cast(_Command, combined))
+
+
+def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
+    pairs = [text.partition("=") for text in fields]
+    for field, equals, _ in pairs:
+        if not equals or field not in CHOICES:
+            raise click.BadParameter(
+                f"{field + equals!r} is no FIELD=CHOICE with a field of {', '.join(CHOICES)}",
+                param_hint="--semantics",
+            )
+    return semantics_of({"preset": preset} | {field: choice for field, _, choice in pairs})
 
 
 def output_options(command: _Command) -> _Command:
