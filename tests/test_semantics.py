@@ -168,7 +168,10 @@ def joinable(case: Case) -> bool:
 def test_wide_tables(
     case: Case, chosen: dict[str, str], gains: str, threads: int, confidences: bool
 ) -> None:
-    """Tables in chunks of as many rows as threads, which are scored apart."""
+    """Tables in chunks of as many rows as threads, which are scored apart.
+
+    With two threads confidences are read twice where gap can do without all rows at once.
+    """
     assume(few_orders(case) and joinable(case))
     predictions = strategies.wide_predictions(case)
     if not confidences:
@@ -181,6 +184,7 @@ def test_wide_tables(
         gains,
         confidences=confidences,
         threads=threads,
+        memory=1 if threads == 2 and chosen["gap_ties"] not in ("given", "ids") else 1 << 30,
     )
 
 
@@ -268,8 +272,8 @@ def test_long_lists(order: str, kind: pa.DataType) -> None:
             "nan_confidence": "last",
             "unlabelled": "one",
         }
-        tables = strategies.wide_labels(case), strategies.wide_predictions(case)
-        result = check(case, *tables, chosen, metrics=metrics)
+        predictions = strategies.chunked(strategies.wide_predictions(case), 2)
+        result = check(case, strategies.wide_labels(case), predictions, chosen, metrics=metrics)
         assert result.audit["repeated_items"] > 30
 
 
