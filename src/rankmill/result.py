@@ -38,8 +38,9 @@ class Result:
     seconds : float
         Wall time of the evaluation.
     per_query : pyarrow.Table or None
-        A row a query that counts, in the order of the labels: its id, then a float64 column for
-        each metric that has a value a query. None if it was not asked for.
+        A row a query that counts, in the order of the labels, then those not among them by id: its
+        id, then a float64 column for each metric that has a value a query. None if it was not asked
+        for.
     semantics : Semantics
         How it was counted, where evaluators differ.
 

@@ -39,7 +39,7 @@ CHOICES: dict[str, dict[str, str]] = {
         "expected": "the expected value over all orders of equal confidences",
         "worst": "of equal confidences hits last",
         "best": "of equal confidences hits first",
-        "given": "equal confidences as given",
+        "given": "equal confidences as given, query by query",
         "ids": "equal confidences by query id, then by item id, both ascending",
         "threshold": "equal confidences share one threshold and its precision",
     },
