@@ -294,8 +294,8 @@ def preset(name: str) -> Preset:
     UsageError
         If there is none; the message lists those there are.
     """
-    if name not in PRESETS:
-        near = difflib.get_close_matches(name.lower(), PRESETS, 1)
+    if not isinstance(name, str) or name not in PRESETS:
+        near = difflib.get_close_matches(str(name).lower(), PRESETS, 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise UsageError(f"unknown preset {name!r}: {hint}There are {', '.join(PRESETS)}")
     return PRESETS[name]

@@ -114,7 +114,8 @@ class Semantics:
         "ids" hold all predictions in memory.
     gap_total : {"labelled_queries", "label_pairs", "predicted_label_pairs", "hits"}
         What gap is divided by: queries with a label, all labels, those of queries with predictions,
-        or the correct predictions.
+        or the correct predictions. Predictions of queries without a label are wrong ones of its
+        list in any case.
     unpredicted : {"zero", "skip", "error"}
         A query with labels and no predictions.
     unlabelled : {"skip", "zero", "one", "error"}

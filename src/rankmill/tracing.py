@@ -101,7 +101,7 @@ def trace(
     <BLANKLINE>
     labels       2: 2, 3
     predictions  4
-    divisor      min(k, R); without a cutoff R (ap_divisor min_k_labels)
+    divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
     asked, counting = parse(metric), semantics_of(semantics)
