@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankmill.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
@@ -73,6 +72,8 @@ def _sort_ties(lists: Lists, places: np.ndarray, direction: str) -> None:
     run = np.cumsum(new[:-1])[members]
     text = text_of(take_ids(lists.items, places[members]))
     table = pa.table([arrow_of(run), text], names=["run", "text"])
+    import pyarrow.compute as pc
+
     order = pc.sort_indices(table, sort_keys=[("run", "ascending"), ("text", direction)])
     places[members] = places[members][numbers_of(order)]
 

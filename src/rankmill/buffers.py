@@ -1,14 +1,14 @@
 """Arrow arrays as NumPy arrays and back, without a copy.
 
 Arrow's own ``to_numpy``, ``array`` of a NumPy array, and scalars import pandas where it is
-installed, which takes longer than a small run.
+installed, which takes longer than a small run. ``pyarrow.compute`` takes 30 ms to import, as does
+the first method that needs it: functions that do import it when they are called.
 """
 
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 _DTYPES = {
     pa.from_numpy_dtype(dtype): np.dtype(dtype)
@@ -32,7 +32,7 @@ def numbers_of(array: Any, null: float | None = None) -> np.ndarray:
 
 def validity_of(array: Any) -> np.ndarray:
     """Whether each value of an Arrow array is there, as booleans."""
-    return numbers_of(pc.cast(array.is_valid(), pa.uint8())).view(np.bool_)
+    return numbers_of(array.is_valid().cast(pa.uint8())).view(np.bool_)
 
 
 def arrow_of(numbers: np.ndarray) -> Any:

@@ -108,7 +108,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def _of_integers(array: Any, wide: Any, kind: int) -> Ids:
-    return Ids(numbers_of(array.cast(wide)).view(np.uint64), NO_PLACES, NO_PLACES, NO_DATA, kind)
+    if array.type != wide:
+        array = array.cast(wide)
+    return Ids(numbers_of(array).view(np.uint64), NO_PLACES, NO_PLACES, NO_DATA, kind)
 
 
 def _of_strings(array: Any) -> Ids:

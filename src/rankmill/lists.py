@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from rankmill.buffers import numbers_of
@@ -34,11 +33,30 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
         return np.zeros(len(array) + 1, np.int64), array[:0]
     if not is_list_type(array.type):
         raise InputError(f"expected lists, found {array.type}")
-    offsets = offsets_of(numbers_of(pc.list_value_length(array), null=0))
-    values = array.flatten()  # follows slices and leaves out what lies under null lists
-    if first_bad_offset(offsets, len(values)) >= 0:
+    offsets, values = _usual_lists(array) or _any_lists(array)
+    if len(offsets) <= len(array) or first_bad_offset(offsets, len(values)) >= 0:
         raise InputError("an Arrow list column has offsets that do not fit its values")
     return offsets, values
+
+
+def _usual_lists(array: Any) -> tuple[np.ndarray, Any] | None:
+    """The offsets and values of lists without a null list, as they lie; None if they are others."""
+    wide = kinds.is_large_list(array.type)
+    if not (wide or kinds.is_list(array.type)) or array.null_count or not len(array):
+        return None
+    raw: np.ndarray = np.frombuffer(array.buffers()[1], np.int64 if wide else np.int32)
+    raw = raw[array.offset : array.offset + len(array) + 1]
+    if len(raw) <= len(array):  # broken, which the caller tells
+        return raw.astype(np.int64), array.values
+    start, end = int(raw[0]), int(raw[-1])
+    return raw - np.int64(start), array.values[max(0, start) : max(0, end)]
+
+
+def _any_lists(array: Any) -> tuple[np.ndarray, Any]:
+    import pyarrow.compute as pc
+
+    # flatten follows slices and leaves out what lies under null lists
+    return offsets_of(numbers_of(pc.list_value_length(array), null=0)), array.flatten()
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankmill.buffers import arrow_of, numbers_of
 from rankmill.hits import Hits
@@ -102,6 +101,8 @@ def _order(pooled: Pooled, ties: str) -> np.ndarray:
             "item": ids_to_arrow(pooled.items, set()),
         }
         directions = [("confidence", "descending"), ("query", "ascending"), ("item", "ascending")]
+        import pyarrow.compute as pc
+
         return numbers_of(pc.sort_indices(pa.table(columns), sort_keys=directions))
     if ties in ("worst", "best"):
         last = pooled.correct if ties == "worst" else ~pooled.correct

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 
 from rankmill import audit
 from rankmill.arranging import arrange
@@ -224,6 +223,8 @@ class Tally:
         The order read would depend on how scattered rows were grouped.
         """
         ids = join_ids([take_ids(ids, np.flatnonzero(p)) for ids, p, _, _ in self._strangers])
+        import pyarrow.compute as pc
+
         return take_ids(ids, numbers_of(pc.sort_indices(ids_to_arrow(ids, set()))))
 
     def check_strangers(self) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from rankmill.buffers import numbers_of, validity_of
@@ -96,6 +95,8 @@ def queries_of(batch: Batch, columns: Columns) -> Ids:
     """The query ids of a batch; raises InputError if one is null."""
     column = plain(batch.data.column(columns.query), f"{batch.source}: column {columns.query!r}")
     if column.null_count:
+        import pyarrow.compute as pc
+
         row = batch.first_row + pc.index(column.is_null(), True).as_py()
         raise InputError(
             f"{batch.source}: row {row} has no query id (null in column {columns.query!r}); "
