@@ -14,7 +14,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+# numba loads arrayobj and numpy.ma when kernels are first called, here on several threads at once.
+# But numpy.ma comes by way of a __getattr__ of NumPy, which calls itself without end where it finds
+# the module half loaded by another thread.
+import numba.np.arrayobj  # noqa: F401
 import numpy as np
+import numpy.ma
 from numba import njit
 from numba.core import config, event
 from numba.core.caching import FunctionCache
