@@ -10,15 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.conclusion import conclude
-from rankmill.counting import Counted, counted_queries
+from rankmill.counting import Counted
 from rankmill.differences import Change, Comparison, Example, name_there
 from rankmill.errors import RankmillError, UsageError
 from rankmill.evaluation import Progress, tally_runs
 from rankmill.ids import id_value
-from rankmill.labels import LabelIndex
 from rankmill.metrics import Metric, parse
 from rankmill.presets import PRESETS, preset, semantics_of
-from rankmill.reading import read_labels
+from rankmill.reading import LabelsRead, read_labels
 from rankmill.scoring import Tally
 from rankmill.semantics import DEFAULT, Semantics
 
@@ -158,9 +157,9 @@ def _scorer(
     options: dict[str, Any],
 ) -> Callable[[Semantics], _Scored]:
     """The function that scores under given semantics, and reads labels once for all of them."""
-    known: dict[str, tuple[LabelIndex, dict[str, int]]] = {}
+    known: dict[str, LabelsRead] = {}
 
-    def read(*arguments: Any, repeats: str) -> tuple[LabelIndex, dict[str, int]]:
+    def read(*arguments: Any, repeats: str) -> LabelsRead:
         if repeats not in known:
             known[repeats] = read_labels(*arguments, repeats=repeats)
         return known[repeats]
@@ -175,11 +174,8 @@ def _scorer(
             progress=steps(),
             **options,
         )
-        result = conclude(
-            one.asked, one.tally, one.counts, one.labels, one.predictions, one.threads, 0.0
-        )
-        counted = counted_queries(one.tally, one.predictions.source.name)
-        values = _by_query(one.tally, counted) if metric.spec.kernel else None
+        result = conclude(one, 0.0)
+        values = _by_query(one.tally, one.counted) if metric.spec.kernel else None
         return _Scored(result[metric.text], values, partial(_query, one.tally))
 
     return score

@@ -3,14 +3,14 @@
 import math
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill import audit
 from rankmill.buffers import arrow_of
-from rankmill.counting import Counted, counted_queries
+from rankmill.counting import Counted
 from rankmill.gap import AmongState, CorrectState, GapCounter
 from rankmill.ids import ids_to_arrow, join_ids, take_ids
 from rankmill.metrics import Metric
@@ -18,12 +18,33 @@ from rankmill.parts import State, reread_among
 from rankmill.pooled import join, rank_pooled
 from rankmill.reading import Input
 from rankmill.result import Result
-from rankmill.scoring import Tally
+from rankmill.scoring import Confidences, Tally
 from rankmill.state import MeanState
 
 
+class Tallied(NamedTuple):
+    """One system, its predictions scored.
+
+    Attributes
+    ----------
+    state : State
+        Of all queries.
+    tally, counted : Tally, Counted
+        Of the last range of queries, which are all of them where values per query are kept.
+    labels, predictions : Input
+    threads : int
+    """
+
+    state: State
+    tally: Tally
+    counted: Counted
+    labels: Input
+    predictions: Input
+    threads: int
+
+
 def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted: Counted) -> State:
-    """The state of all that was tallied; `counts` is the audit of the labels."""
+    """The state of all that was tallied, but for confidences; `counts` is the labels' audit."""
     labelled = int(tally.has_labels.sum())
     counts = counts | {
         "queries_labelled": labelled,
@@ -49,46 +70,41 @@ def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted:
             metric.text: replace(state.merge(ones), count=counted.queries)  # all others are 0
             for metric, state in zip(tally.plan.per_query, tally.states, strict=True)
         },
-        correct={
-            metric.text: CorrectState.of(parts)
-            for metric, parts in zip(tally.plan.pooled, tally.correct, strict=True)
-        },
+        correct={},
     )
 
 
-def conclude(
-    asked: list[Metric],
-    tally: Tally,
-    counts: dict[str, int],
-    labels: Input,
-    predictions: Input,
-    threads: int,
-    began: float,
-) -> Result:
+def with_confidences(state: State, confidences: Confidences) -> State:
+    """The state with the confidences of correct predictions, those of all parts at once."""
+    pairs = zip(confidences.plan.pooled, confidences.correct, strict=True)
+    return replace(state, correct={one.text: CorrectState.of(parts) for one, parts in pairs})
+
+
+def conclude(one: Tallied, began: float) -> Result:
     """The result of what was tallied."""
-    counted = counted_queries(tally, predictions.source.name)
-    state = state_of(asked, tally, counts, counted)
-    result = state.result(_among(state, tally, predictions, threads), threads)
-    if tally.plan.ordered_ties:
-        result.metrics.update(_gaps_in_order(state, tally))
+    plan, confidences = one.tally.plan, one.tally.confidences
+    among = _among(one.state, confidences, one.predictions, one.threads)
+    result = one.state.result(among, one.threads)
+    if plan.ordered_ties:
+        result.metrics.update(_gaps_in_order(one.state, confidences))
     return replace(
         result,
-        inputs={"labels": labels.described(), "predictions": predictions.described()},
+        inputs={"labels": one.labels.described(), "predictions": one.predictions.described()},
         seconds=time.perf_counter() - began,
-        per_query=_per_query_table(labels, predictions, tally, counted)
-        if tally.plan.keep_values
-        else None,
+        per_query=_per_query_table(one) if plan.keep_values else None,
     )
 
 
-def _among(state: State, tally: Tally, predictions: Input, threads: int) -> dict[str, AmongState]:
+def _among(
+    state: State, confidences: Confidences, predictions: Input, threads: int
+) -> dict[str, AmongState]:
     """Where all confidences fall among the correct ones, from those kept or read once more."""
-    if tally.kept is None:
-        return reread_among(state, predictions, threads, tally.plan.memory)
+    if confidences.kept is None:
+        return reread_among(state, predictions, threads, confidences.plan.memory)
     counted = {}
-    for (name, correct), parts in zip(state.correct.items(), tally.kept, strict=True):
+    for (name, correct), parts in zip(state.correct.items(), confidences.kept, strict=True):
         counter = GapCounter(correct, threads)
-        if tally.plan.keep_rows:
+        if confidences.plan.keep_rows:
             for part in parts:
                 counter.add(part.confidences)
         else:
@@ -98,29 +114,30 @@ def _among(state: State, tally: Tally, predictions: Input, threads: int) -> dict
     return counted
 
 
-def _gaps_in_order(state: State, tally: Tally) -> dict[str, float]:
+def _gaps_in_order(state: State, confidences: Confidences) -> dict[str, float]:
     """The values of gap where ties have an order of their own, from all predictions."""
-    ties = tally.plan.semantics.gap_ties
+    ties = confidences.plan.semantics.gap_ties
     return {
         name: math.fsum(rank_pooled(join(parts), ties).terms) / state.total(name)
-        for name, parts in zip(state.correct, tally.kept or [], strict=True)
+        for name, parts in zip(state.correct, confidences.kept or [], strict=True)
     }
 
 
-def _per_query_table(labels: Input, predictions: Input, tally: Tally, counted: Counted) -> Any:
+def _per_query_table(one: Tallied) -> Any:
     """The queries that count and their values: in the order of the labels, others behind by id."""
+    tally, counted, labels, predictions = one.tally, one.counted, one.labels, one.predictions
     name = labels.columns.query
     kinds = _query_types(labels)
     rows = np.flatnonzero(counted.among_labels)
     queries = take_ids(tally.index.queries, rows)
-    values = [np.where(tally.has_labels, one, counted.no_relevant) for one in tally.values]
-    columns = [one[rows] for one in values]
+    values = [np.where(tally.has_labels, each, counted.no_relevant) for each in tally.values]
+    columns = [each[rows] for each in values]
     if counted.strangers:
         strangers = tally.strangers()
         kinds |= _query_types(predictions)
         queries = join_ids([queries, strangers])
         more = np.full(len(strangers.keys), counted.unlabelled)
-        columns = [np.concatenate([one, more]) for one in columns]
+        columns = [np.concatenate([each, more]) for each in columns]
     names = [metric.text for metric in tally.plan.per_query]
     if name in names:  # a table cannot have two columns of one name
         name = "query"

@@ -3,28 +3,21 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from rankmill.conclusion import conclude, state_of
-from rankmill.counting import counted_queries
+from rankmill.conclusion import Tallied, conclude
 from rankmill.errors import UsageError
-from rankmill.labels import (
-    LabelIndex,
-    RepeatedQueryError,
-)
-from rankmill.metrics import DEFAULT_METRICS, Metric, check_defined, parse_all
+from rankmill.metrics import DEFAULT_METRICS, check_defined, parse_all
 from rankmill.parts import State
 from rankmill.presets import semantics_of
-from rankmill.reading import MEMORY, Input, open_inputs, read_labels
+from rankmill.reading import MEMORY, LabelsRead, open_inputs, read_labels
 from rankmill.result import Result
-from rankmill.scoring import BlockScores, Plan, Tally, score_lists
+from rankmill.scoring import Plan
 from rankmill.semantics import Semantics
-from rankmill.sources.convert import Lists
-from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.opening import list_pieces
-from rankmill.workers import BatchReader, available_cpus
+from rankmill.tallying import tally_system
+from rankmill.workers import available_cpus
 
 Progress = Callable[[int, int | None], None]
 
@@ -84,8 +77,10 @@ def evaluate(
     memory : int
         Bytes that the confidences of all predictions may take in memory for gap; if they need
         more, they are read from the file a second time. Also what long predictions may take if
-        their queries are scattered; if they need more, they are grouped in temporary files. The
-        result does not depend on it.
+        their queries are scattered; if they need more, they are grouped in temporary files. Also
+        what labels may take, where `per_query` is False and the row groups of Parquet files are
+        sorted by query id on both sides; if they need more, ranges of queries are scored one by
+        one. The result does not depend on it.
     per_query : bool
         Whether the result holds a table of the values a query.
     progress : callable, optional
@@ -179,7 +174,7 @@ def evaluate_runs(
     """
     began = time.perf_counter()
     results = {}
-    for one in tally_runs(
+    tallied = tally_runs(
         labels,
         runs,
         metrics,
@@ -196,10 +191,9 @@ def evaluate_runs(
         memory=memory,
         per_query=per_query,
         progress=progress,
-    ):
-        results[one.name] = conclude(
-            one.asked, one.tally, one.counts, one.labels, one.predictions, one.threads, began
-        )
+    )
+    for name, one in zip(runs, tallied, strict=True):
+        results[name] = conclude(one, began)
         began = time.perf_counter()
     return results
 
@@ -241,20 +235,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     if one.tally.plan.keep_rows:
         ties = one.tally.plan.semantics.gap_ties
         raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
-    counted = counted_queries(one.tally, one.predictions.source.name)
-    return state_of(one.asked, one.tally, one.counts, counted)
-
-
-class Tallied(NamedTuple):
-    """One system, its predictions scored."""
-
-    name: str
-    asked: list[Metric]
-    tally: Tally
-    counts: dict[str, int]
-    labels: Input
-    predictions: Input
-    threads: int
+    return one.state
 
 
 def tally_runs(
@@ -269,10 +250,10 @@ def tally_runs(
     per_query: bool = True,
     progress: Progress | None = None,
     every_row: bool = False,
-    read: Callable[..., tuple[LabelIndex, dict[str, int]]] = read_labels,
+    read: Callable[..., LabelsRead] = read_labels,
     **columns: Any,
 ) -> Iterator[Tallied]:
-    """Score the predictions of all systems; the labels are read once, by `read`.
+    """Score the predictions of all systems; the labels are read once, by `read`, if they are held.
 
     With `every_row` all predictions are kept, if a metric is over all of them.
     """
@@ -296,55 +277,20 @@ def tally_runs(
         labels, runs, need_score=bool(plan.pooled), semantics=semantics, **columns
     )
     repeats = semantics.repeated_labels
-    index = cache(lambda: read(label_input, gains, threads, repeats=repeats))
+    whole = cache(lambda: read(label_input, gains, threads, repeats=repeats))
+    read_range = partial(read_labels, gains=gains, threads=threads, repeats=repeats, whole=False)
     rows = sum(one.source.rows for one in inputs.values())
-    before = 0
-    for name, one in inputs.items():
+    before = told = 0
+    for one in inputs.values():
 
         def report(done: int, before: int = before) -> None:
-            if progress is not None:
-                progress(before + done, rows)
+            nonlocal told
+            if progress is not None and before + done > told:  # work may start over
+                told = before + done
+                progress(told, rows)
 
-        tally = _tally(one, plan, index, threads, memory, report)
+        yield tally_system(asked, label_input, one, plan, whole, read_range, threads, report)
         before += one.source.rows
-        yield Tallied(name, asked, tally, index()[1], label_input, one, threads)
-
-
-def _tally(
-    predictions: Input,
-    plan: Plan,
-    index: Callable[[], tuple[LabelIndex, dict[str, int]]],
-    threads: int,
-    memory: int,
-    report: Callable[[int], None],
-) -> Tally:
-    """Score all predictions; long ones as if queries stood together, until they do not."""
-    # Grouping on disk would mix up the order given; all rows are held in memory then anyway.
-    to_group = None if plan.keep_rows else memory
-    for together in (False,) if predictions.columns.wide else (True, False):
-        pieces, to_lists = list_pieces(
-            predictions.source, predictions.columns, threads, together=together, memory=to_group
-        )
-        done = 0
-        with BatchReader(pieces, threads) as reader:  # starts to read while labels are indexed
-            tally = Tally(index()[0], plan)
-            score_batch = partial(_score_batch, to_lists=to_lists, tally=tally)
-            try:
-                for block in reader.map(score_batch):
-                    tally.add(block)
-                    done += block.lists.rows
-                    report(done)
-                tally.check_strangers()
-            except (ScatteredRowsError, RepeatedQueryError):
-                if not together:
-                    raise
-            else:
-                break
-    return tally
-
-
-def _score_batch(batch: Any, to_lists: Callable[[Any], Lists], tally: Tally) -> BlockScores:
-    return score_lists(to_lists(batch), tally.index, tally.plan)
 
 
 def _positive(number: Any, name: str) -> int:

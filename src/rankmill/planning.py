@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankmill.errors import UsageError
-from rankmill.ids import is_text_type
-from rankmill.lists import is_list_type
 from rankmill.metrics import DEFAULT_METRICS, parse_all
 from rankmill.presets import semantics_of
+from rankmill.ranges import bytes_of_groups, id_ranges, is_text, label_bytes
 from rankmill.reading import MEMORY, Input, open_inputs
+from rankmill.scoring import Plan
 from rankmill.semantics import Semantics
 from rankmill.sources.long import BYTES_A_ROW
 from rankmill.workers import available_cpus
@@ -17,16 +17,10 @@ from rankmill.workers import available_cpus
 BASE = 230 << 20
 # Batches that are read, matched and scored, by each thread; twice as much where ids are strings.
 A_THREAD = 64 << 20
-# A query of the labels: its key and offset, whether it has labels, was seen and predicted,
-# and its part of a hash table if the ids do not ascend.
-A_QUERY = 8 + 8 + 3 + 16
-# A label: its key.
-A_LABEL = 8
-# A string beside its key: its offset; and its bytes, if the file does not hold more of them.
-A_STRING = 8
-ITS_BYTES = 16
 # Confidences that are being sorted and counted.
 COUNTING = 128 << 20
+# What the allocator does not give back of the ranges of queries before.
+NOT_GIVEN_BACK = 128 << 20
 
 
 def plan(
@@ -46,7 +40,10 @@ def plan(
     8 a query and metric if values per query are kept``; for strings 64 MiB more a thread, and for
     each in the labels 24 more, or 8 and its bytes in the file if these are more than 16; for gap up
     to `memory` and 128 MiB for counting; for long predictions `memory` at most, or 96 a row if that
-    is less. Arrays that grow may hold an eighth more.
+    is less; for gains 8 more a label. Arrays that grow may hold an eighth more. If labels take
+    more than `memory`, row groups are sorted by query id on both sides, and no values per query are
+    kept, then only labels of `memory` bytes are held at a time (of 32 MiB at least, or of a row
+    group if they take more), and 128 MiB more are for what is not given back between ranges.
 
     Parameters
     ----------
@@ -78,25 +75,32 @@ def plan(
         raise UsageError("gains is 'linear' or 'exp'")
     semantics = semantics_of(semantics)
     pooled = [metric for metric in asked if not metric.spec.kernel]
+    to_do = Plan(
+        [metric for metric in asked if metric.spec.kernel], pooled, per_query, memory, semantics
+    )
     label_input, inputs = open_inputs(
         labels, runs, need_score=bool(pooled), semantics=semantics, **columns
     )
     threads = threads or available_cpus()
     described = {name: _described(one) for name, one in inputs.items()}
     of_labels = _described(label_input)
-    queries, values = of_labels["rows"], of_labels["values"]
-    needed = BASE + threads * A_THREAD + queries * A_QUERY + values * A_LABEL
-    needed += _strings(label_input, "query") + _strings(label_input, "item")
-    if _is_text(label_input, "query") or _is_text(label_input, "item"):
+    needed = BASE + threads * A_THREAD
+    if is_text(label_input, "query") or is_text(label_input, "item"):
         needed += threads * A_THREAD
     if per_query:
-        needed += 8 * queries * (len(asked) - len(pooled))
+        needed += 8 * of_labels["rows"] * len(to_do.per_query)
     extra = 0
     for name, one in inputs.items():
         confidences = 8 * described[name]["values"] * len(pooled)
         held = min(memory, confidences) + (COUNTING if pooled else 0)
         if not one.columns.wide:
             held += min(memory, one.source.rows * BYTES_A_ROW)
+        ranges = id_ranges(label_input, one, to_do)
+        if ranges:
+            held += max(bytes_of_groups(label_input, each.labels) for each in ranges)
+            held += NOT_GIVEN_BACK
+        else:
+            held += _bytes_of_all(label_input)
         extra = max(extra, held)
     return {
         "labels": of_labels,
@@ -114,15 +118,9 @@ def _described(one: Input) -> dict[str, Any]:
     }
 
 
-def _strings(one: Input, role: str) -> int:
-    """What the ids of a column take beside their keys."""
-    if not _is_text(one, role):
-        return 0
-    name = getattr(one.columns, role)
-    count, size = one.source.sizes([name])[name]
-    return A_STRING * count + max(ITS_BYTES * count, size)
-
-
-def _is_text(one: Input, role: str) -> bool:
-    kind = next(iter(one.source.schemas.values())).field(getattr(one.columns, role)).type
-    return is_text_type(kind.value_type if is_list_type(kind) else kind)
+def _bytes_of_all(labels: Input) -> int:
+    """What all labels take when they are held."""
+    query, item = labels.columns.query, labels.columns.item
+    sizes = labels.source.sizes([query, item])
+    values, item_bytes = sizes[item]
+    return label_bytes(labels, labels.source.rows, values, sizes[query][1], item_bytes)

@@ -145,31 +145,54 @@ def open_inputs(
     return label_input, inputs
 
 
+@dataclass(frozen=True)
+class LabelsRead:
+    """The index of label lists, what was counted, and the rows that they came from."""
+
+    index: LabelIndex
+    counts: dict[str, int]
+    rows: int
+
+
 def read_labels(
-    labels: Input, gains: str, threads: int, *, repeats: str = "set"
-) -> tuple[LabelIndex, dict[str, int]]:
-    """The index of all label lists, cleaned, and what was counted."""
+    labels: Input, gains: str, threads: int, *, repeats: str = "set", whole: bool = True
+) -> LabelsRead:
+    """Read and clean all label lists.
+
+    Raises
+    ------
+    InputError
+        If they are not as said; also if there is none, where they are the whole of the labels.
+    """
     for together in (False,) if labels.columns.wide else (True, False):
         pieces, to_lists = list_pieces(labels.source, labels.columns, threads, together=together)
         clean = partial(clean_batch, to_lists=to_lists, gains=gains, repeats=repeats)
         counts = audit.empty()
+        rows = 0
         store = LabelStore(labels.source.rows)
         try:
             with BatchReader(pieces, threads) as reader:
                 for lists, cleaned, dropped in reader.map(clean):
                     store.add(lists.queries, cleaned, lists.place)
                     counts = audit.add(counts, dropped)
+                    rows += lists.rows
             index = store.finish()
         except (ScatteredRowsError, RepeatedQueryError):
             if not together:
                 raise
         else:
             break
-    if not len(index.labels.items.keys):
+    if whole:
+        check_labelled(labels, len(index.labels.items.keys))
+    return LabelsRead(index, counts, rows)
+
+
+def check_labelled(labels: Input, count: int) -> None:
+    """Raise InputError if there is not one label."""
+    if not count:
         raise InputError(
             f"{labels.source.name}: no query has a label, so there is nothing to average"
         )
-    return index, counts
 
 
 def clean_batch(

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -157,21 +157,63 @@ def _refuse(lists: Lists, queries: np.ndarray, choice: str, what: str, field: st
         )
 
 
-class Tally:
-    """The sum of all blocks of predictions of one input."""
+class Confidences:
+    """What gap needs of predictions: the confidences of the correct ones, and of all.
 
-    def __init__(self, index: LabelIndex, plan: Plan) -> None:
+    ``kept`` is None once all take more memory than planned: they are to be read a second time.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.correct: list[list[np.ndarray]] = [[] for _ in plan.pooled]
+        self.kept: list[list[Any]] | None = [[] for _ in plan.pooled]
+        self._bytes_kept = 0
+
+    def copy(self) -> Self:
+        """The same, to be added to on its own; arrays are shared."""
+        other = type(self)(self.plan)
+        other.correct = [list(parts) for parts in self.correct]
+        other.kept = None if self.kept is None else [list(parts) for parts in self.kept]
+        other._bytes_kept = self._bytes_kept
+        return other
+
+    def add(self, block: BlockScores) -> None:
+        """Add those of a block; raises InputError if all must be kept and take too much."""
+        for correct, new in zip(self.correct, block.correct, strict=True):
+            correct.append(new)
+        self._bytes_kept += sum(one.nbytes for one in block.kept)
+        if self._bytes_kept > self.plan.memory:
+            self.kept = None
+            if self.plan.keep_rows:
+                who = f"gap_ties {self.plan.semantics.gap_ties!r}"
+                raise InputError(
+                    f"{who if self.plan.ordered_ties else 'gap row by row'} holds all predictions "
+                    f"in memory, and they take more than the {self.plan.memory:,} bytes allowed: "
+                    "allow more memory"
+                    + (", or choose 'expected'" if self.plan.ordered_ties else "")
+                )
+        if self.kept is not None:
+            for kept, new in zip(self.kept, block.kept, strict=True):
+                kept.append(new)
+
+
+class Tally:
+    """The sum of all blocks of predictions of one input, or of a range of its queries.
+
+    Of the ranges before it takes over only their confidences.
+    """
+
+    def __init__(
+        self, index: LabelIndex, plan: Plan, confidences: Confidences | None = None
+    ) -> None:
         self.index = index
         self.plan = plan
         self.has_labels = np.diff(index.labels.offsets) > 0
         self.audit = audit.empty()
         self.counts = Counter[str]()
         self.states = [MeanState() for _ in plan.per_query]
-        self.correct: list[list[np.ndarray]] = [[] for _ in plan.pooled]
-        # What gap needs of all predictions; None once it takes more memory than planned: the
-        # confidences are to be read a second time.
-        self.kept: list[list[Any]] | None = [[] for _ in plan.pooled]
-        self._bytes_kept = 0
+        self.confidences = confidences.copy() if confidences else Confidences(plan)
+        self.rows = 0
         queries = len(index.queries.keys)
         self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
         # Which queries of the labels are asked about: all, or those with predictions.
@@ -186,9 +228,8 @@ class Tally:
         if repeated >= 0:
             raise repeated_query(lists.queries, repeated, lists.place)
         self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
-        for kept, new in zip(self.correct, block.correct, strict=True):
-            kept.append(new)
-        self._keep(block.kept)
+        self.confidences.add(block)
+        self.rows += lists.rows
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
         strange = np.flatnonzero(rows < 0)
@@ -200,22 +241,6 @@ class Tally:
         if len(strange):
             ids = join_ids([take_ids(lists.queries, strange)])  # lets go of the batch's bytes
             self._strangers.append((ids, block.predicted[strange], strange, lists.place))
-
-    def _keep(self, parts: list[Any]) -> None:
-        self._bytes_kept += sum(one.nbytes for one in parts)
-        if self._bytes_kept > self.plan.memory:
-            self.kept = None
-            if self.plan.keep_rows:
-                who = f"gap_ties {self.plan.semantics.gap_ties!r}"
-                raise InputError(
-                    f"{who if self.plan.ordered_ties else 'gap row by row'} holds all predictions "
-                    f"in memory, and they take more than the {self.plan.memory:,} bytes allowed: "
-                    "allow more memory"
-                    + (", or choose 'expected'" if self.plan.ordered_ties else "")
-                )
-        if self.kept is not None:
-            for kept, new in zip(self.kept, parts, strict=True):
-                kept.append(new)
 
     def strangers(self) -> Ids:
         """The queries with predictions that are not among the labels, by id.

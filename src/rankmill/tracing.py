@@ -322,10 +322,8 @@ def _trace_gap(
         every_row=True,
         **options,
     )
-    result = conclude(one.asked, one.tally, one.counts, one.labels, one.predictions, one.threads, 0)
-    counted = counted_queries(one.tally, one.predictions.source.name)
-    state = state_of(one.asked, one.tally, one.counts, counted)
-    pooled = join((one.tally.kept or [])[0])
+    result = conclude(one, 0)
+    pooled = join((one.tally.confidences.kept or [])[0])
     ranked = rank_pooled(pooled, semantics.gap_ties)
     order = ranked.order[:rows]
     count = len(order)
@@ -350,7 +348,7 @@ def _trace_gap(
         None,
         result[metric.text],
         math.fsum(ranked.terms),
-        float(state.total(metric.text)),
+        float(one.state.total(metric.text)),
         pa.table(table),
         facts,
         semantics,

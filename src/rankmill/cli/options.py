@@ -68,8 +68,9 @@ _RESOURCES = (
         metavar="SIZE",
         default="1GiB",
         show_default=True,
-        help="What confidences for gap, or long rows whose queries are scattered, may take in "
-        "memory, as 500MB or 2GB; beyond, the first are read twice, the others grouped on disk.",
+        help="What confidences for gap, long rows whose queries are scattered, or labels of files "
+        "sorted by query may take in memory, as 500MB or 2GB; beyond, the first are read twice, "
+        "the second grouped on disk, the third held range by range.",
     ),
     click.option(
         "--threads",

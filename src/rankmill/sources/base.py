@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
+
+from rankmill.sources.footers import RowGroup
 
 # About so many values are read, matched and scored at once by a thread.
 BATCH_VALUES = 1 << 20
@@ -35,6 +37,12 @@ class Source:
         bytes to read.
     pieces : callable
         Given column names, an iterator of batches for each piece that can be read on its own.
+    row_groups : callable
+        Given the query and the item column, the row groups with the bounds of their query ids; none
+        if these are not told.
+    within : callable
+        Given some row groups, the query column, and two ids, a source of the rows there whose ids
+        are from the first id on and below the second; None is no end.
     """
 
     name: str
@@ -42,3 +50,5 @@ class Source:
     rows: int
     sizes: Callable[[list[str]], dict[str, tuple[int, int]]]
     pieces: Callable[[list[str]], list[Iterator[Batch]]]
+    row_groups: Callable[[str, str], list[RowGroup]] = lambda query, item: []
+    within: Callable[[list[RowGroup], str, Any, Any], Self] | None = None

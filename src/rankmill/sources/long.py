@@ -198,7 +198,7 @@ def slice_lists(lists: Lists) -> list[Lists]:
                 lists.nulls if start == 0 else 0,
                 lists.tied if start == 0 else 0,
                 lists.place,
-                int(b - a),
+                int(b - a) + (lists.nulls if start == 0 else 0),
             )
         )
         start = end

@@ -2,7 +2,7 @@
 
 import glob
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from pyarrow.types import is_dictionary
 from rankmill.errors import InputError, UsageError
 from rankmill.lists import is_list_type
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
+from rankmill.sources.footers import RowGroup, read_row_groups
+from rankmill.sources.within import rows_within
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 # Rows that are read to see how long lists are.
@@ -31,6 +33,7 @@ class ParquetPart:
     metadata: Any
     schema: Any
     partition: dict[str, Any]
+    groups: Collection[int]  # those to read
 
 
 def open_parquet(paths: Sequence[str], name: str) -> Source:
@@ -41,7 +44,10 @@ def open_parquet(paths: Sequence[str], name: str) -> Source:
     InputError
         If nothing is there, or a file is no readable Parquet.
     """
-    parts = _typed_partitions([_open_part(path) for path in find_files(paths)])
+    return _source(name, _typed_partitions([_open_part(path) for path in find_files(paths)]))
+
+
+def _source(name: str, parts: list[ParquetPart]) -> Source:
     return Source(
         name=name,
         schemas={part.path: part.schema for part in parts},
@@ -52,6 +58,35 @@ def open_parquet(paths: Sequence[str], name: str) -> Source:
             for part in parts
             for batch_rows in [list[int]()]  # filled in by the first piece of a file that is read
             for groups, first_row in _runs_of_groups(part, columns)
+        ],
+        row_groups=partial(_row_groups, parts),
+        within=partial(_within, name, parts),
+    )
+
+
+def _row_groups(parts: list[ParquetPart], query: str, item: str) -> list[RowGroup]:
+    """The row groups of all files; none if one file does not tell the bounds of all of its own."""
+    found = []
+    for number, part in enumerate(parts):
+        groups = read_row_groups(part.path, number, part.schema, query, item)
+        if sum(group.rows for group in groups) != part.metadata.num_rows:
+            return []
+        found += groups
+    return found
+
+
+def _within(
+    name: str, parts: list[ParquetPart], groups: list[RowGroup], query: str, low: Any, high: Any
+) -> Source:
+    chosen: dict[int, set[int]] = {}
+    for group in groups:
+        chosen.setdefault(group.file, set()).add(group.number)
+    source = _source(name, [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)])
+    return replace(
+        source,
+        rows=sum(group.rows for group in groups),
+        pieces=lambda columns: [
+            rows_within(piece, query, low, high) for piece in source.pieces(columns)
         ],
     )
 
@@ -113,7 +148,11 @@ def _open_part(path: str) -> ParquetPart:
     partition = {unquote(key): unquote(value) for key, _, value in folders}
     stored = set(schema.names)
     return ParquetPart(
-        path, metadata, schema, {key: partition[key] for key in partition if key not in stored}
+        path,
+        metadata,
+        schema,
+        {key: partition[key] for key in partition if key not in stored},
+        range(metadata.num_row_groups),
     )
 
 
@@ -174,7 +213,10 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[tuple[list[in
         group = part.metadata.row_group(number)
         rows += group.num_rows
         size += group.total_byte_size
-        if not apart and runs and rows <= BATCH_ROWS and size <= BATCH_BYTES:
+        joins = not apart and runs and runs[-1][0][-1] == number - 1
+        if number not in part.groups:
+            pass
+        elif joins and rows <= BATCH_ROWS and size <= BATCH_BYTES:
             runs[-1][0].append(number)
         else:
             runs.append(([number], start))
