@@ -1,12 +1,13 @@
 """Measure ``rankmill evaluate -m map@12``, the whole process, against the number of users.
 
     python benchmarks/scaling.py [--users 1_000_000,10_000_000,100_000_000] [--rounds 3]
-                                 [--threads 2] [--json FILE] [--svg FILE] [--clean]
+                                 [--threads 2] [--memory 1GiB] [--json FILE] [--svg FILE] [--clean]
 
 Sizes up to BASE (10 million users) are dumps of the generator. Above, a size is made of copies of
 the base dump, a file each side and copy, with the user ids shifted so that all are distinct; 100
 million users take some 11 GB of disk in the cache folder, which is checked first. They stay there
 for the next run unless --clean is given. The value is checked: a copy must not change the mean.
+Both sides are sorted by user, so that no more labels are held than --memory allows.
 Prints wall time, peak memory and time per million users, as medians, in a markdown table.
 """
 
@@ -156,10 +157,10 @@ def warm(paths: list[Path]) -> None:
             pass
 
 
-def measured(users: int, base: int, rounds: int, threads: int) -> Point:
+def measured(users: int, base: int, rounds: int, threads: int, memory: str) -> Point:
     labels, predictions = sources(users, base)
     files = [path for side in (labels, predictions) for path in files_of(side)]
-    command = peers.evaluate_command(labels, predictions, threads)
+    command = [*peers.evaluate_command(labels, predictions, threads), "--memory", memory]
     warm(files)
     runs = []
     for turn in range(rounds):
@@ -232,6 +233,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--base", type=int, default=BASE, help="users a copy (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="of each size (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
+    parser.add_argument("--memory", default="1GiB", help="as for rankmill (%(default)s)")
     parser.add_argument("--clean", action="store_true", help="delete the copies afterwards")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--svg", type=Path, metavar="FILE")
@@ -254,7 +256,7 @@ def main(arguments: list[str] | None = None) -> int:
     peers.measured(peers.evaluate_command(*sources(1000, BASE), options.threads))
     try:
         points = [
-            measured(users, options.base, options.rounds, options.threads)
+            measured(users, options.base, options.rounds, options.threads, options.memory)
             for users in options.users
         ]
     finally:
