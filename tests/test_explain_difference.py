@@ -218,9 +218,9 @@ def test_labels_and_semantics_are_gone_over_once(monkeypatch):
     labels, predictions = lists({1: [10, 11], 2: [20]}, {1: [9, 10, 10], 2: [20]})
     reads, evaluations, reported = [], [], []
 
-    def read_labels(*arguments, repeats):
+    def read_labels(*arguments, repeats, **others):
         reads.append(repeats)
-        return rankmill.reading.read_labels(*arguments, repeats=repeats)
+        return rankmill.reading.read_labels(*arguments, repeats=repeats, **others)
 
     def tally_runs(*arguments, semantics, **options):
         evaluations.append(semantics)

@@ -91,3 +91,24 @@ def test_gap_in_parts_needs_the_second_pass() -> None:
         state.result()
     with pytest.raises(rankmill.UsageError, match="'ids' needs all predictions at once"):
         rankmill.evaluate_part(labels, predictions, "gap", semantics={"gap_ties": "ids"})
+
+
+@pytest.mark.small
+def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
+    labels, predictions = rows(0, 20, np.float64)
+    whole = rankmill.evaluate(labels, predictions.slice(0, 60), METRICS)
+    pieces = [
+        (labels.slice(0, 0), predictions.slice(0, 0)),
+        (split(labels, 0, 2), split(predictions.slice(0, 60), 0, 2)),
+        (split(labels, 1, 2).slice(0, 0), split(predictions.slice(0, 60), 1, 2)),
+    ]
+    states = [rankmill.evaluate_part(*piece, METRICS) for piece in pieces]
+    with pytest.raises(rankmill.InputError, match="holds no rows"):
+        rankmill.evaluate(*pieces[0], METRICS)
+    assert states[0].queries == 0
+    assert states[0].result(rankmill.count_part(states[0], pieces[0][1]))["gap"] == 0.0
+    state = functools.reduce(rankmill.State.merge, map(through_arrow, states))
+    assert state.queries == len(set(split(labels, 0, 2)["query"].to_pylist()))
+    unpredicted = rankmill.evaluate_part(split(labels, 1, 2), predictions.slice(0, 0), METRICS)
+    assert unpredicted.means["recall@4"].total == 0
+    assert state.merge(unpredicted).queries == whole.queries

@@ -159,9 +159,9 @@ def _scorer(
     """The function that scores under given semantics, and reads labels once for all of them."""
     known: dict[str, LabelsRead] = {}
 
-    def read(*arguments: Any, repeats: str) -> LabelsRead:
+    def read(*arguments: Any, repeats: str, **others: Any) -> LabelsRead:
         if repeats not in known:
-            known[repeats] = read_labels(*arguments, repeats=repeats)
+            known[repeats] = read_labels(*arguments, repeats=repeats, **others)
         return known[repeats]
 
     def score(semantics: Semantics) -> _Scored:

@@ -204,7 +204,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     Parameters
     ----------
     labels, predictions, metrics
-        As for `evaluate`.
+        As for `evaluate`; either side may hold no rows.
     **options
         All others of `evaluate`, but ``per_query``.
 
@@ -231,7 +231,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     >>> states[0].merge(states[1]).result().metrics
     {'map': 0.5, 'first_hit': 0.75}
     """
-    (one,) = tally_runs(labels, {"": predictions}, metrics, per_query=False, **options)
+    (one,) = tally_runs(labels, {"": predictions}, metrics, per_query=False, part=True, **options)
     if one.tally.plan.keep_rows:
         ties = one.tally.plan.semantics.gap_ties
         raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
@@ -250,12 +250,14 @@ def tally_runs(
     per_query: bool = True,
     progress: Progress | None = None,
     every_row: bool = False,
+    part: bool = False,
     read: Callable[..., LabelsRead] = read_labels,
     **columns: Any,
 ) -> Iterator[Tallied]:
     """Score the predictions of all systems; the labels are read once, by `read`, if they are held.
 
-    With `every_row` all predictions are kept, if a metric is over all of them.
+    With `every_row` all predictions are kept, if a metric is over all of them. A `part` has other
+    queries elsewhere.
     """
     asked = parse_all(metrics)
     threads = _positive(threads, "threads") if threads is not None else available_cpus()
@@ -272,12 +274,18 @@ def tally_runs(
         memory=memory,
         semantics=semantics,
         every_row=every_row,
+        part=part,
     )
     label_input, inputs = open_inputs(
-        labels, runs, need_score=bool(plan.pooled), semantics=semantics, **columns
+        labels,
+        runs,
+        need_score=bool(plan.pooled),
+        semantics=semantics,
+        may_be_empty=part,
+        **columns,
     )
     repeats = semantics.repeated_labels
-    whole = cache(lambda: read(label_input, gains, threads, repeats=repeats))
+    whole = cache(lambda: read(label_input, gains, threads, repeats=repeats, whole=not part))
     read_range = partial(read_labels, gains=gains, threads=threads, repeats=repeats, whole=False)
     rows = sum(one.source.rows for one in inputs.values())
     before = told = 0

@@ -208,6 +208,7 @@ def count_part(
         {"query": query, "item": item, "rank": rank},
         need_score=True,
         semantics=state.semantics,
+        may_be_empty=True,
     )
     return reread_among(state, one, threads or available_cpus(), memory)
 

@@ -55,6 +55,7 @@ def open_input(
     *,
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
+    may_be_empty: bool = False,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -70,6 +71,8 @@ def open_input(
         Whether a metric needs confidences.
     semantics
         Whether predictions are ordered by confidence, and may lack some.
+    may_be_empty
+        Whether there may be no rows.
 
     Raises
     ------
@@ -84,7 +87,7 @@ def open_input(
         )
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
-    source = open_source(value, role, numbers)
+    source = open_source(value, role, numbers, may_be_empty=may_be_empty)
     columns = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
     return Input(source, columns, isinstance(value, Ragged))
 
@@ -112,6 +115,7 @@ def open_inputs(
     *,
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
+    may_be_empty: bool = False,
     query: str | None = None,
     item: str | None = None,
     score: Any = None,
@@ -126,7 +130,11 @@ def open_inputs(
     for predictions in runs.values():
         _check_ragged(labels, predictions)
     label_input = open_input(
-        labels, "labels", gain, {"query": label_query or query, "item": label_item or item}
+        labels,
+        "labels",
+        gain,
+        {"query": label_query or query, "item": label_item or item},
+        may_be_empty=may_be_empty,
     )
     chosen = {"query": query, "item": item, "rank": rank}
     inputs = {
@@ -137,6 +145,7 @@ def open_inputs(
             chosen,
             need_score=need_score,
             semantics=semantics,
+            may_be_empty=may_be_empty,
         )
         for name, predictions in runs.items()
     }

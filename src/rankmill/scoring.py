@@ -27,7 +27,10 @@ from rankmill.values import compute
 
 @dataclass(frozen=True)
 class Plan:
-    """What to compute: metrics with one value a query, and those over all predictions."""
+    """What to compute: metrics with one value a query, and those over all predictions.
+
+    ``part`` says that there are other queries elsewhere, so that there may be no label here.
+    """
 
     per_query: list[Metric]
     pooled: list[Metric]
@@ -35,6 +38,7 @@ class Plan:
     memory: int
     semantics: Semantics
     every_row: bool = False
+    part: bool = False
 
     @property
     def limit(self) -> int:

@@ -87,7 +87,8 @@ def grouped_lists(source: Source, columns: Columns, threads: int) -> Iterator[Li
     """The lists of all rows, grouped in memory."""
     with BatchReader(source.pieces(columns.names()), threads) as reader:
         rows = list(reader.map(partial(long_rows, columns=columns)))
-    yield from slice_lists(group_lists(rows))
+    if rows:
+        yield from slice_lists(group_lists(rows))
 
 
 def spilled_lists(source: Source, columns: Columns, threads: int, memory: int) -> Iterator[Lists]:

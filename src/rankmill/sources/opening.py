@@ -26,7 +26,7 @@ from rankmill.sources.table import open_table, ragged_table
 from rankmill.workers import BatchReader
 
 
-def open_source(value: Any, role: Role, numbers: Any) -> Source:
+def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = False) -> Source:
     """Open labels or predictions of any kind.
 
     Parameters
@@ -38,10 +38,13 @@ def open_source(value: Any, role: Role, numbers: Any) -> Source:
     numbers : Ragged or other
         Confidences or gains that go with a Ragged; not looked at otherwise.
 
+    may_be_empty : bool
+        Whether there may be no rows.
+
     Raises
     ------
     InputError
-        If it cannot be opened, or holds no rows.
+        If it cannot be opened, or holds no rows and should.
     UsageError
         If it is of no kind that can be opened.
     """
@@ -63,7 +66,7 @@ def open_source(value: Any, role: Role, numbers: Any) -> Source:
             f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a "
             "pyarrow.Table or a Ragged"
         )
-    if source.rows == 0:
+    if source.rows == 0 and not may_be_empty:
         raise InputError(f"{source.name} holds no rows; expected {role}")
     return source
 
