@@ -160,7 +160,7 @@ def gap_of_states(correct: CorrectState, among: AmongState, total: int, threads:
     ranges = _ranges(len(correct.values))
 
     def add_up(within: slice, correct_before: int, before: int) -> tuple[np.ndarray, int]:
-        sums = np.zeros(4)
+        sums = np.zeros(5)
         counts = correct.counts[within], among.at[within], among.above[within]
         tied = sum_ties(*counts, correct_before, before, sums)
         return sums, tied
@@ -170,8 +170,10 @@ def gap_of_states(correct: CorrectState, among: AmongState, total: int, threads:
     before = _sums_behind([among.at[within].sum() + among.above[within].sum() for within in ranges])
     with ThreadPoolExecutor(threads) as executor:
         added = list(executor.map(add_up, ranges, correct_before, before))
-    sums = [math.fsum(one) / total for one in zip(*(sums for sums, _ in added), strict=True)]
-    expected, worst, best, threshold = sums or (0.0, 0.0, 0.0, 0.0)
+    sums = np.array([sums for sums, _ in added]).reshape(-1, 5)
+    expected, worst, best, threshold = (
+        math.fsum(sums[:, (0, way)].ravel()) / total for way in range(1, 5)
+    )
     return GapValue(expected, worst, best, threshold, sum(tied for _, tied in added))
 
 

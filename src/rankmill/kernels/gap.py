@@ -72,27 +72,23 @@ def sum_ties(right, at, above, correct_before, before, out_sums):
     The arrays ascend by confidence, one entry a distinct confidence of correct predictions: how
     many are correct, how many there are at it, and how many between it and the next. Predictions of
     higher confidence, `before` in all and `correct_before` correct ones, come first. Writes the
-    expected value over all orders of tied predictions, the worst and the best case, and that of one
-    threshold a tie, into out_sums[0:4]. Returns the number of predictions in ties that hold a
-    correct one.
+    sum over predictions that are not tied to out_sums[0], and over those that are the expected
+    value over all their orders, the worst and the best case, and that of one threshold a tie to
+    out_sums[1:5]. Returns the number of predictions in ties that hold a correct one.
 
     In a group of c correct among t tied predictions, with A correct and N predictions before it,
     place j is correct with chance c / t, and then (j - 1) (c - 1) / (t - 1) correct ones are
     expected before it within the group. Sums are compensated (Kahan).
     """
     tied = 0
-    expected = worst = best = threshold = 0.0
-    expected_lost = worst_lost = best_lost = threshold_lost = 0.0
+    alone = expected = worst = best = threshold = 0.0
+    alone_lost = expected_lost = worst_lost = best_lost = threshold_lost = 0.0
     for i in range(len(right) - 1, -1, -1):
         before += above[i]
         c = right[i]
         t = at[i]
         if t == 1:  # the usual case: one division instead of five
-            precision = (correct_before + 1) / (before + 1)
-            expected, expected_lost = add(expected, expected_lost, precision)
-            worst, worst_lost = add(worst, worst_lost, precision)
-            best, best_lost = add(best, best_lost, precision)
-            threshold, threshold_lost = add(threshold, threshold_lost, precision)
+            alone, alone_lost = add(alone, alone_lost, (correct_before + 1) / (before + 1))
             correct_before += 1
             before += 1
             continue
@@ -110,8 +106,9 @@ def sum_ties(right, at, above, correct_before, before, out_sums):
         correct_before += c
         before += t
         threshold, threshold_lost = add(threshold, threshold_lost, c * (correct_before / before))
-    out_sums[0] = expected
-    out_sums[1] = worst
-    out_sums[2] = best
-    out_sums[3] = threshold
+    out_sums[0] = alone
+    out_sums[1] = expected
+    out_sums[2] = worst
+    out_sums[3] = best
+    out_sums[4] = threshold
     return tied
