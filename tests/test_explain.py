@@ -362,6 +362,9 @@ def test_wrong_options():
     for options, message in (
         ({"gains": "cubic"}, "unknown gains"),
         ({"rows": 0}, "rows is 0"),
+        ({"rows": 1.5}, "rows is 1.5"),
+        ({"threads": 0}, "threads is 0"),
+        ({"threads": -1}, "threads is -1"),
         ({"semantics": "trec"}, "unknown preset 'trec': did you mean trec_eval"),
         ({"semantics": {"order": "expected", "ap_divisor": "hits"}}, "no closed form"),
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import random
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -112,3 +113,19 @@ def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
     unpredicted = rankmill.evaluate_part(split(labels, 1, 2), predictions.slice(0, 0), METRICS)
     assert unpredicted.means["recall@4"].total == 0
     assert state.merge(unpredicted).queries == whole.queries
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
+def test_threads_are_a_positive_integer(wrong: Any) -> None:
+    table = pa.table({"q": [1], "items": [[1]], "score": [[0.5]]})
+    state = rankmill.evaluate_part(table, table, "gap", query="q")
+    counted = rankmill.count_part(state, table, query="q")
+    for call in (
+        lambda: rankmill.count_part(state, table, query="q", threads=wrong),
+        lambda: rankmill.count_part(state, table, query="q", memory=wrong),
+        lambda: state.result(counted, threads=wrong),
+        lambda: rankmill.plan(table, {"": table}, "gap", query="q", threads=wrong),
+    ):
+        with pytest.raises(rankmill.UsageError, match="expected a positive integer"):
+            call()

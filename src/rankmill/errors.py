@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["InputError", "RankmillError", "UsageError"]
+from numbers import Integral
+from typing import Any
+
+__all__ = ["InputError", "RankmillError", "UsageError", "positive"]
 
 
 class RankmillError(Exception):
@@ -22,3 +25,10 @@ class UsageError(RankmillError, ValueError):
 
     Raised before anything is read where that is possible. The command line ends with exit code 2.
     """
+
+
+def positive(number: Any, name: str) -> int:
+    """The number as an int, NumPy's too; raises UsageError if it is not a positive integer."""
+    if isinstance(number, bool) or not isinstance(number, (int, Integral)) or number < 1:
+        raise UsageError(f"{name} is {number!r}; expected a positive integer")
+    return int(number)

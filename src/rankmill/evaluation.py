@@ -5,10 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Any
 
-import numpy as np
-
 from rankmill.conclusion import Tallied, conclude
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, positive
 from rankmill.metrics import DEFAULT_METRICS, check_defined, parse_all
 from rankmill.parts import State
 from rankmill.presets import semantics_of
@@ -17,7 +15,7 @@ from rankmill.result import Result
 from rankmill.scoring import Plan
 from rankmill.semantics import Semantics
 from rankmill.tallying import tally_system
-from rankmill.workers import available_cpus
+from rankmill.workers import thread_count
 
 Progress = Callable[[int, int | None], None]
 
@@ -260,8 +258,8 @@ def tally_runs(
     queries elsewhere.
     """
     asked = parse_all(metrics)
-    threads = _positive(threads, "threads") if threads is not None else available_cpus()
-    memory = _positive(memory, "memory")
+    threads = thread_count(threads)
+    memory = positive(memory, "memory")
     if gains not in ("linear", "exp"):
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
     semantics = semantics_of(semantics)
@@ -299,9 +297,3 @@ def tally_runs(
 
         yield tally_system(asked, label_input, one, plan, whole, read_range, threads, report)
         before += one.source.rows
-
-
-def _positive(number: Any, name: str) -> int:
-    if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 1:
-        raise UsageError(f"{name} is {number!r}; expected a positive integer")
-    return int(number)

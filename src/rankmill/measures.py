@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, positive
 from rankmill.hits import match
 from rankmill.ids import slice_ids, to_ids
 from rankmill.kernels.identity import STRING, Ids
@@ -261,9 +261,7 @@ def _per_query(
 def _metric(name: str, k: Any) -> Metric:
     if k is None and name not in ("precision", "f1"):
         return Metric(name, None, name)
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise UsageError(f"k is {k!r}; expected a positive integer")
-    return Metric(name, int(k), f"{name}@{k}")
+    return Metric(name, positive(k, "k"), f"{name}@{k}")
 
 
 def _ids(lists: Ragged, what: str) -> Ids:

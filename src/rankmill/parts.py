@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from rankmill import audit
 from rankmill.arranging import arrange, changes_lists
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, positive
 from rankmill.gap import (
     AmongState,
     CorrectState,
@@ -23,7 +23,7 @@ from rankmill.result import Result
 from rankmill.semantics import Semantics
 from rankmill.sources.opening import reread_confidences
 from rankmill.state import MeanState
-from rankmill.workers import available_cpus
+from rankmill.workers import thread_count
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,7 @@ class State:
         return max(1, self.gap_total)
 
     def _gap(self, name: str, among: AmongState, threads: int | None) -> GapValue:
-        threads = threads or available_cpus()
-        return gap_of_states(self.correct[name], among, self.total(name), threads)
+        return gap_of_states(self.correct[name], among, self.total(name), thread_count(threads))
 
     def _ties(self) -> str:
         ties = self.semantics.gap_ties
@@ -210,7 +209,7 @@ def count_part(
         semantics=state.semantics,
         may_be_empty=True,
     )
-    return reread_among(state, one, threads or available_cpus(), memory)
+    return reread_among(state, one, thread_count(threads), positive(memory, "memory"))
 
 
 def reread_among(

@@ -11,7 +11,7 @@ from rankmill.reading import MEMORY, Input, open_inputs
 from rankmill.scoring import Plan
 from rankmill.semantics import Semantics
 from rankmill.sources.long import BYTES_A_ROW
-from rankmill.workers import available_cpus
+from rankmill.workers import thread_count
 
 # Python, NumPy, numba, pyarrow and the compiled kernels.
 BASE = 230 << 20
@@ -81,7 +81,7 @@ def plan(
     label_input, inputs = open_inputs(
         labels, runs, need_score=bool(pooled), semantics=semantics, **columns
     )
-    threads = threads or available_cpus()
+    threads = thread_count(threads)
     described = {name: _described(one) for name, one in inputs.items()}
     of_labels = _described(label_input)
     needed = BASE + threads * A_THREAD

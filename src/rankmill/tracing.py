@@ -12,7 +12,7 @@ from rankmill import audit
 from rankmill.arranging import arrange
 from rankmill.conclusion import conclude, state_of
 from rankmill.counting import counted_queries
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, positive
 from rankmill.evaluation import Progress, tally_runs
 from rankmill.finding import id_of, list_of
 from rankmill.hits import NO_GAINS, Labels, match
@@ -36,7 +36,7 @@ from rankmill.walking import (
     ranked_hits,
     walk,
 )
-from rankmill.workers import available_cpus
+from rankmill.workers import thread_count
 
 # So many labels are listed by name.
 LISTED = 20
@@ -106,8 +106,8 @@ def trace(
     """
     asked, counting = parse(metric), semantics_of(semantics)
     check_defined(asked, counting)
-    if rows is not None and rows < 1:
-        raise UsageError(f"rows is {rows!r}; expected a positive integer")
+    threads = thread_count(threads)
+    rows = rows if rows is None else positive(rows, "rows")
     if not asked.spec.kernel:
         if query_id is not None:
             raise UsageError(f"{metric} ranks the predictions of all queries: leave out query_id")
@@ -119,9 +119,7 @@ def trace(
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
     label_input, inputs = open_inputs(labels, {"": predictions}, semantics=counting, **columns)
     query = id_of(query_id, label_input)
-    found = _trace_query(
-        asked, query, label_input, inputs[""], gains, counting, threads or available_cpus()
-    )
+    found = _trace_query(asked, query, label_input, inputs[""], gains, counting, threads)
     return _first_rows(found, rows)
 
 

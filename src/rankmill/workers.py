@@ -10,6 +10,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
+from rankmill.errors import positive
+
 Batch = TypeVar("Batch")
 Value = TypeVar("Value")
 
@@ -24,6 +26,11 @@ def available_cpus() -> int:
         if quota != "max":
             cpus = min(cpus, math.ceil(int(quota) / int(period)))
     return max(1, cpus)
+
+
+def thread_count(threads: int | None) -> int:
+    """The threads asked for, else the CPUs there are; raises UsageError if it is not positive."""
+    return available_cpus() if threads is None else positive(threads, "threads")
 
 
 class BatchReader(Generic[Batch]):

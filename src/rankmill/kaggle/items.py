@@ -19,19 +19,12 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.buffers import numbers_of
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError
 from rankmill.ids import is_text_type, plain
 from rankmill.lists import offsets_of, split_lists
 from rankmill.ragged import Ragged, checked_arrow, one_chunk
 
 PER_IMAGE = 5  # predictions that count for an image
-
-
-def check_cutoff(k: Any) -> int:
-    """The cutoff as an int; raises UsageError if it is not a positive integer."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise UsageError(f"k is {k!r}; expected a positive integer")
-    return int(k)
 
 
 def is_missing(item: Any) -> bool:

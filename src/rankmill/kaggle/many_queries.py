@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankmill.buffers import numbers_of, validity_of
-from rankmill.errors import InputError
+from rankmill.errors import InputError, positive
 from rankmill.hits import match
 from rankmill.ids import drop_nulls, is_text_type, slice_ids, to_ids
-from rankmill.kaggle.items import PER_IMAGE, check_cutoff, comparable, to_column, to_lists
+from rankmill.kaggle.items import PER_IMAGE, comparable, to_column, to_lists
 from rankmill.labels import clean_labels
 from rankmill.lists import drop_values
 from rankmill.metrics import Metric
@@ -49,7 +49,7 @@ def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
     >>> mapk([["a", "b"], ["c"]], [["a", "x", "b"], ["x"]], k=3)
     0.41666666666666663
     """
-    return _mean_at("map", check_cutoff(k), actual, predicted, ("actual", "predicted"))
+    return _mean_at("map", positive(k, "k"), actual, predicted, ("actual", "predicted"))
 
 
 def map_per_set(labels: Any, predictions: Any) -> float:
@@ -93,7 +93,7 @@ def mean_average_precision(y_true: Any, y_pred: Any, k: int = 12) -> float:
     >>> mean_average_precision([[1, 2], [3]], [[1, 9, 2], [9, 9, 3]])
     0.5833333333333333
     """
-    return _mean_at("map", check_cutoff(k), y_true, y_pred, ("y_true", "y_pred"))
+    return _mean_at("map", positive(k, "k"), y_true, y_pred, ("y_true", "y_pred"))
 
 
 def _mean_at(name: str, k: int, labels: Any, predictions: Any, names: tuple[str, str]) -> float:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from rankmill.errors import InputError
-from rankmill.kaggle.items import PER_IMAGE, check_cutoff, no_values, to_list
+from rankmill.errors import InputError, positive
+from rankmill.kaggle.items import PER_IMAGE, no_values, to_list
 
 
 def apk(actual: Any, predicted: Any, k: int = 10) -> float:
@@ -45,7 +45,7 @@ def apk(actual: Any, predicted: Any, k: int = 10) -> float:
     >>> apk(["a", "b"], ["a", "x", "b"], k=3)
     0.8333333333333333
     """
-    k = check_cutoff(k)
+    k = positive(k, "k")
     labels, ranks = _hits(actual, predicted, k, ("actual", "predicted"))
     return _share(_precisions(ranks), min(len(labels), k))
 
@@ -84,7 +84,7 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
     >>> precision_at_k(["a", "b"], ["a", "x", "b"], k=2)
     0.5
     """
-    k = check_cutoff(k)
+    k = positive(k, "k")
     _, ranks = _hits(y_true, y_pred, k, ("y_true", "y_pred"))
     return len(ranks) / k
 
@@ -102,7 +102,7 @@ def rel_at_k(y_true: Any, y_pred: Any, k: int = 12) -> int:
     >>> rel_at_k(["a", "b"], ["a", "x", "b"], k=2)
     0
     """
-    k = check_cutoff(k)
+    k = positive(k, "k")
     _, ranks = _hits(y_true, y_pred, k, ("y_true", "y_pred"))
     return int(k in ranks[-1:])
 
@@ -140,7 +140,7 @@ def average_precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
     >>> average_precision_at_k(["a", "b"], ["a", "x", "b"])
     0.8333333333333333
     """
-    k = check_cutoff(k)
+    k = positive(k, "k")
     labels, ranks = _hits(y_true, y_pred, k, ("y_true", "y_pred"))
     return _share(_precisions(ranks), min(len(labels), k))
 
