@@ -348,6 +348,8 @@ def test_the_html_table_escapes():
         (("map@3",), "has a value for each query: say which"),
         (("gap", 1), "ranks the predictions of all queries: leave out query_id"),
         (("mop@3", 1), "unknown metric 'mop@3'"),
+        ((["map@3"], 1), "a metric is \\['map@3'\\]"),
+        (("map@3", 1.9), "query id 1.9 is no integer"),
     ],
 )
 def test_wrong_arguments(arguments, message):

@@ -1,5 +1,6 @@
 """One query's list out of an input, read no further than needed."""
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def id_of(query: Any, one: Input) -> Ids:
             )
         return to_ids(pa.array([query]), "the query id")
     try:
-        number = int(query)
+        number = int(query) if isinstance(query, str | bytes) else index(query)
         return to_ids(np.array([number], np.uint64 if number > 0 else np.int64), "the query id")
     except (TypeError, ValueError, OverflowError):
         raise UsageError(

@@ -151,6 +151,8 @@ def parse(text: str) -> Metric:
     >>> parse("mrr@5")
     Metric(name='first_hit', k=5, text='mrr@5')
     """
+    if not isinstance(text, str):
+        raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
     name, at, cutoff = text.strip().partition("@")
     spec = NAMES.get(name)
     if spec is None:
@@ -171,9 +173,6 @@ def parse(text: str) -> Metric:
 def parse_all(texts: str | Iterable[str]) -> list[Metric]:
     """The metrics asked for, each once, in order."""
     named = [texts] if isinstance(texts, str) else list(texts or [])
-    for text in named:
-        if not isinstance(text, str):
-            raise UsageError(f"a metric is {text!r}; expected names such as 'map@12'")
     metrics = {metric.text: metric for metric in map(parse, named)}
     if not metrics:
         raise UsageError(f"no metric was asked for; there are {', '.join(NAMES)}")
