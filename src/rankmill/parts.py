@@ -94,9 +94,10 @@ class State:
         UsageError
             If a metric needs `among`, and it is not there.
         """
-        if self.correct.keys() - (among or {}).keys():
+        missing = [name for name in self.correct if name not in (among or {})]
+        if missing:
             raise UsageError(
-                f"{', '.join(self.correct)} needs a second pass: count_part(state, predictions) "
+                f"{', '.join(missing)} needs a second pass: count_part(state, predictions) "
                 "for every part, merged, goes to result()"
             )
         gaps = {name: self._gap(name, (among or {})[name], threads) for name in self.correct}
@@ -126,9 +127,8 @@ class State:
 
     def _ties(self) -> str:
         ties = self.semantics.gap_ties
-        return (
-            ties if ties in GapValue._fields else "expected"
-        )  # "given" and "ids" are put in later
+        # The values of "given" and "ids" are put in later.
+        return ties if ties in GapValue._fields else "expected"
 
     def to_row(self) -> dict[str, Any]:
         """A flat row for Arrow: numbers, text, and arrays of numbers.
