@@ -102,6 +102,8 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "-m", "map", "-o", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "--per-query", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
+        (["evaluate", "a", "b", "-m", "map", "-o", "x.parquet"], "cannot write x.parquet as"),
+        (["explain-difference", "a", "b", "-m", "map", "-o", "x.pq"], "cannot write x.pq as"),
         (["metrics", "--format", "xml"], "xml"),
     ],
 )

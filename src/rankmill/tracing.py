@@ -110,11 +110,15 @@ def trace(
     rows = rows if rows is None else positive(rows, "rows")
     if not asked.spec.kernel:
         if query_id is not None:
-            raise UsageError(f"{metric} ranks the predictions of all queries: leave out query_id")
+            raise UsageError(
+                f"{metric} ranks the predictions of all queries: leave out query_id (--query-id)"
+            )
         options = {"gains": gains, "threads": threads, "memory": memory, "progress": progress}
         return _trace_gap(labels, predictions, asked, counting, rows, **options, **columns)
     if query_id is None:
-        raise UsageError(f"{metric} has a value for each query: say which, with query_id")
+        raise UsageError(
+            f"{metric} has a value for each query: say which, with query_id (--query-id)"
+        )
     if gains not in ("linear", "exp"):
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
     label_input, inputs = open_inputs(labels, {"": predictions}, semantics=counting, **columns)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankmill import writing
-from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.inputs import PARQUET_SUFFIXES, check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
     output_options,
@@ -44,7 +44,6 @@ Examples:
   rankmill explain labels run -m gap -o gap.parquet
 """
 
-_PARQUET = (".parquet", ".parq", ".pq")
 _ROWS = 50
 
 
@@ -78,9 +77,9 @@ def command(
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     check_outputs(output, None, sources)
-    as_parquet = format is None and Path(output or "").suffix.lower() in _PARQUET
-    chosen = format_for(format, output)
-    if rows is None and chosen in ("table", "markdown") and not as_parquet:
+    as_parquet = format is None and Path(output or "").suffix.lower() in PARQUET_SUFFIXES
+    chosen = "" if as_parquet else format_for(format, output)
+    if rows is None and chosen in ("table", "markdown"):
         rows = _ROWS
 
     from rankmill.tracing import trace

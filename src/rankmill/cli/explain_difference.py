@@ -68,6 +68,7 @@ def command(
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     check_outputs(output, None, sources)
+    chosen = format_for(format, output)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
     from rankmill.comparing import compare_semantics
@@ -77,7 +78,6 @@ def command(
         found = compare_semantics(
             sources[0], sources[1], metric, named, progress=progress, **options
         )
-    chosen = format_for(format, output)
     if output is not None:
         writing.write_text(output, _render(found, chosen))
     elif chosen == "table" and is_terminal(sys.stdout):

@@ -15,9 +15,16 @@ from rankmill import writing
 from rankmill.cli.process import why_output_fails
 from rankmill.errors import UsageError
 
-__all__ = ["check_outputs", "parse_size", "size_text", "source_of", "system_names"]
+__all__ = [
+    "PARQUET_SUFFIXES",
+    "check_outputs",
+    "parse_size",
+    "size_text",
+    "source_of",
+    "system_names",
+]
 
-_SUFFIXES = (".parquet", ".parq", ".pq")
+PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
 _UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -101,7 +108,7 @@ def _parts(text: str) -> list[str]:
     if not parts:
         return [text]
     stem, suffix = os.path.splitext(parts[-1])
-    parts[-1] = stem if suffix.lower() in _SUFFIXES else parts[-1]
+    parts[-1] = stem if suffix.lower() in PARQUET_SUFFIXES else parts[-1]
     if len(paths) > 1:
         parts[-1] += f"+{len(paths) - 1}"
     return parts

@@ -12,6 +12,8 @@ from typing import Literal
 import click
 
 from rankmill import audit
+from rankmill.cli.inputs import PARQUET_SUFFIXES
+from rankmill.errors import UsageError
 from rankmill.presets import PRESETS
 from rankmill.result import Result, plain_table, table_cells
 from rankmill.semantics import DEFAULT, Semantics
@@ -37,10 +39,21 @@ CSV_HEADER = ["metric", "value", "standard_error", "queries", "worst", "best"]
 
 
 def format_for(chosen: str | None, output: str | None) -> str:
-    """Return the format asked for, else the one that the output file's suffix tells, else table."""
+    """Return the format asked for, else the one that the output file's suffix tells, else table.
+
+    Raises
+    ------
+    UsageError
+        If the suffix is that of Parquet, which no format is.
+    """
     if chosen is not None:
         return chosen
-    return _FORMAT_OF_SUFFIX.get(Path(output or "").suffix.lower(), "table")
+    suffix = Path(output or "").suffix.lower()
+    if suffix in PARQUET_SUFFIXES:
+        raise UsageError(
+            f"cannot write {output} as Parquet: choose a name in .json, .csv or .md, or --format"
+        )
+    return _FORMAT_OF_SUFFIX.get(suffix, "table")
 
 
 def render(result: Result, format: str) -> str:
