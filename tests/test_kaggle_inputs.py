@@ -303,6 +303,10 @@ def test_a_bad_cutoff(k: Any) -> None:
         (lambda: map_per_image(np.array([1, 2]), [1]), "label or predictions cannot be compared"),
         (lambda: map_per_image("x", "x"), "predictions is 'x'"),
         (lambda: map_per_set("xyz", [["x"]] * 3), "labels is 'xyz'"),
+        (lambda: mapk([[1]], [{1, 2}]), r"predicted\[0\] is {1, 2}, which has no order"),
+        (lambda: mapk([[1]], {(1,), (2,)}), "predicted is .*, which has no order"),
+        (lambda: map_per_set({"x"}, [["x"]]), "labels is {'x'}, which has no order"),
+        (lambda: apk([1], frozenset([1])), "predicted is frozenset.*, which has no order"),
         (lambda: GAP_vector([1], ["0.5"], [1]), "conf must be .* numbers, not of string"),
         (lambda: GAP_vector([1], [True], [1]), "conf must be .* numbers, not of bool"),
         (lambda: GAP_vector([1], [2**53 + 1], [1]), "has no float64 of the same value"),
@@ -324,3 +328,9 @@ def test_broken_arrow_never_reaches_a_kernel() -> None:
     broken = pa.Array.from_buffers(pa.list_(items.type), 2, [None, offsets], children=[items])
     with pytest.raises(InputError, match="breaks the rules of the Arrow format"):
         mapk([[1], [2]], broken)
+
+
+def test_sets_of_labels_have_no_order_to_keep() -> None:
+    assert apk({1, 2}, [1, 2]) == mapk([{1, 2}], [[1, 2]]) == 1.0
+    assert mapk(pd.Series([{1, 2}]), pd.Series([[3, 2]])) == 0.25
+    assert recall({1, 2}, {2, 3}) == recall([1, 2], frozenset([2, 3])) == 0.5

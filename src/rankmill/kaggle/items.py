@@ -37,16 +37,18 @@ def no_values() -> set[Any]:
     return {None, getattr(sys.modules.get("pandas"), "NA", None)}
 
 
-def to_list(row: Any, what: str) -> list[Any]:
+def to_list(row: Any, what: str, *, ordered: bool = True) -> list[Any]:
     """One list of items as a Python list; a missing one is empty.
 
     Raises
     ------
     InputError
-        If it is a string or no sequence.
+        If it is a string or no sequence, or a set where items are to be in order.
     """
     if type(row) is list:
         return row
+    if ordered and isinstance(row, set | frozenset):
+        raise InputError(f"{what} is {_shown(row)}, which has no order; expected a list of items")
     if isinstance(row, str | bytes | Mapping):
         hint = ": split it first" if isinstance(row, str) else ""
         raise InputError(f"{what} is {_shown(row)}; expected a list of items{hint}")
@@ -120,7 +122,7 @@ def _whole(floats: np.ndarray) -> Any:
 def to_lists(lists: Any, what: str, limit: int | None = None) -> tuple[np.ndarray, Any]:
     """The offsets, int64[n + 1], and the column of all items of n lists; missing lists are empty.
 
-    Of longer lists the first `limit` items suffice.
+    With a `limit` they are in rank order, and of longer ones the first `limit` items suffice.
 
     Raises
     ------
@@ -148,7 +150,8 @@ def _join(rows: list[Any], what: str, limit: int | None) -> tuple[np.ndarray, An
     arrays = types == {np.ndarray} and _of_one_kind(rows)
     if not (arrays or types <= {list}):
         rows = [
-            row if type(row) is list else to_list(row, f"{what}[{i}]") for i, row in enumerate(rows)
+            row if type(row) is list else to_list(row, f"{what}[{i}]", ordered=limit is not None)
+            for i, row in enumerate(rows)
         ]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
 

@@ -170,6 +170,8 @@ def recall(gold: Any, retrieved: Any) -> float:
     >>> recall([1, 2], [0, 0, 0, 2])
     0.5
     """
+    if isinstance(retrieved, set | frozenset):
+        retrieved = list(retrieved)  # in any order: their ranks do not matter here
     labels, ranks = _hits(gold, retrieved, None, ("gold", "retrieved"))
     return _share(len(ranks), len(labels))
 
@@ -224,7 +226,7 @@ def _hits(
     items = to_list(predictions, names[1])[:k]
     ranks = []
     try:
-        listed, missing = to_list(labels, names[0]), no_values()
+        listed, missing = to_list(labels, names[0], ordered=False), no_values()
         wanted = [item for item in listed if item not in missing and item == item]
         missed = set(wanted)
         for rank, item in enumerate(items, start=1):
