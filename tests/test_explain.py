@@ -373,3 +373,15 @@ def test_wrong_options():
         with pytest.raises(UsageError, match=message):
             trace(labels, labels, "map", 1, **options)
     assert rankmill.trace is trace
+
+
+@pytest.mark.small
+def test_a_long_list_is_drawn_by_its_first_rows():
+    labels = table_of({1: [10]})
+    found = trace(labels, table_of({1: list(range(51))}), "map", 1)
+    assert found.table.num_rows == len(found.to_dict()["rows"]) == 51
+    *table, blank, _, _, _, drawn, _ = repr(found).splitlines()
+    assert (len(table), blank) == (2 + 50, "")
+    assert drawn == "drawn        the first 50 rows; `table` has all"
+    assert found._repr_html_().count("<tr>") == 1 + 50
+    assert "drawn" not in repr(trace(labels, table_of({1: list(range(50))}), "map", 1))

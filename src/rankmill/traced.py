@@ -1,7 +1,9 @@
 """Trace: how a metric came about, rank by rank, and how that reads as text."""
 
+from __future__ import annotations
+
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +13,8 @@ from rankmill.result import aligned_numbers, html_table, plain_table
 from rankmill.semantics import DEFAULT, Semantics
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
+# So many rows are drawn as text.
+_DRAWN = 50
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,17 +92,26 @@ class Trace:
         left = tuple(place for place, name in enumerate(columns) if name in _TEXTS)
         return list(columns), [list(row) for row in zip(*columns.values(), strict=True)], left
 
+    def _drawn(self) -> Trace:
+        """The trace as it is drawn: a notebook cannot hold the rows of a gap of millions."""
+        if self.table.num_rows <= _DRAWN:
+            return self
+        facts = self.facts | {"drawn": f"the first {_DRAWN} rows; `table` has all"}
+        return replace(self, table=self.table.slice(0, _DRAWN), facts=facts)
+
     def __repr__(self) -> str:
-        header, rows, left = self.cells()
-        width = max((len(title) for title in self.facts), default=0)
-        facts = [f"{title:<{width}}  {text}" for title, text in self.facts.items()]
+        drawn = self._drawn()
+        header, rows, left = drawn.cells()
+        width = max((len(title) for title in drawn.facts), default=0)
+        facts = [f"{title:<{width}}  {text}" for title, text in drawn.facts.items()]
         return "\n".join([plain_table(header, rows, left=left), "", *facts, self.headline])
 
     def _repr_html_(self) -> str:
         from html import escape
 
-        header, rows, left = self.cells()
-        facts = [f"{title}: {text}" for title, text in self.facts.items()]
+        drawn = self._drawn()
+        header, rows, left = drawn.cells()
+        facts = [f"{title}: {text}" for title, text in drawn.facts.items()]
         below = [f"<div><small>{escape(line)}</small></div>" for line in [*facts, self.headline]]
         return "\n".join([html_table(header, rows, left=left), *below])
 
