@@ -189,7 +189,11 @@ def test_presets_are_those_of_the_metric_unless_they_are_named():
     ]
     own = {"mine": Semantics(ap_divisor="hits"), "theirs": {"preset": "spark"}}
     assert list(compare_semantics(labels, predictions, "map", own).semantics) == list(own)
-    for names, message in ((["sprak"], "did you mean spark"), ([], "there is no preset")):
+    for names, message in (
+        (["sprak"], "did you mean spark"),
+        ([], "there is no preset"),
+        (Semantics(), "expected names of presets, or a mapping"),
+    ):
         with pytest.raises(UsageError, match=message):
             compare_semantics(labels, predictions, "map", names)
 

@@ -128,6 +128,11 @@ def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
         having = [name for name in PRESETS if name_there(name, metric)]
         named = {name: preset(name).semantics for name in ("default", *having)}
     else:
+        if not isinstance(presets, Iterable):
+            raise UsageError(
+                f"presets is {presets!r}; expected names of presets, or a mapping of names to "
+                "semantics"
+            )
         names = [presets] if isinstance(presets, str) else list(presets)
         named = {name: preset(name).semantics for name in names}
     if not named:
