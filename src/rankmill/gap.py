@@ -285,6 +285,7 @@ def global_average_precision(
     with ThreadPoolExecutor(threads) as executor:
         state = CorrectState.of(list(executor.map(check, range(0, len(confidence), step))))
     counter = GapCounter(state, threads)
-    for start in range(0, len(confidence), PORTION):
-        counter.add(confidence[start : start + PORTION])
+    piece = PORTION // (4 * threads)  # a portion is sorted by all threads, in pieces
+    for start in range(0, len(confidence), piece):
+        counter.add(confidence[start : start + piece])
     return float(getattr(gap_of_states(state, counter.finish(), total, threads), ties))
