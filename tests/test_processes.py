@@ -17,7 +17,7 @@ import pytest
 import rankmill
 from rankmill.gap import AmongState, CorrectState, GapCounter, gap_of_states
 from rankmill.state import MeanState
-from rankmill.workers import BatchReader
+from rankmill.workers import Workers
 
 METRICS = ["map@3", "first_hit", "ndcg@5", "recall@2", "gap", "gap@1"]
 
@@ -184,14 +184,12 @@ def test_the_first_error_in_order_is_raised_whichever_thread_was_first() -> None
             raise ValueError("earlier")
         return batch
 
-    with BatchReader([piece(0), piece(1)], 4) as reader:
-        results = []
-        with pytest.raises(ValueError, match="earlier"):
-            results.extend(reader.map(work))
+    with Workers(4) as workers, pytest.raises(ValueError, match="earlier"):
+        list(workers.read([piece(0), piece(1)], work))
 
 
 def test_results_come_in_order() -> None:
     pieces = [iter([(number, step) for step in range(number)]) for number in (3, 0, 40, 1)]
-    with BatchReader(pieces, 3) as reader:
-        found = list(reader.map(lambda batch: batch))
+    with Workers(3) as workers:
+        found = list(workers.read(pieces, lambda batch: batch))
     assert found == [(number, step) for number in (3, 0, 40, 1) for step in range(number)]

@@ -12,7 +12,8 @@ import rankmill
 from rankmill import InputError, Ragged
 from rankmill.sources import long
 from rankmill.sources.columns import find_columns
-from rankmill.sources.opening import list_pieces, open_source
+from rankmill.sources.opening import map_lists, open_source
+from rankmill.workers import Workers
 
 METRICS = ["map@3", "ndcg", "first_hit@5", "gap", "gap@2"]
 
@@ -68,8 +69,8 @@ def test_rows_that_stand_together_stream(tmp_path: Path, monkeypatch: pytest.Mon
     pq.write_table(predictions, path, row_group_size=300)
     source = open_source(str(path), "predictions", None)
     columns = find_columns(source, "predictions", {})
-    [stream], to_lists = list_pieces(source, columns, 2, together=True)
-    portions = [to_lists(portion) for portion in stream]
+    with Workers(2) as workers:
+        portions = list(map_lists(lambda lists: lists, source, columns, workers, together=True))
     assert len(portions) > 10
     queries = [one for lists in portions for one in lists.queries.keys.tolist()]
     assert len(queries) == len(set(queries)) == 5000
@@ -79,9 +80,8 @@ def test_scattered_rows_are_told_from_those_together() -> None:
     _, predictions = dump(50, 4)
     source = open_source(shuffled(predictions, 5), "predictions", None)
     columns = find_columns(source, "predictions", {})
-    [stream], to_lists = list_pieces(source, columns, 2, together=True)
-    with pytest.raises(long.ScatteredRowsError):
-        to_lists(next(stream))
+    with Workers(2) as workers, pytest.raises(long.ScatteredRowsError):
+        list(map_lists(lambda lists: lists, source, columns, workers, together=True))
 
 
 def test_one_query_over_many_batches(tmp_path: Path) -> None:

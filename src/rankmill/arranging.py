@@ -9,7 +9,7 @@ import pyarrow as pa
 from rankmill.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
 from rankmill.ids import id_text, ids_to_arrow, take_ids
-from rankmill.kernels.identity import Ids, mark_repeats
+from rankmill.kernels.identity import SEED, Ids, mark_repeats
 from rankmill.kernels.lists import sort_lists
 from rankmill.lists import drop_values
 from rankmill.semantics import Semantics
@@ -40,7 +40,7 @@ def arrange(lists: Lists, semantics: Semantics) -> Lists:
     )
     if refused or semantics.repeated_predictions == "drop":
         repeat = np.empty(len(lists.items.keys), np.bool_)
-        if mark_repeats(lists.offsets, lists.items, repeat):
+        if mark_repeats(lists.offsets, lists.items, SEED, repeat):
             if refused:
                 raise _repeated(lists, int(repeat.argmax()), semantics)
             lists = _drop(lists, repeat)

@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from rankmill.presets import PRESETS, preset, semantics_of
 from rankmill.reading import LabelsRead, read_labels
 from rankmill.scoring import Tally
 from rankmill.semantics import DEFAULT, Semantics
+from rankmill.workers import Workers
 
 # Fields that only these metrics look at; all others matter to every metric.
 ONLY_FOR = {
@@ -162,6 +164,7 @@ def _scorer(
     options: dict[str, Any],
 ) -> Callable[[Semantics], _Scored]:
     """The function that scores under given semantics, and reads labels once for all of them."""
+    threads = options.pop("threads", None)
     known: dict[str, LabelsRead] = {}
 
     def read(*arguments: Any, repeats: str, **others: Any) -> LabelsRead:
@@ -170,16 +173,10 @@ def _scorer(
         return known[repeats]
 
     def score(semantics: Semantics) -> _Scored:
-        (one,) = tally_runs(
-            labels,
-            {"": predictions},
-            [metric.text],
-            semantics=semantics,
-            read=read,
-            progress=steps(),
-            **options,
-        )
-        result = conclude(one, 0.0)
+        more = {"semantics": semantics, "read": read, "progress": steps(), **options}
+        with Workers(threads) as workers:
+            (one,) = tally_runs(labels, {"": predictions}, [metric.text], workers, **more)
+            result = conclude(one, 0.0)
         values = _by_query(one.tally, one.counted) if metric.spec.kernel else None
         return _Scored(result[metric.text], values, partial(_query, one.tally))
 
@@ -190,14 +187,14 @@ def _first_scored(
     named: Mapping[str, Semantics], score: Callable[[Semantics], _Scored]
 ) -> tuple[str, _Scored]:
     """The first that has a value; raises the first error if none has."""
-    failure: RankmillError | None = None
-    for name, semantics in named.items():
-        try:
-            return name, score(semantics)
-        except RankmillError as error:
-            failure = failure or error
-    assert failure is not None
-    raise failure
+    (first, semantics), *others = named.items()
+    try:
+        return first, score(semantics)
+    except RankmillError:
+        for name, other in others:
+            with suppress(RankmillError):
+                return name, score(other)
+        raise
 
 
 def _by_query(tally: Tally, counted: Counted) -> np.ndarray:

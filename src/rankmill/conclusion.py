@@ -20,6 +20,7 @@ from rankmill.reading import Input
 from rankmill.result import Result
 from rankmill.scoring import Confidences, Tally
 from rankmill.state import MeanState
+from rankmill.workers import Workers
 
 
 class Tallied(NamedTuple):
@@ -32,7 +33,7 @@ class Tallied(NamedTuple):
     tally, counted : Tally, Counted
         Of the last range of queries, which are all of them where values per query are kept.
     labels, predictions : Input
-    threads : int
+    workers : Workers
     """
 
     state: State
@@ -40,7 +41,7 @@ class Tallied(NamedTuple):
     counted: Counted
     labels: Input
     predictions: Input
-    threads: int
+    workers: Workers
 
 
 def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted: Counted) -> State:
@@ -83,8 +84,8 @@ def with_confidences(state: State, confidences: Confidences) -> State:
 def conclude(one: Tallied, began: float) -> Result:
     """The result of what was tallied."""
     plan, confidences = one.tally.plan, one.tally.confidences
-    among = _among(one.state, confidences, one.predictions, one.threads)
-    result = one.state.result(among, one.threads)
+    among = _among(one.state, confidences, one.predictions, one.workers)
+    result = one.state.result(among, one.workers.threads)
     if plan.ordered_ties:
         result.metrics.update(_gaps_in_order(one.state, confidences))
     return replace(
@@ -96,14 +97,14 @@ def conclude(one: Tallied, began: float) -> Result:
 
 
 def _among(
-    state: State, confidences: Confidences, predictions: Input, threads: int
+    state: State, confidences: Confidences, predictions: Input, workers: Workers
 ) -> dict[str, AmongState]:
     """Where all confidences fall among the correct ones, from those kept or read once more."""
     if confidences.kept is None:
-        return reread_among(state, predictions, threads, confidences.plan.memory)
+        return reread_among(state, predictions, workers, confidences.plan.memory)
     counted = {}
     for (name, correct), parts in zip(state.correct.items(), confidences.kept, strict=True):
-        counter = GapCounter(correct, threads)
+        counter = GapCounter(correct, workers.threads)
         if confidences.plan.keep_rows:
             for part in parts:
                 counter.add(part.confidences)

@@ -1,7 +1,8 @@
 """evaluate(): labels and predictions in, a Result out."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import closing
 from functools import cache, partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from rankmill.result import Result
 from rankmill.scoring import Plan
 from rankmill.semantics import Semantics
 from rankmill.tallying import tally_system
-from rankmill.workers import thread_count
+from rankmill.workers import Workers
 
 Progress = Callable[[int, int | None], None]
 
@@ -172,36 +173,40 @@ def evaluate_runs(
     """
     began = time.perf_counter()
     results = {}
-    tallied = tally_runs(
-        labels,
-        runs,
-        metrics,
-        query=query,
-        item=item,
-        score=score,
-        rank=rank,
-        gain=gain,
-        label_query=label_query,
-        label_item=label_item,
-        gains=gains,
-        semantics=semantics,
-        threads=threads,
-        memory=memory,
-        per_query=per_query,
-        progress=progress,
-    )
-    for name, one in zip(runs, tallied, strict=True):
-        results[name] = conclude(one, began)
-        began = time.perf_counter()
+    with Workers(threads) as workers:
+        tallied = tally_runs(
+            labels,
+            runs,
+            metrics,
+            workers,
+            query=query,
+            item=item,
+            score=score,
+            rank=rank,
+            gain=gain,
+            label_query=label_query,
+            label_item=label_item,
+            gains=gains,
+            semantics=semantics,
+            memory=memory,
+            per_query=per_query,
+            progress=progress,
+        )
+        with closing(tallied):
+            for name, one in zip(runs, tallied, strict=True):
+                results[name] = conclude(one, began)
+                began = time.perf_counter()
     return results
 
 
-def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -> State:
+def evaluate_part(
+    labels: Any, predictions: Any, metrics: Any, *, threads: int | None = None, **options: Any
+) -> State:
     """The state of some of the queries, with all their labels and all their predictions.
 
     Parameters
     ----------
-    labels, predictions, metrics
+    labels, predictions, metrics, threads
         As for `evaluate`; either side may hold no rows.
     **options
         All others of `evaluate`, but ``per_query``.
@@ -229,7 +234,9 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     >>> states[0].merge(states[1]).result().metrics
     {'map': 0.5, 'first_hit': 0.75}
     """
-    (one,) = tally_runs(labels, {"": predictions}, metrics, per_query=False, part=True, **options)
+    options |= {"per_query": False, "part": True}
+    with Workers(threads) as workers:
+        (one,) = tally_runs(labels, {"": predictions}, metrics, workers, **options)
     if one.tally.plan.keep_rows:
         ties = one.tally.plan.semantics.gap_ties
         raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
@@ -240,10 +247,10 @@ def tally_runs(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str],
+    workers: Workers,
     *,
     gains: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
-    threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
     progress: Progress | None = None,
@@ -251,14 +258,13 @@ def tally_runs(
     part: bool = False,
     read: Callable[..., LabelsRead] = read_labels,
     **columns: Any,
-) -> Iterator[Tallied]:
+) -> Generator[Tallied, None, None]:
     """Score the predictions of all systems; the labels are read once, by `read`, if they are held.
 
     With `every_row` all predictions are kept, if a metric is over all of them. A `part` has other
     queries elsewhere.
     """
     asked = parse_all(metrics)
-    threads = thread_count(threads)
     memory = positive(memory, "memory")
     if gains not in ("linear", "exp"):
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
@@ -283,8 +289,8 @@ def tally_runs(
         **columns,
     )
     repeats = semantics.repeated_labels
-    whole = cache(lambda: read(label_input, gains, threads, repeats=repeats, whole=not part))
-    read_range = partial(read_labels, gains=gains, threads=threads, repeats=repeats, whole=False)
+    whole = cache(lambda: read(label_input, gains, workers, repeats=repeats, whole=not part))
+    read_range = partial(read_labels, gains=gains, workers=workers, repeats=repeats, whole=False)
     rows = sum(one.source.rows for one in inputs.values())
     before = told = 0
     for one in inputs.values():
@@ -295,5 +301,5 @@ def tally_runs(
                 told = before + done
                 progress(told, rows)
 
-        yield tally_system(asked, label_input, one, plan, whole, read_range, threads, report)
+        yield tally_system(asked, label_input, one, plan, whole, read_range, workers, report)
         before += one.source.rows

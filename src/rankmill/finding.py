@@ -1,5 +1,6 @@
 """One query's list out of an input, read no further than needed."""
 
+from contextlib import closing
 from operator import index
 from typing import Any
 
@@ -8,13 +9,13 @@ import pyarrow as pa
 
 from rankmill.errors import UsageError
 from rankmill.ids import is_text_type, to_ids
-from rankmill.kernels.identity import Ids, find_rows
-from rankmill.labels import hash_table
+from rankmill.kernels.identity import Ids
+from rankmill.lookup import look_up
 from rankmill.reading import Input
 from rankmill.sources.base import Batch
 from rankmill.sources.convert import Lists, queries_of, wide_lists
 from rankmill.sources.long import group_lists, long_rows
-from rankmill.workers import BatchReader
+from rankmill.workers import Workers
 
 
 def id_of(query: Any, one: Input) -> Ids:
@@ -43,18 +44,16 @@ def id_of(query: Any, one: Input) -> Ids:
         ) from None
 
 
-def list_of(query: Ids, one: Input, threads: int) -> Lists | None:
+def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
     """The list of the only query of `query`; None if it is not there.
 
     Wide rows are read up to the first row of the query, long rows to the end.
     """
-    slots, _ = hash_table(query)
+    lookup, _ = look_up(query)
 
     def rows_of(batch: Batch) -> list[Batch]:
         ids = queries_of(batch, one.columns)
-        rows = np.empty(len(ids.keys), np.int64)
-        find_rows(query, slots, ids, rows)
-        places = np.flatnonzero(rows == 0)
+        places = np.flatnonzero(lookup.find(ids) == 0)
         runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(places) else []
         return [
             Batch(batch.data.slice(run[0], len(run)), batch.source, batch.first_row + int(run[0]))
@@ -62,8 +61,8 @@ def list_of(query: Ids, one: Input, threads: int) -> Lists | None:
         ]
 
     parts: list[Batch] = []
-    with BatchReader(one.source.pieces(one.columns.names()), threads) as reader:
-        for found in reader.map(rows_of):
+    with closing(workers.read(one.source.pieces(one.columns.names()), rows_of)) as batches:
+        for found in batches:
             parts += found
             if parts and one.columns.wide:
                 first = parts[0]

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.kernels.identity import Ids, match_lists
+from rankmill.kernels.identity import SEED, Ids, match_lists
 from rankmill.kernels.patterns import group_patterns
-from rankmill.lists import offsets_of, take_offsets, take_values
+from rankmill.lists import take_offsets, take_spans, take_values
 
 NO_GAINS = np.empty(0, np.float64)
 NO_OFFSETS = np.empty(0, np.int64)
@@ -38,7 +38,7 @@ class Hits(NamedTuple):
     label_counts, prediction_counts : int64[n]
         R and n of each query.
     label_offsets, label_gains : int64[n + 1], float64
-        The gains of each query's labels, descending; no gains where all are 1.
+        The gains of each query's labels, descending; no gains, and any offsets, where all are 1.
     discounts : float64
         ``log2(rank + 1)`` at index rank.
     repeats : int
@@ -57,26 +57,40 @@ class Hits(NamedTuple):
 
 
 def match(
-    labels: Labels, offsets: np.ndarray, items: Ids, limit: int, *, repeats_count: bool = False
+    labels: Labels,
+    offsets: np.ndarray,
+    items: Ids,
+    limit: int,
+    *,
+    rows: np.ndarray | None = None,
+    repeats_count: bool = False,
 ) -> Hits:
-    """Match lists of items with the labels at the same positions, up to rank `limit`.
+    """Match lists of items with the label lists at `rows`, up to rank `limit`.
 
-    A repeat of an earlier item of its list is no hit, unless `repeats_count`.
+    Row -1 has no labels; without `rows`, list q is matched with label list q. Labels are read where
+    they lie: copying them together would take longer than matching. A repeat of an earlier item of
+    its list is no hit, unless `repeats_count`.
     """
     prediction_counts = np.diff(offsets)
-    label_counts = np.diff(labels.offsets)
+    if rows is None:
+        starts, ends = labels.offsets[:-1], labels.offsets[1:]
+    else:
+        starts, ends = take_spans(labels.offsets, rows)
+    label_counts = ends - starts
     most = prediction_counts if repeats_count else np.minimum(prediction_counts, label_counts)
     room = int(most.sum())
     hit_offsets = np.empty_like(offsets)
     ranks = np.empty(room, np.int64)
     found = np.empty(room, np.int64)
     count, repeats = match_lists(
-        labels.offsets,
+        starts,
+        ends,
         labels.items,
         offsets,
         items,
         limit,
         repeats_count,
+        SEED,
         hit_offsets,
         ranks,
         found,
@@ -84,6 +98,12 @@ def match(
     label_offsets, label_gains = labels.offsets, labels.gains
     if len(labels.all_offsets):
         label_offsets, label_gains = labels.all_offsets, labels.all_gains
+    if len(labels.all_offsets) or len(label_gains):
+        if rows is not None:
+            taken = take_offsets(label_offsets, rows)
+            if len(label_gains):
+                label_gains = take_values(label_offsets, label_gains, rows, taken)
+            label_offsets = taken
         label_counts = np.diff(label_offsets)
     gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
@@ -129,7 +149,14 @@ def group_hits(hits: Hits) -> Patterns:
         return Patterns(hits, np.ones(count, np.int64), np.arange(count))
     groups, first, counts = (np.empty(count, np.int64) for _ in range(3))
     found = group_patterns(
-        hits.offsets, hits.ranks, hits.label_counts, hits.prediction_counts, groups, first, counts
+        hits.offsets,
+        hits.ranks,
+        hits.label_counts,
+        hits.prediction_counts,
+        SEED,
+        groups,
+        first,
+        counts,
     )
     first = first[:found]
     offsets = take_offsets(hits.offsets, first)
@@ -139,7 +166,6 @@ def group_hits(hits: Hits) -> Patterns:
         gains=np.ones(offsets[-1]),
         label_counts=hits.label_counts[first],
         prediction_counts=hits.prediction_counts[first],
-        label_offsets=offsets_of(hits.label_counts[first]),
     )
     return Patterns(distinct, counts[:found], groups)
 

@@ -10,6 +10,7 @@ import pyarrow.types as kinds
 from rankmill.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
 from rankmill.kernels.identity import (
+    SEED,
     SIGNED,
     STRING,
     TOP_BIT,
@@ -130,7 +131,7 @@ def _of_strings(array: Any) -> Ids:
     data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else NO_DATA
     offsets = raw.astype(np.int64)
     ids = Ids(np.empty(len(array), np.uint64), offsets[:-1], offsets[1:], data, STRING)
-    if len(raw) <= len(array) or hash_strings(ids.starts, ids.ends, data, ids.keys) >= 0:
+    if len(raw) <= len(array) or hash_strings(ids.starts, ids.ends, data, SEED, ids.keys) >= 0:
         raise InputError("an Arrow string column has offsets that do not fit its data")
     return ids
 

@@ -7,18 +7,12 @@ import numpy as np
 
 from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, NO_OFFSETS, Labels
-from rankmill.ids import Growing, IdStore, id_text, pick_ids, slice_ids, take_ids
+from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
 from rankmill.kernels.ascending import find_in_order, first_descent
-from rankmill.kernels.identity import (
-    SIGNED,
-    STRING,
-    Ids,
-    build_table,
-    find_rows,
-    mark_repeats,
-)
+from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, mark_repeats
 from rankmill.kernels.lists import sort_lists
-from rankmill.lists import drop_values, offsets_of, take_offsets, take_values
+from rankmill.lists import drop_values, offsets_of
+from rankmill.lookup import Lookup, look_up
 
 LARGEST_GAIN = 1e100
 
@@ -60,7 +54,7 @@ def clean_labels(
         sort_lists(labels.offsets, -labels.gains, order)
         labels = Labels(labels.offsets, take_ids(labels.items, order), labels.gains[order])
     repeat = np.empty(len(labels.items.keys), np.bool_)
-    repeated = mark_repeats(labels.offsets, labels.items, repeat)
+    repeated = mark_repeats(labels.offsets, labels.items, SEED, repeat)
     before = labels
     if repeated and repeats == "error" and queries is not None:
         place = int(repeat.argmax())
@@ -108,7 +102,7 @@ class LabelIndex:
     """Query ids and their label lists.
 
     Ids that ascend are searched outwards from the last match. Others, and ascending ones that are
-    asked for in another order, are found by a hash table of rows: int32, two to four times as long.
+    asked for in another order, are looked up in a table.
 
     Raises
     ------
@@ -120,55 +114,31 @@ class LabelIndex:
         self.queries = queries
         self.labels = labels
         self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
-        self._slots: np.ndarray | None = None
+        self._lookup: Lookup | None = None
         self._lock = threading.Lock()
-        if queries.kind == STRING or first_descent(queries.keys, self._flip) >= 0:
-            self._build_table()
+        self._ascending = queries.kind != STRING and first_descent(queries.keys, self._flip) < 0
+        # Whether queries are asked for in the order in which they stand.
+        self._in_order = self._ascending
+        if not self._ascending:
+            self._look_up()
 
-    def _build_table(self) -> np.ndarray:
+    def _look_up(self) -> Lookup:
         with self._lock:
-            if self._slots is None:
-                slots, repeated = hash_table(self.queries)
+            if self._lookup is None:
+                self._lookup, repeated = look_up(self.queries, ascending=self._ascending)
                 if repeated >= 0:
                     raise RepeatedQueryError(repeated)
-                self._slots = slots
-            return self._slots
+            return self._lookup
 
     def find(self, queries: Ids) -> np.ndarray:
         """The row of each query, int64; -1 where it is not known."""
-        rows = np.empty(len(queries.keys), np.int64)
-        slots = self._slots
-        if slots is None and queries.kind == self.queries.kind:
+        if self._in_order and queries.kind == self.queries.kind:
+            rows = np.empty(len(queries.keys), np.int64)
             far = find_in_order(self.queries.keys, self._flip, queries.keys, rows)
             if 8 * far <= len(rows):
                 return rows
-        find_rows(self.queries, self._build_table() if slots is None else slots, queries, rows)
-        return rows
-
-    def gather(self, rows: np.ndarray) -> Labels:
-        """The label lists of the rows, behind each other; row -1 has none."""
-        labels = self.labels
-        count = len(rows)
-        if (
-            count
-            and rows[0] >= 0
-            and rows[-1] - rows[0] == count - 1
-            and (np.diff(rows) == 1).all()
-        ):
-            return slice_labels(labels, int(rows[0]), int(rows[0]) + count)
-        taken = take_offsets(labels.offsets, rows)
-        all_offsets, all_gains = labels.all_offsets, labels.all_gains
-        if len(all_offsets):
-            all_offsets = take_offsets(labels.all_offsets, rows)
-            if len(all_gains):
-                all_gains = take_values(labels.all_offsets, all_gains, rows, all_offsets)
-        gains = labels.gains
-        if len(gains):
-            gains = take_values(labels.offsets, gains, rows, taken)
-        items = pick_ids(
-            labels.items, lambda values: take_values(labels.offsets, values, rows, taken)
-        )
-        return Labels(taken, items, gains, all_offsets, all_gains)
+            self._in_order = False  # those that are asked for next will not be, either
+        return (self._lookup or self._look_up()).find(queries)
 
 
 class LabelStore:
@@ -236,13 +206,6 @@ def slice_labels(labels: Labels, start: int, end: int) -> Labels:
             all_gains=labels.all_gains[first:last],
         )
     return kept
-
-
-def hash_table(ids: Ids) -> tuple[np.ndarray, int]:
-    """A table of the ids' rows for `find_rows`, and the first row of a repeated id or -1."""
-    capacity = 1 << max(4, (2 * len(ids.keys)).bit_length())
-    slots = np.full(capacity, -1, np.int32)
-    return slots, build_table(ids, slots)
 
 
 def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> RepeatedQueryError:

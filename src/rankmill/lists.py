@@ -7,7 +7,13 @@ import pyarrow.types as kinds
 
 from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
-from rankmill.kernels.lists import first_bad_offset, kept_offsets, taken_offsets, taken_values
+from rankmill.kernels.lists import (
+    first_bad_offset,
+    kept_offsets,
+    taken_offsets,
+    taken_spans,
+    taken_values,
+)
 
 
 def is_list_type(kind: Any) -> bool:
@@ -78,6 +84,13 @@ def take_offsets(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
     taken = np.empty(len(rows) + 1, np.int64)
     taken_offsets(offsets, rows, taken)
     return taken
+
+
+def take_spans(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the lists at `rows` start and end; row -1 is an empty list."""
+    starts, ends = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    taken_spans(offsets, rows, starts, ends)
+    return starts, ends
 
 
 def take_values(

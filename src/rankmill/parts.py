@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Self
@@ -21,9 +22,9 @@ from rankmill.metrics import parse
 from rankmill.reading import MEMORY, Input, open_input
 from rankmill.result import Result
 from rankmill.semantics import Semantics
-from rankmill.sources.opening import reread_confidences
+from rankmill.sources.opening import map_confidences
 from rankmill.state import MeanState
-from rankmill.workers import thread_count
+from rankmill.workers import Workers, thread_count
 
 
 @dataclass(frozen=True)
@@ -209,21 +210,27 @@ def count_part(
         semantics=state.semantics,
         may_be_empty=True,
     )
-    return reread_among(state, one, thread_count(threads), positive(memory, "memory"))
+    with Workers(threads) as workers:
+        return reread_among(state, one, workers, positive(memory, "memory"))
 
 
 def reread_among(
-    state: State, predictions: Input, threads: int, memory: int
+    state: State, predictions: Input, workers: Workers, memory: int
 ) -> dict[str, AmongState]:
     """Read the confidences of an opened input once more, and count them."""
-    counters = {name: GapCounter(one, threads) for name, one in state.correct.items()}
+    counters = {name: GapCounter(one, workers.threads) for name, one in state.correct.items()}
     limits = {name: parse(name).limit for name in counters}
     arranged: Callable[[Any], Any] | None = None
     if changes_lists(state.semantics) or state.audit["null_items"] > 0:
         arranged = partial(arrange, semantics=state.semantics)
-    for offsets, confidences in reread_confidences(
-        predictions.source, predictions.columns, threads, memory=memory, arrange=arranged
-    ):
-        for name, counter in counters.items():
-            counter.add(first_confidences(offsets, confidences, limits[name]))
+
+    def within(offsets: Any, confidences: Any) -> list[Any]:
+        return [first_confidences(offsets, confidences, limits[name]) for name in counters]
+
+    source, columns = predictions.source, predictions.columns
+    read = map_confidences(within, source, columns, workers, memory=memory, arrange=arranged)
+    with closing(read) as blocks:
+        for block in blocks:
+            for counter, confidences in zip(counters.values(), block, strict=True):
+                counter.add(confidences)
     return {name: counter.finish() for name, counter in counters.items()}

@@ -1,6 +1,7 @@
 """Opening both inputs, and reading the labels into their index."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,8 +22,8 @@ from rankmill.sources.base import Source
 from rankmill.sources.columns import Columns, Role, check_comparable, find_columns
 from rankmill.sources.convert import Lists
 from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.opening import list_pieces, open_source
-from rankmill.workers import BatchReader
+from rankmill.sources.opening import map_lists, open_source
+from rankmill.workers import Workers
 
 # What confidences, and scattered rows, may take before they are read twice, or grouped on disk.
 MEMORY = 1 << 30
@@ -164,7 +165,7 @@ class LabelsRead:
 
 
 def read_labels(
-    labels: Input, gains: str, threads: int, *, repeats: str = "set", whole: bool = True
+    labels: Input, gains: str, workers: Workers, *, repeats: str = "set", whole: bool = True
 ) -> LabelsRead:
     """Read and clean all label lists.
 
@@ -173,15 +174,15 @@ def read_labels(
     InputError
         If they are not as said; also if there is none, where they are the whole of the labels.
     """
+    clean = partial(clean_lists, gains=gains, repeats=repeats)
     for together in (False,) if labels.columns.wide else (True, False):
-        pieces, to_lists = list_pieces(labels.source, labels.columns, threads, together=together)
-        clean = partial(clean_batch, to_lists=to_lists, gains=gains, repeats=repeats)
+        read = map_lists(clean, labels.source, labels.columns, workers, together=together)
         counts = audit.empty()
         rows = 0
         store = LabelStore(labels.source.rows)
         try:
-            with BatchReader(pieces, threads) as reader:
-                for lists, cleaned, dropped in reader.map(clean):
+            with closing(read) as blocks:
+                for lists, cleaned, dropped in blocks:
                     store.add(lists.queries, cleaned, lists.place)
                     counts = audit.add(counts, dropped)
                     rows += lists.rows
@@ -204,11 +205,8 @@ def check_labelled(labels: Input, count: int) -> None:
         )
 
 
-def clean_batch(
-    batch: Any, to_lists: Callable[[Any], Lists], gains: str, repeats: str
-) -> tuple[Lists, Labels, dict[str, int]]:
-    """The label lists of a batch, cleaned, and what was counted."""
-    lists = to_lists(batch)
+def clean_lists(lists: Lists, gains: str, repeats: str) -> tuple[Lists, Labels, dict[str, int]]:
+    """Label lists, as they were and cleaned, and what was counted."""
     try:
         cleaned, dropped = clean_labels(
             lists.offsets, lists.items, lists.numbers, repeats=repeats, queries=lists.queries

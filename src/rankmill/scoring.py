@@ -15,7 +15,8 @@ from rankmill.hits import Hits, group_hits, match
 from rankmill.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
-from rankmill.labels import LabelIndex, hash_table, repeated_query
+from rankmill.labels import LabelIndex, repeated_query
+from rankmill.lookup import look_up
 from rankmill.metrics import NO_CUTOFF, Metric
 from rankmill.pooled import pool
 from rankmill.semantics import Semantics
@@ -83,9 +84,10 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     semantics = plan.semantics
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
-    labels = index.gather(rows)
     each = semantics.repeated_predictions == "each"
-    hits = match(labels, lists.offsets, lists.items, plan.limit, repeats_count=each)
+    hits = match(
+        index.labels, lists.offsets, lists.items, plan.limit, rows=rows, repeats_count=each
+    )
     labelled = hits.label_counts > 0
     predicted = hits.prediction_counts > 0
     unlabelled = predicted & (rows < 0)
@@ -259,7 +261,7 @@ class Tally:
     def check_strangers(self) -> None:
         """Raise InputError if a query without labels was there twice."""
         joined = join_ids([ids for ids, *_ in self._strangers])
-        repeated = hash_table(joined)[1]
+        repeated = look_up(joined)[1]
         for ids, _, rows, (source, first_row) in self._strangers:
             if 0 <= repeated < len(rows):
                 place = (source, first_row + int(rows[repeated]) - repeated)

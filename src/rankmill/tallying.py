@@ -3,6 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import cache, partial
 from typing import Any
 
@@ -13,12 +14,11 @@ from rankmill.metrics import Metric
 from rankmill.parts import State
 from rankmill.ranges import IdRange, id_ranges, restrict
 from rankmill.reading import Input, LabelsRead, check_labelled
-from rankmill.scoring import BlockScores, Confidences, Plan, Tally, score_lists
-from rankmill.sources.convert import Lists
+from rankmill.scoring import Confidences, Plan, Tally, score_lists
 from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.opening import list_pieces
+from rankmill.sources.opening import map_lists
 from rankmill.sources.within import UnsortedError
-from rankmill.workers import BatchReader
+from rankmill.workers import Workers
 
 
 def tally_system(
@@ -28,7 +28,7 @@ def tally_system(
     plan: Plan,
     whole: Callable[[], LabelsRead],
     read_range: Callable[[Input], LabelsRead],
-    threads: int,
+    workers: Workers,
     report: Callable[[int], None],
 ) -> Tallied:
     """Score all predictions of a system.
@@ -37,7 +37,7 @@ def tally_system(
     `report` is called with the rows done: with fewer than before if the work starts over.
     """
     tally_ranges = partial(
-        _tally_ranges, asked, labels, predictions, plan, whole, read_range, threads, report
+        _tally_ranges, asked, labels, predictions, plan, whole, read_range, workers, report
     )
     ranges = id_ranges(labels, predictions, plan)
     if ranges:
@@ -53,7 +53,7 @@ def _tally_ranges(
     plan: Plan,
     whole: Callable[[], LabelsRead],
     read_range: Callable[[Input], LabelsRead],
-    threads: int,
+    workers: Workers,
     report: Callable[[int], None],
     ranges: Sequence[IdRange | None],
 ) -> Tallied:
@@ -67,7 +67,7 @@ def _tally_ranges(
             of_range = restrict(predictions, one.predictions, one)
             index = cache(partial(read_range, restrict(labels, one.labels, one)))
         tally: Any = None  # its labels are let go of before others are read
-        tally = _tally(of_range, plan, index, confidences, threads, partial(_add, report, rows))
+        tally = _tally(of_range, plan, index, confidences, workers, partial(_add, report, rows))
         confidences = tally.confidences
         rows += tally.rows
         label_rows += index().rows
@@ -79,7 +79,7 @@ def _tally_ranges(
     state = with_confidences(functools.reduce(State.merge, states), confidences)
     if not plan.part:
         check_labelled(labels, state.audit["queries_labelled"])
-    return Tallied(state, tally, counted, labels, predictions, threads)
+    return Tallied(state, tally, counted, labels, predictions, workers)
 
 
 def _add(report: Callable[[int], None], before: int, done: int) -> None:
@@ -91,31 +91,32 @@ def _tally(
     plan: Plan,
     index: Callable[[], LabelsRead],
     confidences: Confidences,
-    threads: int,
+    workers: Workers,
     report: Callable[[int], None],
 ) -> Tally:
     """Score predictions; long ones as if queries stood together, until they do not."""
     # Grouping on disk would mix up the order given; all rows are held in memory then anyway.
     to_group = None if plan.keep_rows else plan.memory
     for together in (False,) if predictions.columns.wide else (True, False):
-        pieces, to_lists = list_pieces(
-            predictions.source, predictions.columns, threads, together=together, memory=to_group
+        tally = Tally(index().index, plan, confidences)
+        score = partial(score_lists, index=tally.index, plan=plan)
+        scored = map_lists(
+            score,
+            predictions.source,
+            predictions.columns,
+            workers,
+            together=together,
+            memory=to_group,
         )
-        with BatchReader(pieces, threads) as reader:  # starts to read while labels are indexed
-            tally = Tally(index().index, plan, confidences)
-            score_batch = partial(_score_batch, to_lists=to_lists, tally=tally)
-            try:
-                for block in reader.map(score_batch):
+        try:
+            with closing(scored) as blocks:
+                for block in blocks:
                     tally.add(block)
                     report(tally.rows)
-                tally.check_strangers()
-            except (ScatteredRowsError, RepeatedQueryError):
-                if not together:
-                    raise
-            else:
-                break
+            tally.check_strangers()
+        except (ScatteredRowsError, RepeatedQueryError):
+            if not together:
+                raise
+        else:
+            break
     return tally
-
-
-def _score_batch(batch: Any, to_lists: Callable[[Any], Lists], tally: Tally) -> BlockScores:
-    return score_lists(to_lists(batch), tally.index, tally.plan)

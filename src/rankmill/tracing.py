@@ -17,13 +17,13 @@ from rankmill.evaluation import Progress, tally_runs
 from rankmill.finding import id_of, list_of
 from rankmill.hits import NO_GAINS, Labels, match
 from rankmill.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
-from rankmill.kernels.identity import Ids, mark_repeats
+from rankmill.kernels.identity import SEED, Ids, mark_repeats
 from rankmill.labels import LabelIndex, LabelStore
 from rankmill.lists import is_list_type
 from rankmill.metrics import NO_CUTOFF, Metric, check_defined, parse
 from rankmill.pooled import join, rank_pooled
 from rankmill.presets import semantics_of
-from rankmill.reading import MEMORY, Input, clean_batch, open_inputs
+from rankmill.reading import MEMORY, Input, clean_lists, open_inputs
 from rankmill.scoring import Plan, Tally, score_lists
 from rankmill.semantics import CHOICES, Semantics
 from rankmill.sources.convert import Lists
@@ -36,7 +36,7 @@ from rankmill.walking import (
     ranked_hits,
     walk,
 )
-from rankmill.workers import thread_count
+from rankmill.workers import Workers
 
 # So many labels are listed by name.
 LISTED = 20
@@ -106,15 +106,14 @@ def trace(
     """
     asked, counting = parse(metric), semantics_of(semantics)
     check_defined(asked, counting)
-    threads = thread_count(threads)
     rows = rows if rows is None else positive(rows, "rows")
     if not asked.spec.kernel:
         if query_id is not None:
             raise UsageError(
                 f"{metric} ranks the predictions of all queries: leave out query_id (--query-id)"
             )
-        options = {"gains": gains, "threads": threads, "memory": memory, "progress": progress}
-        return _trace_gap(labels, predictions, asked, counting, rows, **options, **columns)
+        options = {"gains": gains, "memory": memory, "progress": progress, **columns}
+        return _trace_gap(labels, predictions, asked, counting, rows, threads, **options)
     if query_id is None:
         raise UsageError(
             f"{metric} has a value for each query: say which, with query_id (--query-id)"
@@ -123,7 +122,8 @@ def trace(
         raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
     label_input, inputs = open_inputs(labels, {"": predictions}, semantics=counting, **columns)
     query = id_of(query_id, label_input)
-    found = _trace_query(asked, query, label_input, inputs[""], gains, counting, threads)
+    with Workers(threads) as workers:
+        found = _trace_query(asked, query, label_input, inputs[""], gains, counting, workers)
     return _first_rows(found, rows)
 
 
@@ -134,11 +134,11 @@ def _trace_query(
     predictions: Input,
     gains: str,
     semantics: Semantics,
-    threads: int,
+    workers: Workers,
 ) -> Trace:
     """Evaluate the only query, and walk down its list."""
-    of_labels = list_of(query, labels, threads)
-    lists = list_of(query, predictions, threads)
+    of_labels = list_of(query, labels, workers)
+    lists = list_of(query, predictions, workers)
     if of_labels is None and lists is None:
         raise InputError(
             f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
@@ -166,7 +166,7 @@ def _index_of(query: Ids, lists: Lists | None, gains: str, semantics: Semantics)
     none = slice_ids(query, 0, 0)
     if lists is None:
         return LabelIndex(none, Labels(np.zeros(1, np.int64), none, NO_GAINS))
-    _, cleaned, _ = clean_batch(lists, lambda same: same, gains, semantics.repeated_labels)
+    _, cleaned, _ = clean_lists(lists, gains, semantics.repeated_labels)
     store = LabelStore(1)
     store.add(lists.queries, cleaned, lists.place)
     return store.finish()
@@ -193,9 +193,10 @@ def _walk_list(
 ) -> Trace:
     """The walk down the only list, without its query and value."""
     arranged = arrange(lists, semantics)
-    labels = index.gather(index.find(lists.queries))
+    rows = index.find(lists.queries)
     each = semantics.repeated_predictions == "each"
-    hits = match(labels, arranged.offsets, arranged.items, NO_CUTOFF, repeats_count=each)
+    labels = index.labels
+    hits = match(labels, arranged.offsets, arranged.items, NO_CUTOFF, rows=rows, repeats_count=each)
     order = semantics.order if arranged.numbers is not None else "given"
     places, ranked = ranked_hits(hits, arranged.numbers, order)
     hits = hits._replace(ranks=np.flatnonzero(ranked.hit) + 1, gains=ranked.gain[ranked.hit])
@@ -236,7 +237,7 @@ def _dropped(lists: Lists, semantics: Semantics, count: int) -> tuple[Ids, np.nd
         return slice_ids(lists.items, 0, 0), np.empty(0, np.int64)
     listed = arrange(lists, replace(semantics, repeated_predictions="each"))
     repeat = np.empty(len(listed.items.keys), np.bool_)
-    mark_repeats(listed.offsets, listed.items, repeat)
+    mark_repeats(listed.offsets, listed.items, SEED, repeat)
     before = np.cumsum(~repeat)
     places = np.flatnonzero(repeat & (before <= count))
     return take_ids(listed.items, places), before[places]
@@ -313,18 +314,13 @@ def _trace_gap(
     metric: Metric,
     semantics: Semantics,
     rows: int | None,
+    threads: int | None,
     **options: Any,
 ) -> Trace:
-    (one,) = tally_runs(
-        labels,
-        {"": predictions},
-        [metric.text],
-        semantics=semantics,
-        per_query=False,
-        every_row=True,
-        **options,
-    )
-    result = conclude(one, 0)
+    options |= {"semantics": semantics, "per_query": False, "every_row": True}
+    with Workers(threads) as workers:
+        (one,) = tally_runs(labels, {"": predictions}, [metric.text], workers, **options)
+        result = conclude(one, 0)
     pooled = join((one.tally.confidences.kept or [])[0])
     ranked = rank_pooled(pooled, semantics.gap_ties)
     order = ranked.order[:rows]

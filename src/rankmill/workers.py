@@ -1,18 +1,18 @@
-"""Running work on a bounded number of threads, with results in the order of the input."""
+"""The threads of a job: one pool with one owner, and results in the order of the input."""
 
 import contextlib
 import itertools
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from rankmill.errors import positive
 
-Batch = TypeVar("Batch")
+Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 END = object()
@@ -33,25 +33,21 @@ def thread_count(threads: int | None) -> int:
     return available_cpus() if threads is None else positive(threads, "threads")
 
 
-class BatchReader(Generic[Batch]):
-    """Batches of pieces, read on threads from the start, and worked on by the same threads.
+class Workers:
+    """The pool of threads of a job. Whoever makes it ends it, with a `with` block.
 
-    A piece is read by one thread at a time, and up to `threads` pieces at once; a piece's batches
-    are worked on by any thread while the piece is read on. At most two batches a thread wait.
+    Its generators run in the thread that takes their values: that thread closes them, on every way
+    out. Closing waits for the work under way, so that nothing runs on when an error is raised.
+
+    Parameters
+    ----------
+    threads : int, optional
+        By default the CPUs there are; a UsageError is raised if it is not positive.
     """
 
-    def __init__(self, pieces: Iterable[Iterator[Batch]], threads: int) -> None:
-        self._threads = threads
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rankmill")
-        # What runs -> the number of its piece and of its batch, and the piece if it is read.
-        self._running: dict[Future[Any], tuple[int, int, Iterator[Batch] | None]] = {}
-        self._waiting = deque(enumerate(pieces))
-        for index, piece in itertools.islice(self._waiting, threads):
-            self._read(index, 0, piece)
-        self._waiting = deque(itertools.islice(self._waiting, threads, None))
-
-    def _read(self, index: int, number: int, piece: Iterator[Batch]) -> None:
-        self._running[self._pool.submit(next, piece, END)] = (index, number, piece)
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = thread_count(threads)
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="rankmill")
 
     def __enter__(self) -> Self:
         return self
@@ -59,54 +55,154 @@ class BatchReader(Generic[Batch]):
     def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def map(self, work: Callable[[Batch], Value]) -> Iterator[Value]:
-        """Yield work(batch) for each batch, in the order of pieces and of their batches.
+    def map(
+        self, work: Callable[[Item], Value], items: Iterable[Item]
+    ) -> Generator[Value, None, None]:
+        """Yield work(item) for each item, in their order; items are taken a few ahead.
 
         Of several errors the first in that order is raised, whichever thread came first.
         """
-        parked: deque[tuple[int, int, Iterator[Batch]]] = deque()
-        results: dict[tuple[int, int], Value] = {}
-        lengths: dict[int, int] = {}
-        failure: tuple[tuple[int, int], Exception] | None = None
-        turn = (0, 0)
-        while self._running or parked:
-            for future in wait(self._running, return_when=FIRST_COMPLETED).done:
-                index, number, piece = self._running.pop(future)
-                ended = False
-                try:
-                    value = future.result()
-                except Exception as error:
-                    if failure is None or (index, number) < failure[0]:
-                        failure = ((index, number), error)
-                    ended = piece is not None
+        source = iter(items)
+        results: deque[Future[Value]] = deque()
+        more = True
+        try:
+            while more or results:
+                while more and len(results) <= 2 * self.threads:
+                    more = self._take_item(source, work, results)
+                if results:
+                    yield results.popleft().result()
+        finally:
+            _end(results)
+            _close(source)
+
+    def _take_item(
+        self,
+        source: Iterator[Item],
+        work: Callable[[Item], Value],
+        results: deque[Future[Value]],
+    ) -> bool:
+        """Have the next item worked on; whether there may be another one."""
+        try:
+            item = next(source, END)
+        except Exception as error:  # raised when its turn comes
+            results.append(Future())
+            results[-1].set_exception(error)
+            return False
+        if item is not END:
+            results.append(self._pool.submit(work, item))  # type: ignore[arg-type]
+        return item is not END
+
+    def read(
+        self, pieces: Iterable[Iterator[Item]], work: Callable[[Item], Value]
+    ) -> Generator[Value, None, None]:
+        """Yield work(batch) for each batch of all pieces, in their order.
+
+        A piece is read by one thread at a time, several pieces at once. The thread that reads a
+        batch works on it, while it is in the cache; where fewer pieces are left than threads, the
+        others work on the batches of a piece while it is read on. Of several errors the first in
+        the order of batches is raised, whichever thread came first.
+        """
+        unread = deque(pieces)
+        begun: deque[_Piece[Item, Value]] = deque()
+        try:
+            while unread or begun:
+                self._read_on(begun, unread, work)
+                first = begun[0]
+                if first.results and first.results[0].done():
+                    yield first.results.popleft().result()
+                elif first.ended and not first.results:
+                    begun.popleft()
                 else:
-                    if piece is None:
-                        results[index, number] = value
-                    elif value is END:
-                        lengths[index] = number
-                        ended = True
-                    else:
-                        self._running[self._pool.submit(work, value)] = (index, number, None)
-                        parked.append((index, number + 1, piece))
-                if ended and self._waiting:
-                    following, unread = self._waiting.popleft()
-                    parked.append((following, 0, unread))
-            for _ in range(len(parked)):
-                index, number, piece = parked.popleft()
-                # Results that wait for their turn are bounded; the piece whose turn it is goes on.
-                crowded = len(results) > 8 * self._threads and index != turn[0]
-                if crowded or len(self._running) > 2 * self._threads:
-                    parked.append((index, number, piece))
-                elif failure is None or (index, number) < failure[0]:
-                    self._read(index, number, piece)
-            while turn in results or lengths.get(turn[0]) == turn[1]:
-                if turn in results:
-                    yield results.pop(turn)
-                    turn = (turn[0], turn[1] + 1)
-                else:
-                    turn = (turn[0] + 1, 0)
-        if failure is not None:
-            raise failure[1]
+                    _wait_for_any(begun)
+        finally:
+            _end(one for piece in begun for one in piece.futures())
+            for batches in (*(piece.batches for piece in begun), *unread):
+                _close(batches)
+
+    def _read_on(
+        self,
+        begun: "deque[_Piece[Item, Value]]",
+        unread: deque[Iterator[Item]],
+        work: Callable[[Item], Value],
+    ) -> None:
+        """Take what was read; go on with pieces, and begin others, as far as there is room."""
+        for piece in begun:
+            self._take_step(piece, work)
+        most = 8 * self.threads
+        waiting = sum(len(piece.results) for piece in begun)
+        reading = [piece for piece in begun if not piece.ended]
+        # Twice the threads: none of them waits until this thread comes to give it more.
+        while unread and len(reading) < 2 * self.threads and max(waiting, len(begun)) < most:
+            begun.append(_Piece(unread.popleft()))
+            reading.append(begun[-1])
+        for piece in reading:
+            # The first piece goes on whatever waits behind it: its results are taken next.
+            ahead = piece is begun[0] and len(piece.results) <= self.threads
+            if piece.step is None and (ahead or waiting < most):
+                piece.alone = len(reading) < self.threads
+                step = _read if piece.alone else _read_and_work
+                piece.step = self._pool.submit(step, piece.batches, work)
+
+    def _take_step(self, piece: "_Piece[Item, Value]", work: Callable[[Item], Value]) -> None:
+        """Take what the last step of a piece came to, if it is done."""
+        if piece.step is None or not piece.step.done():
+            return
+        step, piece.step = piece.step, None
+        failed = step.exception() is not None
+        piece.ended = failed or step.result() is END
+        if piece.alone and not piece.ended:
+            piece.results.append(self._pool.submit(work, step.result()))
+        elif failed or not piece.ended:
+            piece.results.append(step)
+
+
+class _Piece(Generic[Item, Value]):
+    """A piece that is being read: its batches, and what came of them so far.
+
+    `step` reads the next batch and, unless the piece is read `alone`, works on it.
+    """
+
+    def __init__(self, batches: Iterator[Item]) -> None:
+        self.batches = batches
+        self.results: deque[Future[Value]] = deque()
+        self.step: Future[Any] | None = None
+        self.alone = False
+        self.ended = False
+
+    def futures(self) -> list[Future[Any]]:
+        """All that is under way or done, and not taken yet."""
+        return [*self.results, *([] if self.step is None else [self.step])]
+
+
+def _read(batches: Iterator[Item], work: object) -> Any:
+    return next(batches, END)
+
+
+def _read_and_work(batches: Iterator[Item], work: Callable[[Item], Value]) -> Any:
+    batch = next(batches, END)
+    return END if batch is END else work(batch)  # type: ignore[arg-type]
+
+
+def _wait_for_any(begun: "deque[_Piece[Any, Any]]") -> None:
+    """Wait until a step is done, or the result whose turn it is.
+
+    A function of its own, as all that holds a future: the frames that an error passes must not
+    hold the future it came from, or neither would be freed.
+    """
+    steps = [piece.step for piece in begun if piece.step is not None]
+    wait([*steps, *itertools.islice(begun[0].results, 1)], return_when=FIRST_COMPLETED)
+
+
+def _end(futures: Iterable[Future[Any]]) -> None:
+    """Cancel what has not begun, and wait for the rest."""
+    wait([future for future in list(futures) if not future.cancel()])
+
+
+def _close(batches: Iterator[Any]) -> None:
+    """Close what is read from, if it is a generator: it may hold files open."""
+    if isinstance(batches, Generator):
+        with contextlib.suppress(ValueError):  # Ctrl-C came before the step that runs it was noted
+            batches.close()
 
 
 def map_blocks(work: Callable[[int, int], Value], count: int, threads: int) -> list[Value]:

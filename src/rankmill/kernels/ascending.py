@@ -23,7 +23,7 @@ def find_in_order(keys, flip, wanted, out_rows):
     """The row of each wanted key among ascending keys, or -1.
 
     Searches from behind the last match outwards, so that keys wanted in order cost next to
-    nothing. Returns how many lay far away.
+    nothing. Returns how many lay far away; beyond an eighth of all, the rest is not looked for.
     """
     count = len(keys)
     far = 0
@@ -48,6 +48,8 @@ def find_in_order(keys, flip, wanted, out_rows):
                 step *= 2
             high = min(count, low + step)
         far += step > FAR
+        if 8 * far > len(wanted):
+            return far
         while high - low > 1:
             middle = (low + high) // 2
             if keys[middle] ^ flip <= place:

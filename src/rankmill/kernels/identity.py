@@ -1,15 +1,20 @@
 """Comparing ids exactly: hashing strings, finding queries, matching lists, finding repeats.
 
 An id is a 64-bit key. For integers the key is the value; for strings it is a hash of the bytes,
-which proposes candidates, and the bytes decide.
+which proposes candidates, and the bytes decide. Hashes depend on a seed of the process, so that no
+file can be made whose ids all collide. No result depends on it.
 """
 
+import os
 from typing import NamedTuple
 
 import numpy as np
 
+from rankmill.kernels.intrinsics import fold, prefetch
 from rankmill.kernels.jit import helper, kernel
 
+# Handed to kernels, which keep globals as they were when compiled. Odd: no bit of a key is lost.
+SEED = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 SIGNED, UNSIGNED, STRING = 0, 1, 2
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive ids
 TOP_BIT = np.uint64(63)
@@ -20,6 +25,10 @@ LAST_BYTE = np.uint64(56)
 SMALL = 128
 PREFIXES = 1024
 PREFIX_SHIFT = np.uint64(54)
+BITS = np.uint64(64)
+ONE = np.uint64(1)
+# So many ids ahead memory is asked for that lies anywhere.
+AHEAD = 12
 
 
 class Ids(NamedTuple):
@@ -75,14 +84,27 @@ def same(a, i, b, j):
 
 
 @helper
-def home(key, mask):
-    """The slot where the search for a key starts."""
-    spread = (key ^ (key >> HALF)) * MULTIPLIER
-    return np.int64(spread ^ (spread >> HALF)) & mask
+def shift_of(length):
+    """What to shift a spread key by, for a table of so many slots, a power of two."""
+    shift = BITS
+    while length > 1:
+        length >>= 1
+        shift -= ONE
+    return shift
+
+
+@helper
+def home(key, seed, shift):
+    """The slot where the search for a key starts.
+
+    Multiplying by a random odd number and taking the upper bits is a universal family of hashes:
+    Dietzfelbinger et al., A Reliable Randomized Algorithm for the Closest-Pair Problem, 1997.
+    """
+    return np.int64((key * seed) >> shift)
 
 
 @kernel
-def hash_strings(starts, ends, data, out_keys):
+def hash_strings(starts, ends, data, seed, out_keys):
     """A 64-bit hash of each string; returns the first that does not lie in the data, or -1."""
     size = len(data)
     for i in range(len(out_keys)):
@@ -91,11 +113,10 @@ def hash_strings(starts, ends, data, out_keys):
         if not 0 <= position <= end <= size:
             return i
         length = end - position
-        key = np.uint64(length) * MULTIPLIER
+        key = seed ^ (np.uint64(length) * MULTIPLIER)
         if length >= 8:
             while position < end - 8:
-                key = (key ^ word_at(data, position)) * MULTIPLIER
-                key ^= key >> HALF
+                key = fold(key ^ word_at(data, position), seed)
                 position += 8
             word = word_at(data, end - 8)  # may overlap the word before
         elif length > 0 and position + 8 <= size:
@@ -105,22 +126,25 @@ def hash_strings(starts, ends, data, out_keys):
             while position < end:
                 word = word >> BYTE | np.uint64(data[position]) << LAST_BYTE
                 position += 1
-        key = (key ^ word) * MULTIPLIER
-        out_keys[i] = key ^ (key >> HALF)
+        out_keys[i] = fold(key ^ word, seed)
     return -1
 
 
 @kernel
-def build_table(ids, out_slots):
+def build_table(ids, seed, out_slots):
     """Fill an open-addressing table (-1 is free; a power of two long) with the rows of ids.
 
     Returns the first row that holds an id seen before, or -1.
     """
     mask = len(out_slots) - 1
+    shift = shift_of(len(out_slots))
     text = ids.kind == STRING
     keys = ids.keys
-    for row in range(len(keys)):
-        slot = home(keys[row], mask)
+    count = len(keys)
+    for row in range(count):
+        if row + AHEAD < count:
+            prefetch(out_slots, home(keys[row + AHEAD], seed, shift))
+        slot = home(keys[row], seed, shift)
         while out_slots[slot] >= 0:
             other = out_slots[slot]
             if keys[row] == keys[other] and (not text or same(ids, row, ids, other)):
@@ -131,16 +155,28 @@ def build_table(ids, out_slots):
 
 
 @kernel
-def find_rows(ids, slots, wanted, out_rows):
+def find_rows(ids, slots, seed, wanted, out_rows):
     """The row of each wanted id in the table, or -1."""
     mask = len(slots) - 1
+    shift = shift_of(len(slots))
     text = ids.kind == STRING
     mixed = ids.kind != wanted.kind
-    keys = ids.keys
+    keys, starts, ends, data = ids.keys, ids.starts, ids.ends, ids.data
     wanted_keys = wanted.keys
     count = len(keys)
     expected = 0
+    jumps = 0  # many where the order is another one, so that what is looked at lies anywhere
+    last = len(out_rows) - 1
     for i in range(len(out_rows)):
+        if jumps > 8 and count > 0:
+            prefetch(slots, home(wanted_keys[min(last, i + 3 * AHEAD)], seed, shift))
+            candidate = slots[home(wanted_keys[min(last, i + 2 * AHEAD)], seed, shift)]
+            prefetch(keys, max(0, candidate))
+            if text:
+                prefetch(starts, max(0, candidate))
+                prefetch(ends, max(0, candidate))
+                candidate = slots[home(wanted_keys[min(last, i + AHEAD)], seed, shift)]
+                prefetch(data, starts[max(0, candidate)])
         # Two files are often in the same order: look behind the last match first.
         row = -1
         key = wanted_keys[i]
@@ -153,8 +189,10 @@ def find_rows(ids, slots, wanted, out_rows):
             and (not text or same(ids, expected, wanted, i))
         ):
             row = expected
+            jumps = max(0, jumps - 1)
         else:
-            slot = home(key, mask)
+            jumps = min(16, jumps + 1)
+            slot = home(key, seed, shift)
             while slots[slot] >= 0:
                 other = np.int64(slots[slot])
                 if keys[other] == key and (not text or same(ids, other, wanted, i)):
@@ -167,13 +205,21 @@ def find_rows(ids, slots, wanted, out_rows):
 
 
 @kernel
-def group_rows(ids, out_groups, out_first):
+def parts_of(keys, seed, count, out_parts):
+    """A part from 0 to `count` for each key, the same for the same key."""
+    for i in range(len(keys)):
+        out_parts[i] = fold(keys[i], seed) % np.uint64(count)
+
+
+@kernel
+def group_rows(ids, seed, out_groups, out_first):
     """Number the distinct ids in order of first appearance.
 
     Writes each row's group, and each group's first row. Returns the number of groups.
     """
     slots = np.full(1024, -1, np.int64)
     mask = len(slots) - 1
+    shift = shift_of(len(slots))
     text = ids.kind == STRING
     keys = ids.keys
     count = 0
@@ -182,7 +228,7 @@ def group_rows(ids, out_groups, out_first):
         if row > 0 and keys[row] == keys[row - 1] and (not text or same(ids, row, ids, row - 1)):
             out_groups[row] = out_groups[row - 1]
             continue
-        slot = home(keys[row], mask)
+        slot = home(keys[row], seed, shift)
         while slots[slot] >= 0:
             other = out_first[slots[slot]]
             if keys[row] == keys[other] and (not text or same(ids, row, ids, other)):
@@ -196,8 +242,9 @@ def group_rows(ids, out_groups, out_first):
         if 2 * count > len(slots):
             slots = np.full(4 * len(slots), -1, np.int64)
             mask = len(slots) - 1
+            shift = shift_of(len(slots))
             for group in range(count):
-                slot = home(keys[out_first[group]], mask)
+                slot = home(keys[out_first[group]], seed, shift)
                 while slots[slot] >= 0:
                     slot = (slot + 1) & mask
                 slots[slot] = group
@@ -223,7 +270,7 @@ def stands_before(keys, text, ids, start, i):
 
 
 @kernel
-def mark_repeats(offsets, ids, out_repeat):
+def mark_repeats(offsets, ids, seed, out_repeat):
     """Mark each id that stands earlier in its own list; returns how many there are."""
     total = 0
     text = ids.kind == STRING
@@ -241,8 +288,9 @@ def mark_repeats(offsets, ids, out_repeat):
         else:
             slots = table_for(end - start)
             mask = len(slots) - 1
+            shift = shift_of(len(slots))
             for i in range(start, end):
-                slot = home(keys[i], mask)
+                slot = home(keys[i], seed, shift)
                 while slots[slot] >= 0:
                     other = slots[slot]
                     if keys[i] == keys[other] and (not text or same(ids, i, ids, other)):
@@ -257,14 +305,24 @@ def mark_repeats(offsets, ids, out_repeat):
 
 @kernel
 def match_lists(
-    label_offsets, labels, offsets, items, limit, repeats_count, out_offsets, out_ranks, out_labels
+    label_starts,
+    label_ends,
+    labels,
+    offsets,
+    items,
+    limit,
+    repeats_count,
+    seed,
+    out_offsets,
+    out_ranks,
+    out_labels,
 ):
     """Where each list of items is right, and how many items repeat an earlier one of their list.
 
-    Labels hold no repeats. An item is right if it is a label of its list, among the first `limit`,
-    and no repeat or `repeats_count`. Writes the rank (from 1) and the index of the label of each
-    hit, by rank within a list, and the offsets of the lists' hits. Returns the numbers of hits and
-    of repeats.
+    The labels of list q are those from label_starts[q] to label_ends[q], and hold no repeats. An
+    item is right if it is a label of its list, among the first `limit`, and no repeat or
+    `repeats_count`. Writes the rank (from 1) and the index of the label of each hit, by rank within
+    a list, and the offsets of the lists' hits. Returns the numbers of hits and of repeats.
     """
     hits = 0
     repeats = 0
@@ -272,16 +330,20 @@ def match_lists(
     mixed = labels.kind != items.kind
     label_keys = labels.keys
     item_keys = items.keys
-    # Where each key prefix stood last, among labels and among items: both only ever grow, so that
-    # an entry from before the list at hand means that no equal key can be there.
+    # Where each key prefix stood last, among the labels matched so far and among items: both only
+    # ever grow, so that an entry from before the list at hand means that no equal key can be there.
     label_at = np.full(PREFIXES, -1, np.int64)
     item_at = np.full(PREFIXES, -1, np.int64)
+    before = 0  # labels of the lists before
+    count = len(offsets) - 1
     out_offsets[0] = 0
-    for q in range(len(offsets) - 1):
+    for q in range(count):
+        if q + AHEAD < count:
+            prefetch(label_keys, label_starts[q + AHEAD])
         start = offsets[q]
         end = offsets[q + 1]
-        first = label_offsets[q]
-        last = label_offsets[q + 1]
+        first = label_starts[q]
+        last = label_ends[q]
         if end - start > SMALL or last - first > SMALL:
             more = _match_long_list(
                 labels,
@@ -292,6 +354,7 @@ def match_lists(
                 end,
                 limit,
                 repeats_count,
+                seed,
                 hits,
                 out_ranks,
                 out_labels,
@@ -301,10 +364,11 @@ def match_lists(
             out_offsets[q + 1] = hits
             continue
         crowded = False  # whether two labels share a prefix
+        shift = first - before
         for label in range(first, last):
             prefix = (label_keys[label] * MULTIPLIER) >> PREFIX_SHIFT
-            crowded |= label_at[prefix] >= first
-            label_at[prefix] = label
+            crowded |= label_at[prefix] >= before
+            label_at[prefix] = label - shift
         for i in range(start, end):
             key = item_keys[i]
             prefix = (key * MULTIPLIER) >> PREFIX_SHIFT
@@ -313,11 +377,11 @@ def match_lists(
                 if not repeats_count:
                     continue
             item_at[prefix] = i
-            label = label_at[prefix]
-            if label < first or i - start >= limit:
+            if label_at[prefix] < before or i - start >= limit:
                 continue
             if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 share their bits, not their value
                 continue
+            label = label_at[prefix] + shift
             if label_keys[label] != key or (text and not same(labels, label, items, i)):
                 label = last if not crowded else first
                 while label < last and not (
@@ -328,6 +392,7 @@ def match_lists(
                 out_ranks[hits] = i - start + 1
                 out_labels[hits] = label
                 hits += 1
+        before += last - first
         out_offsets[q + 1] = hits
     return hits, repeats
 
@@ -342,6 +407,7 @@ def _match_long_list(
     end,
     limit,
     repeats_count,
+    seed,
     first,
     out_ranks,
     out_labels,
@@ -353,18 +419,20 @@ def _match_long_list(
     item_keys = items.keys
     wanted = table_for(label_end - label_start)
     wanted_mask = len(wanted) - 1
+    wanted_shift = shift_of(len(wanted))
     for label in range(label_start, label_end):
-        slot = home(label_keys[label], wanted_mask)
+        slot = home(label_keys[label], seed, wanted_shift)
         while wanted[slot] >= 0:
             slot = (slot + 1) & wanted_mask
         wanted[slot] = label
     seen = table_for(end - start)
     seen_mask = len(seen) - 1
+    seen_shift = shift_of(len(seen))
     hits = 0
     repeats = 0
     for i in range(start, end):
         key = item_keys[i]
-        slot = home(key, seen_mask)
+        slot = home(key, seed, seen_shift)
         while seen[slot] >= 0:
             other = seen[slot]
             if item_keys[other] == key and (not text or same(items, other, items, i)):
@@ -377,7 +445,7 @@ def _match_long_list(
         seen[slot] = i
         if i - start >= limit or (mixed and key >> TOP_BIT != 0):
             continue
-        slot = home(key, wanted_mask)
+        slot = home(key, seed, wanted_shift)
         while wanted[slot] >= 0:
             label = wanted[slot]
             if label_keys[label] == key and (not text or same(labels, label, items, i)):

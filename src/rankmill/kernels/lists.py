@@ -2,9 +2,12 @@
 
 import numpy as np
 
+from rankmill.kernels.intrinsics import prefetch
 from rankmill.kernels.jit import helper, kernel
 
 SMALL = 32
+# So many rows ahead memory is asked for that lies anywhere.
+AHEAD = 16
 
 
 @kernel
@@ -40,6 +43,18 @@ def taken_offsets(offsets, rows, out_offsets):
         if rows[q] >= 0:
             total += offsets[rows[q] + 1] - offsets[rows[q]]
         out_offsets[q + 1] = total
+
+
+@kernel
+def taken_spans(offsets, rows, out_starts, out_ends):
+    """Where the lists at `rows` start and end; row -1 is an empty list."""
+    count = len(rows)
+    for q in range(count):
+        if q + AHEAD < count:
+            prefetch(offsets, rows[q + AHEAD])
+        row = rows[q]
+        out_starts[q] = offsets[row] if row >= 0 else 0
+        out_ends[q] = offsets[row + 1] if row >= 0 else 0
 
 
 @kernel

@@ -4,23 +4,22 @@ import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
 
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 HALF = np.uint64(32)
 ONE = np.uint64(1)
 
 
 @helper
-def pattern_hash(labels, predictions, ranks, start, end):
+def pattern_hash(labels, predictions, ranks, start, end, seed):
     """A hash of what makes a pattern: how many labels and predictions, and the ranks of hits."""
-    spread = (np.uint64(labels) * MULTIPLIER) ^ np.uint64(predictions)
+    spread = (np.uint64(labels) * seed) ^ np.uint64(predictions)
     for h in range(start, end):
-        spread = (spread ^ np.uint64(ranks[h])) * MULTIPLIER
+        spread = (spread ^ np.uint64(ranks[h])) * seed
     return np.int64((spread ^ (spread >> HALF)) >> ONE)
 
 
 @kernel
 def group_patterns(
-    offsets, ranks, label_counts, prediction_counts, out_groups, out_first, out_counts
+    offsets, ranks, label_counts, prediction_counts, seed, out_groups, out_first, out_counts
 ):
     """Number the distinct patterns in order of first appearance; returns how many there are.
 
@@ -33,7 +32,7 @@ def group_patterns(
         start = offsets[q]
         hits = offsets[q + 1] - start
         slot = mask & pattern_hash(
-            label_counts[q], prediction_counts[q], ranks, start, start + hits
+            label_counts[q], prediction_counts[q], ranks, start, start + hits, seed
         )
         while slots[slot] >= 0:
             other = out_first[slots[slot]]
@@ -60,7 +59,7 @@ def group_patterns(
             for other in range(found):
                 p = out_first[other]
                 slot = mask & pattern_hash(
-                    label_counts[p], prediction_counts[p], ranks, offsets[p], offsets[p + 1]
+                    label_counts[p], prediction_counts[p], ranks, offsets[p], offsets[p + 1], seed
                 )
                 while slots[slot] >= 0:
                     slot = (slot + 1) & mask

@@ -1,10 +1,9 @@
 """Long rows, and how they become lists: streamed where queries stand together, else grouped."""
 
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,16 +12,14 @@ import pyarrow as pa
 from rankmill.buffers import numbers_of, validity_of
 from rankmill.errors import InputError
 from rankmill.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
-from rankmill.kernels.identity import Ids, group_rows
+from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.kernels.lists import sort_by_group, sort_lists
 from rankmill.lists import drop_values
 from rankmill.sources.base import BATCH_VALUES, Batch, Source
 from rankmill.sources.columns import Columns
 from rankmill.sources.convert import Lists, checked_numbers, number_error, queries_of
-from rankmill.workers import BatchReader
+from rankmill.workers import Workers
 
-# Partitions on disk are open at the same time, which systems limit.
-MOST_PARTITIONS = 256
 # What grouping scattered rows takes in memory, at most, strings aside.
 BYTES_A_ROW = 96
 
@@ -62,12 +59,13 @@ def long_rows(batch: Batch, columns: Columns) -> Rows:
     return Rows(queries, items, keep, numbers, ranks, batch.source)
 
 
-def stream_lists(source: Source, columns: Columns, threads: int) -> Iterator[list[Rows]]:
+def stream_rows(
+    source: Source, columns: Columns, workers: Workers
+) -> Generator[list[Rows], None, None]:
     """Rows in portions for group_lists, no query in two portions if its rows stand together."""
     carried: list[Rows] = []
-    read = partial(long_rows, columns=columns)
-    with BatchReader(source.pieces(columns.names()), threads) as reader:
-        for rows in reader.map(read):
+    with closing(read_rows(source, columns, workers)) as batches:
+        for rows in batches:
             keys = rows.queries.keys
             others = np.flatnonzero(keys != keys[-1]) if len(keys) else keys
             if len(others):
@@ -83,52 +81,19 @@ def stream_lists(source: Source, columns: Columns, threads: int) -> Iterator[lis
         yield carried
 
 
-def grouped_lists(source: Source, columns: Columns, threads: int) -> Iterator[Lists]:
+def read_rows(source: Source, columns: Columns, workers: Workers) -> Generator[Rows, None, None]:
+    """All rows, a batch at a time, in order."""
+    return workers.read(source.pieces(columns.names()), partial(long_rows, columns=columns))
+
+
+def grouped_lists(
+    source: Source, columns: Columns, workers: Workers
+) -> Generator[Lists, None, None]:
     """The lists of all rows, grouped in memory."""
-    with BatchReader(source.pieces(columns.names()), threads) as reader:
-        rows = list(reader.map(partial(long_rows, columns=columns)))
+    with closing(read_rows(source, columns, workers)) as batches:
+        rows = list(batches)
     if rows:
         yield from slice_lists(group_lists(rows))
-
-
-def spilled_lists(source: Source, columns: Columns, threads: int, memory: int) -> Iterator[Lists]:
-    """The lists of all rows, grouped by way of partitions in a temporary folder.
-
-    A query's rows go to one partition, in their order; a partition is small enough to be grouped
-    within `memory` bytes, unless that took more than MOST_PARTITIONS.
-    """
-    count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW // memory))
-
-    def partition(batch: Batch) -> list[Any]:
-        rows = long_rows(batch, columns)  # checks all; its ids choose the partition
-        keys = rows.queries.keys * np.uint64(0x9E3779B97F4A7C15)
-        target = (keys >> np.uint64(40)) % np.uint64(count)
-        data = _without_views(batch.data)
-        return [data.take(pa.array(np.flatnonzero(target == p))) for p in range(count)]
-
-    with tempfile.TemporaryDirectory(prefix="rankmill-") as folder:
-        paths = [Path(folder) / f"{p}.arrows" for p in range(count)]
-        writers: list[Any] = []
-        schema: Any = None
-        with BatchReader(source.pieces(columns.names()), threads) as reader:
-            for parts in reader.map(partition):
-                schema = schema or parts[0].schema
-                writers = writers or [pa.ipc.new_stream(str(path), schema) for path in paths]
-                try:
-                    for writer, data in zip(writers, parts, strict=True):
-                        writer.write_batch(data if data.schema == schema else data.cast(schema))
-                except (pa.ArrowInvalid, OSError) as error:
-                    raise InputError(
-                        f"{source.name}: rows cannot be kept in {folder}: {error}. Is there room, "
-                        "and are all files of the same types?"
-                    ) from None
-        for writer in writers:
-            writer.close()
-        for path in paths:
-            with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
-                parts = [long_rows(Batch(data, source.name, 0), columns) for data in stream]
-            yield from slice_lists(group_lists(parts))
-            path.unlink()
 
 
 def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
@@ -146,7 +111,7 @@ def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
     items = join_ids([part.items for part in parts])
     groups = np.empty(len(queries.keys), np.int64)
     first = np.empty(len(queries.keys), np.int64)
-    count = group_rows(queries, groups, first)
+    count = group_rows(queries, SEED, groups, first)
     if together and 1 + int((queries.keys[1:] != queries.keys[:-1]).sum()) > count:
         raise ScatteredRowsError
     first = first[:count]
@@ -242,10 +207,3 @@ def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
 
 def _joined(parts: list[Any]) -> np.ndarray | None:
     return None if not parts or parts[0] is None else np.concatenate(parts)
-
-
-def _without_views(data: Any) -> Any:
-    """The batch with string views as plain strings, which Arrow can take rows of."""
-    plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    arrays = [column.cast(plain.get(column.type, column.type)) for column in data.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=data.schema.names)

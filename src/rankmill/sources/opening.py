@@ -1,9 +1,8 @@
 """Opening an input of any kind, and reading its lists on many threads."""
 
 import os
-from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +17,14 @@ from rankmill.sources.long import (
     BYTES_A_ROW,
     group_lists,
     grouped_lists,
-    spilled_lists,
-    stream_lists,
+    stream_rows,
 )
 from rankmill.sources.parquet import open_parquet
+from rankmill.sources.spill import spilled_lists
 from rankmill.sources.table import open_table, ragged_table
-from rankmill.workers import BatchReader
+from rankmill.workers import Workers
+
+Value = TypeVar("Value")
 
 
 def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = False) -> Source:
@@ -71,58 +72,57 @@ def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = Fa
     return source
 
 
-def list_pieces(
+def map_lists(
+    work: Callable[[Lists], Value],
     source: Source,
     columns: Columns,
-    threads: int,
+    workers: Workers,
     *,
     together: bool = False,
     memory: int | None = None,
-) -> tuple[list[Iterator[Any]], Callable[[Any], Lists]]:
-    """Pieces of an input for a BatchReader, and the function that makes lists of a batch.
+) -> Generator[Value, None, None]:
+    """Yield work(lists) for all lists of an input, a block at a time, in order; close it.
 
     Wide rows stream. Long rows stream if the rows of each query are said to stand together (and
     fail with a ScatteredRowsError or a repeated query where they do not); else they are grouped, in
     memory or, where that takes more than `memory` bytes, by way of partitions on disk.
     """
     if columns.wide:
-        return source.pieces(columns.names()), partial(wide_lists, columns=columns)
+        pieces = source.pieces(columns.names())
+        return workers.read(pieces, lambda batch: work(wide_lists(batch, columns)))
     if together:
-        return [stream_lists(source, columns, threads)], partial(group_lists, together=True)
+        portions = stream_rows(source, columns, workers)
+        return workers.map(lambda rows: work(group_lists(rows, together=True)), portions)
     if memory is not None and source.rows * BYTES_A_ROW > memory:
-        return [spilled_lists(source, columns, threads, memory)], lambda lists: lists
-    return [grouped_lists(source, columns, threads)], lambda lists: lists
+        return workers.map(work, spilled_lists(source, columns, workers, memory))
+    return workers.map(work, grouped_lists(source, columns, workers))
 
 
-def reread_confidences(
+def map_confidences(
+    work: Callable[[np.ndarray, np.ndarray], Value],
     source: Source,
     columns: Columns,
-    threads: int,
+    workers: Workers,
     *,
     memory: int,
     arrange: Callable[[Lists], Lists] | None,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The offsets and confidences of all lists once more, a batch at a time.
+) -> Generator[Value, None, None]:
+    """Yield work(offsets, confidences) for all lists once more, a block at a time; close it.
 
     Only the confidences are read, unless lists are to be arranged, or rows to be grouped. Scattered
-    rows take `memory` bytes at most, as in list_pieces.
+    rows take `memory` bytes at most, as in map_lists.
     """
     name = str(columns.score)
 
-    def split(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    def of_batch(batch: Batch) -> Value:
         offsets, values = split_lists(batch.data.column(name))
-        return offsets, confidences_of(values, columns)
+        return work(offsets, confidences_of(values, columns))
 
-    def split_all(batch: Any) -> tuple[np.ndarray, np.ndarray]:
-        lists = to_lists(batch)
+    def of_lists(lists: Lists) -> Value:
         if arrange is not None:
             lists = arrange(lists)
-        return lists.offsets, lists.confidences
+        return work(lists.offsets, lists.confidences)
 
     if columns.wide and arrange is None:
-        with BatchReader(source.pieces([name]), threads) as reader:
-            yield from reader.map(split)
-    else:
-        pieces, to_lists = list_pieces(source, columns, threads, memory=memory)
-        with BatchReader(pieces, threads) as reader:
-            yield from reader.map(split_all)
+        return workers.read(source.pieces([name]), of_batch)
+    return map_lists(of_lists, source, columns, workers, memory=memory)

@@ -1,0 +1,70 @@
+"""Single instructions that numba has no name for, and what they are in plain Python.
+
+The cache of a kernel watches the kernel's own file only. So a change of what an intrinsic does gets
+a new name.
+"""
+
+import numpy as np
+from llvmlite import ir
+from numba.core import config, types
+from numba.extending import intrinsic
+
+ALL_ONES = (1 << 64) - 1
+BYTE_POINTER = ir.IntType(8).as_pointer()
+
+
+@intrinsic
+def fold(context, a, b):
+    """The upper half of the 128-bit product of two uint64, XOR the lower half."""
+
+    def generate(context, builder, signature, arguments):
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(one, wide) for one in arguments))
+        upper = builder.lshr(product, ir.Constant(wide, 64))
+        return builder.trunc(builder.xor(product, upper), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def count_ones(context, word):
+    """The number of bits that are set in a uint64."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.uint64(types.uint64), generate
+
+
+@intrinsic
+def prefetch(context, array, index):
+    """Have array[index] brought into the cache; an index beyond the array does no harm."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), BYTE_POINTER)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [BYTE_POINTER, number, number, number])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [BYTE_POINTER], kind)
+        # To read, to be kept in all caches, data.
+        builder.call(instruction, [address, *(ir.Constant(number, one) for one in (0, 3, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate
+
+
+def _fold(a, b):
+    product = int(a) * int(b)
+    return np.uint64((product ^ product >> 64) & ALL_ONES)
+
+
+def _count_ones(word):
+    return np.uint64(int(word).bit_count())
+
+
+def _prefetch(array, index):
+    pass
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
+    fold, count_ones, prefetch = _fold, _count_ones, _prefetch  # type: ignore[assignment]

@@ -1,0 +1,69 @@
+"""Finding the rows of ids: directly where integers lie close, else by a hash table."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rankmill.kernels.direct import find_direct, rows_by_rank, set_bits
+from rankmill.kernels.identity import SEED, STRING, UNSIGNED, Ids, build_table, find_rows
+
+# Integers that span so many times their number: the direct table takes no more than a hash table.
+WIDEST = 32
+NO_ROWS = np.empty(0, np.int32)
+NO_WORDS = np.empty(0, np.uint64)
+
+
+class Lookup(NamedTuple):
+    """Ids and a table of their rows: ``words`` (and ``by_rank``) for integers, else ``slots``."""
+
+    ids: Ids
+    lowest: np.uint64
+    words: np.ndarray
+    by_rank: np.ndarray
+    slots: np.ndarray
+
+    def find(self, wanted: Ids) -> np.ndarray:
+        """The row of each wanted id, int64; -1 where it is not known."""
+        rows = np.empty(len(wanted.keys), np.int64)
+        if not len(self.words):
+            find_rows(self.ids, self.slots, SEED, wanted, rows)
+        elif wanted.kind == STRING:
+            rows.fill(-1)
+        else:
+            mixed = self.ids.kind != wanted.kind
+            find_direct(self.words, self.lowest, self.by_rank, mixed, wanted.keys, rows)
+        return rows
+
+
+def look_up(ids: Ids, *, ascending: bool = False) -> tuple[Lookup, int]:
+    """A table of the rows of ids, and the first row of a repeated id or -1."""
+    keys = ids.keys
+    if ids.kind != STRING and len(keys):
+        numbers = keys if ids.kind == UNSIGNED else keys.view(np.int64)
+        ends = (numbers[0], numbers[-1]) if ascending else (numbers.min(), numbers.max())
+        lowest, highest = map(int, ends)
+        if highest - lowest < WIDEST * len(keys):
+            return _directly(ids, lowest, highest, ascending)
+    slots = np.full(_capacity(len(keys)), -1, row_type(len(keys)))
+    return Lookup(ids, np.uint64(0), NO_WORDS, NO_ROWS, slots), build_table(ids, SEED, slots)
+
+
+def _directly(ids: Ids, lowest: int, highest: int, ascending: bool) -> tuple[Lookup, int]:
+    words = np.zeros(2 * ((highest - lowest) // 64 + 1), np.uint64)
+    start = np.uint64(lowest % 2**64)
+    repeated = set_bits(ids.keys, start, words)
+    by_rank = NO_ROWS
+    if not ascending and repeated < 0:
+        by_rank = np.empty(len(ids.keys), row_type(len(ids.keys)))
+        rows_by_rank(ids.keys, start, words, by_rank)
+    return Lookup(ids, start, words, by_rank, NO_ROWS), repeated
+
+
+def _capacity(count: int) -> int:
+    """The slots for so many ids: a power of two, two to four times as many."""
+    return 1 << max(4, (2 * count).bit_length())
+
+
+def row_type(count: int) -> type[np.signedinteger]:
+    """The integers that hold so many rows."""
+    return np.int32 if count <= np.iinfo(np.int32).max else np.int64

@@ -1,0 +1,141 @@
+"""Scattered long rows that take more memory than allowed: parted by query in a file on disk."""
+
+import tempfile
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.buffers import arrow_of, numbers_of
+from rankmill.errors import InputError
+from rankmill.ids import ids_to_arrow, take_ids, to_ids
+from rankmill.kernels.identity import SEED, parts_of
+from rankmill.sources.base import Batch, Source
+from rankmill.sources.columns import Columns
+from rankmill.sources.convert import Lists
+from rankmill.sources.long import BYTES_A_ROW, Rows, group_lists, long_rows, slice_lists
+from rankmill.workers import Workers
+
+# Each batch of rows is cut into so many parts at most: smaller ones would be slow.
+MOST_PARTITIONS = 256
+
+
+class _Place(NamedTuple):
+    """Where a record batch stands in the file."""
+
+    start: int
+    size: int
+    schema: Any
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Some rows as record batches: one with a row a row, one with a row an item."""
+
+    rows: Any
+    items: Any
+    source: str
+
+
+def spilled_lists(
+    source: Source, columns: Columns, workers: Workers, memory: int
+) -> Generator[Lists, None, None]:
+    """The lists of all rows, grouped by way of partitions in a temporary file.
+
+    A query's rows go to one partition, in their order; a partition is small enough to be grouped
+    within `memory` bytes, unless that took more than MOST_PARTITIONS. The file has no name where
+    the system allows that, so that nothing stays of it however the process ends.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be kept on disk.
+    """
+    count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW // memory))
+    part = partial(_part, columns=columns, count=count)
+    places: list[list[tuple[_Place, _Place, str]]] = [[] for _ in range(count)]
+    try:
+        with tempfile.TemporaryFile(prefix="rankmill-") as file:
+            with closing(workers.read(source.pieces(columns.names()), part)) as batches:
+                for parts in batches:
+                    for number, packed in parts:
+                        both = _write(file, packed.rows), _write(file, packed.items)
+                        places[number].append((*both, packed.source))
+            for partition in places:
+                rows = [
+                    _unpack(_read(file, of_rows), _read(file, of_items), name)
+                    for of_rows, of_items, name in partition
+                ]
+                if rows:
+                    yield from slice_lists(group_lists(rows))
+    except OSError as error:
+        raise InputError(
+            f"{source.name}: rows whose queries are scattered cannot be kept in a temporary file "
+            f"in {tempfile.gettempdir()}: {error.strerror or error}. Make room there, set TMPDIR "
+            "to another folder, or allow more memory"
+        ) from None
+
+
+def _part(batch: Batch, columns: Columns, count: int) -> list[tuple[int, _Packed]]:
+    """The rows of a batch by partition; those without rows are left out."""
+    rows = long_rows(batch, columns)
+    target = np.empty(len(rows.queries.keys), np.uint16)
+    parts_of(rows.queries.keys, SEED, count, target)
+    order = np.argsort(target, kind="stable")
+    ends = np.searchsorted(target[order], np.arange(count), side="right")
+    item_of_row = None if rows.keep is None else np.cumsum(rows.keep) - 1
+    parted = []
+    start = 0
+    for number, end in enumerate(ends.tolist()):
+        if end > start:
+            parted.append((number, _pack(rows, order[start:end], item_of_row)))
+        start = end
+    return parted
+
+
+def _pack(rows: Rows, places: np.ndarray, item_of_row: np.ndarray | None) -> _Packed:
+    columns = {"query": ids_to_arrow(take_ids(rows.queries, places), set())}
+    items = places
+    if rows.keep is not None and item_of_row is not None:
+        keep = rows.keep[places]
+        columns["keep"] = arrow_of(keep.view(np.uint8))
+        items = item_of_row[places[keep]]
+    if rows.numbers is not None:
+        columns["number"] = arrow_of(rows.numbers[places])
+    if rows.ranks is not None:
+        columns["rank"] = arrow_of(rows.ranks[places])
+    item = ids_to_arrow(take_ids(rows.items, items), set())
+    return _Packed(_batch_of(columns), _batch_of({"item": item}), rows.source)
+
+
+def _batch_of(columns: dict[str, Any]) -> Any:
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+
+def _unpack(rows: Any, items: Any, source: str) -> Rows:
+    """The rows that `_pack` made record batches of."""
+    columns = {name: rows.column(name) for name in rows.schema.names}
+    return Rows(
+        queries=to_ids(columns["query"], source),
+        items=to_ids(items.column("item"), source),
+        keep=numbers_of(columns["keep"]).view(np.bool_) if "keep" in columns else None,
+        numbers=numbers_of(columns["number"]) if "number" in columns else None,
+        ranks=numbers_of(columns["rank"]) if "rank" in columns else None,
+        source=source,
+    )
+
+
+def _write(file: IO[bytes], batch: Any) -> _Place:
+    message = batch.serialize()
+    start = file.tell()
+    file.write(message)
+    return _Place(start, message.size, batch.schema)
+
+
+def _read(file: IO[bytes], place: _Place) -> Any:
+    file.seek(place.start)
+    return pa.ipc.read_record_batch(pa.py_buffer(file.read(place.size)), place.schema)
