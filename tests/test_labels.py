@@ -7,6 +7,7 @@ import pytest
 from rankmill.hits import NO_GAINS, Labels
 from rankmill.ids import to_ids
 from rankmill.labels import LabelIndex, RepeatedQueryError
+from rankmill.lookup import look_up, row_type
 
 
 def index_of(values: np.ndarray) -> LabelIndex:
@@ -77,3 +78,16 @@ def test_a_repeated_id_is_found(values: list[object]) -> None:
     with pytest.raises(RepeatedQueryError) as caught:
         LabelIndex(queries, index_of(np.empty(0, np.int64)).labels)
     assert caught.value.row == 2
+
+
+def test_rows_are_held_by_integers_that_are_wide_enough() -> None:
+    assert row_type(2**31 - 1) == np.int32
+    assert row_type(2**31) == np.int64
+
+
+def test_sparse_integers_are_looked_up_by_hash_and_close_ones_directly() -> None:
+    for step, direct in ((30, True), (300, False)):
+        keys = to_ids(np.arange(1000) * step - 7000, "")
+        lookup, repeated = look_up(keys)
+        assert (len(lookup.words) > 0, repeated) == (direct, -1)
+        assert lookup.find(keys).tolist() == list(range(1000))

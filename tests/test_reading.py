@@ -95,6 +95,57 @@ def test_one_query_over_many_batches(tmp_path: Path) -> None:
     assert result.audit["queries_predicted"] == 1
 
 
+def test_files_of_other_types_are_spilled_as_they_are_grouped_in_memory(tmp_path: Path) -> None:
+    """int32 beside int64, small unsigned ones, and items that are all null in the first file."""
+    _, predictions = dump(300, 8)
+    rows = shuffled(predictions.select(["query_id", "item_id", "score"]), 9)
+    types = [
+        (pa.int64(), pa.null(), pa.float32()),
+        (pa.int32(), pa.int64(), pa.float64()),
+        (pa.uint16(), pa.uint8(), pa.int16()),
+        (pa.int64(), pa.int16(), pa.float32()),
+    ]
+    for number, kinds in enumerate(types):
+        part = rows.slice(number * rows.num_rows // 4, rows.num_rows // 4)
+        if kinds[1] == pa.null():
+            part = part.set_column(1, "item_id", pa.nulls(part.num_rows))
+        names = ("query_id", "item_id", "score")
+        part = part.cast(pa.schema(list(zip(names, kinds, strict=True))))
+        pq.write_table(part, tmp_path / f"{number}.parquet")
+    labels, _ = dump(300, 8)
+    whole = found(rankmill.evaluate(labels, tmp_path, METRICS))
+    for memory in (1, 10_000):
+        assert found(rankmill.evaluate(labels, tmp_path, METRICS, memory=memory)) == whole
+
+
+def test_rows_that_do_not_fit_on_the_disk_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, predictions = dump(50, 6)
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
+    with pytest.raises(InputError, match=r"temporary file in /nowhere/at/all.*TMPDIR"):
+        rankmill.evaluate(labels, shuffled(predictions, 7), ["map"], memory=1)
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.list_view(pa.int64())])
+def test_small_chunks_are_read_together(kind: pa.DataType) -> None:
+    queries = np.arange(3000)
+    items = pa.array([[int(one), 7] for one in queries], kind)
+    whole = pa.table({"query_id": queries, "items": items})
+    chunks = pa.concat_tables([whole.slice(start, 3) for start in range(0, 3000, 3)])
+    source = open_source(chunks, "predictions", None)
+    batches = list(source.pieces(["query_id", "items"])[0])
+    assert sum(batch.data.num_rows for batch in batches) == 3000
+    if kind == pa.list_(pa.int64()):
+        assert len(batches) == 1
+    assert found(rankmill.evaluate(whole, chunks, ["map"])) == found(
+        rankmill.evaluate(whole, whole, ["map"])
+    )
+    bad = chunks.append_column(
+        "score", pa.array([[0.5, None if q == 2000 else 0.5] for q in queries])
+    )
+    with pytest.raises(InputError, match=r"row 2000 .*place 1"):
+        rankmill.evaluate(whole, bad, ["gap"])
+
+
 def test_spilled_partitions_leave_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

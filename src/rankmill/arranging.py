@@ -9,8 +9,9 @@ import pyarrow as pa
 from rankmill.buffers import arrow_of, numbers_of
 from rankmill.errors import InputError
 from rankmill.ids import id_text, ids_to_arrow, take_ids
-from rankmill.kernels.identity import SEED, Ids, mark_repeats
+from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.lists import sort_lists
+from rankmill.kernels.matching import mark_repeats
 from rankmill.lists import drop_values
 from rankmill.semantics import Semantics
 from rankmill.sources.convert import Lists

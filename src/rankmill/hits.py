@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.kernels.identity import SEED, Ids, match_lists
+from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_patterns
 from rankmill.lists import take_offsets, take_spans, take_values
 

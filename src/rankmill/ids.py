@@ -205,7 +205,10 @@ class Growing:
     """
 
     def __init__(self, dtype: Any, capacity: int = 0) -> None:
-        self._array = np.empty(min(capacity, LARGEST_RESERVE), dtype)
+        try:
+            self._array = np.empty(min(capacity, LARGEST_RESERVE), dtype)
+        except MemoryError:  # it may hold fewer in the end
+            self._array = np.empty(0, dtype)
         self._count = 0
 
     def extend(self, values: np.ndarray) -> None:
@@ -230,10 +233,10 @@ class IdStore:
     """Ids that are put behind each other, copied into place as they come, with their bytes."""
 
     def __init__(self, capacity: int = 0) -> None:
+        self._capacity = capacity
         self._keys = Growing(np.uint64, capacity)
-        self._offsets = Growing(np.int64, capacity + 1)
-        self._offsets.extend(np.zeros(1, np.int64))
-        self._data = Growing(np.uint8, LARGEST_RESERVE if capacity else 0)
+        self._offsets = Growing(np.int64)
+        self._data = Growing(np.uint8)
         self._bytes = 0
         self._kinds: set[int] = set()
 
@@ -243,6 +246,9 @@ class IdStore:
             return
         self._keys.extend(ids.keys)
         if ids.kind == STRING:
+            if STRING not in self._kinds:
+                self._offsets = Growing(np.int64, self._capacity + 1)
+                self._offsets.extend(np.zeros(1, np.int64))
             size = _size(ids)
             out = self._offsets.room(len(ids.keys)), self._data.room(size)
             pack_strings(ids.starts, ids.ends, ids.data, self._bytes, *out)

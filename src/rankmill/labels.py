@@ -9,8 +9,9 @@ from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, NO_OFFSETS, Labels
 from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
 from rankmill.kernels.ascending import find_in_order, first_descent
-from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids, mark_repeats
+from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids
 from rankmill.kernels.lists import sort_lists
+from rankmill.kernels.matching import mark_repeats
 from rankmill.lists import drop_values, offsets_of
 from rankmill.lookup import Lookup, look_up
 
@@ -142,11 +143,14 @@ class LabelIndex:
 
 
 class LabelStore:
-    """Label lists that are put behind each other as they are read."""
+    """Label lists that are put behind each other as they are read.
 
-    def __init__(self, rows: int) -> None:
+    There is room for so many rows and labels at first; there may be more, or fewer.
+    """
+
+    def __init__(self, rows: int, labels: int) -> None:
         self._queries = IdStore(rows)
-        self._items = IdStore(8 * rows)
+        self._items = IdStore(labels)
         self._offsets = Growing(np.int64, rows + 1)
         self._offsets.extend(np.zeros(1, np.int64))
         self._gains = Growing(np.float64)

@@ -175,11 +175,12 @@ def read_labels(
         If they are not as said; also if there is none, where they are the whole of the labels.
     """
     clean = partial(clean_lists, gains=gains, repeats=repeats)
+    expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
     for together in (False,) if labels.columns.wide else (True, False):
         read = map_lists(clean, labels.source, labels.columns, workers, together=together)
         counts = audit.empty()
         rows = 0
-        store = LabelStore(labels.source.rows)
+        store = LabelStore(labels.source.rows, expected)
         try:
             with closing(read) as blocks:
                 for lists, cleaned, dropped in blocks:

@@ -66,9 +66,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class BlockScores:
-    """What one block of lists comes to."""
+    """What one block of lists comes to, without the lists."""
 
-    lists: Lists
+    queries: Ids
+    place: tuple[str, int]
+    input_rows: int
     rows: np.ndarray
     predicted: np.ndarray
     states: list[MeanState]
@@ -101,7 +103,9 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
     states, values = _values(lists, hits, plan, order)
     both = labelled & predicted
     return BlockScores(
-        lists=lists,
+        queries=lists.queries,
+        place=lists.place,
+        input_rows=lists.rows,
         rows=rows,
         predicted=predicted,
         states=states,
@@ -229,13 +233,13 @@ class Tally:
 
     def add(self, block: BlockScores) -> None:
         """Add a block; raises InputError if one of its queries was there before."""
-        lists, rows = block.lists, block.rows
+        rows = block.rows
         repeated = first_seen(rows, self._seen)
         if repeated >= 0:
-            raise repeated_query(lists.queries, repeated, lists.place)
+            raise repeated_query(block.queries, repeated, block.place)
         self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
         self.confidences.add(block)
-        self.rows += lists.rows
+        self.rows += block.input_rows
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
         strange = np.flatnonzero(rows < 0)
@@ -245,8 +249,8 @@ class Tally:
         for values, new in zip(self.values, block.values, strict=True):
             values[rows[known]] = new[known]
         if len(strange):
-            ids = join_ids([take_ids(lists.queries, strange)])  # lets go of the batch's bytes
-            self._strangers.append((ids, block.predicted[strange], strange, lists.place))
+            ids = join_ids([take_ids(block.queries, strange)])  # lets go of the batch's bytes
+            self._strangers.append((ids, block.predicted[strange], strange, block.place))
 
     def strangers(self) -> Ids:
         """The queries with predictions that are not among the labels, by id.

@@ -17,7 +17,8 @@ from rankmill.evaluation import Progress, tally_runs
 from rankmill.finding import id_of, list_of
 from rankmill.hits import NO_GAINS, Labels, match
 from rankmill.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
-from rankmill.kernels.identity import SEED, Ids, mark_repeats
+from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.matching import mark_repeats
 from rankmill.labels import LabelIndex, LabelStore
 from rankmill.lists import is_list_type
 from rankmill.metrics import NO_CUTOFF, Metric, check_defined, parse
@@ -167,7 +168,7 @@ def _index_of(query: Ids, lists: Lists | None, gains: str, semantics: Semantics)
     if lists is None:
         return LabelIndex(none, Labels(np.zeros(1, np.int64), none, NO_GAINS))
     _, cleaned, _ = clean_lists(lists, gains, semantics.repeated_labels)
-    store = LabelStore(1)
+    store = LabelStore(1, 0)
     store.add(lists.queries, cleaned, lists.place)
     return store.finish()
 

@@ -8,7 +8,7 @@ from rankmill.sources.footers import RowGroup
 
 # About so many values are read, matched and scored at once by a thread.
 BATCH_VALUES = 1 << 20
-BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 16
 BATCH_BYTES = 1 << 23
 
 

@@ -10,7 +10,10 @@ from rankmill.buffers import arrow_of
 from rankmill.errors import InputError
 from rankmill.lists import is_list_type
 from rankmill.ragged import Ragged
-from rankmill.sources.base import BATCH_ROWS, Batch, Source
+from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, Batch, Source
+
+# Batches are joined until they have so many rows.
+SMALL_ROWS = 1 << 13
 
 
 def open_table(table: Any, name: str) -> Source:
@@ -44,9 +47,34 @@ def open_table(table: Any, name: str) -> Source:
 
 def _read(table: Any, name: str) -> Iterator[Batch]:
     first_row = 0
-    for data in table.to_batches(max_chunksize=BATCH_ROWS):
+    for data in _joined(table.to_batches(max_chunksize=BATCH_ROWS)):
         yield Batch(data, name, first_row)
         first_row += data.num_rows
+
+
+def _joined(batches: list[Any]) -> Iterator[Any]:
+    """The batches, small ones joined: each has its cost, however few its rows."""
+    small: list[Any] = []
+    rows = size = 0
+    for data in batches:
+        small.append(data)
+        rows += data.num_rows
+        size += data.nbytes
+        if rows >= SMALL_ROWS or size >= BATCH_BYTES:
+            yield from _join(small)
+            small = []
+            rows = size = 0
+    yield from _join(small)
+
+
+def _join(batches: list[Any]) -> list[Any]:
+    if len(batches) < 2:
+        return batches
+    try:
+        joined: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # views, and dictionaries within lists
+        return batches
+    return joined
 
 
 def ragged_table(items: Ragged, numbers: Any, number_column: str) -> Any:

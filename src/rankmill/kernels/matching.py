@@ -1,0 +1,219 @@
+"""Matching lists of ids with labels, and finding the repeats in a list."""
+
+import numpy as np
+
+from rankmill.kernels.identity import AHEAD, MULTIPLIER, STRING, TOP_BIT, home, same, shift_of
+from rankmill.kernels.intrinsics import prefetch
+from rankmill.kernels.jit import helper, kernel
+
+# Lists up to this long find equal ids by the prefixes of their keys, longer ones by hash tables.
+SMALL = 128
+PREFIXES = 1024
+PREFIX_SHIFT = np.uint64(54)
+
+
+@helper
+def table_for(length):
+    """A free table for that many ids, at most half full."""
+    capacity = 64
+    while capacity < 2 * length:
+        capacity *= 2
+    return np.full(capacity, -1, np.int64)
+
+
+@helper
+def stands_before(keys, text, ids, start, i):
+    """Whether id i stands at an earlier place from `start` on."""
+    for j in range(start, i):
+        if keys[j] == keys[i] and (not text or same(ids, j, ids, i)):
+            return True
+    return False
+
+
+@kernel
+def mark_repeats(offsets, ids, seed, out_repeat):
+    """Mark each id that stands earlier in its own list; returns how many there are."""
+    total = 0
+    text = ids.kind == STRING
+    keys = ids.keys
+    last = np.full(PREFIXES, -1, np.int64)  # where each key prefix stood last
+    for q in range(len(offsets) - 1):
+        start = offsets[q]
+        end = offsets[q + 1]
+        if end - start <= SMALL:
+            for i in range(start, end):
+                prefix = (keys[i] * MULTIPLIER) >> PREFIX_SHIFT
+                out_repeat[i] = last[prefix] >= start and stands_before(keys, text, ids, start, i)
+                total += out_repeat[i]
+                last[prefix] = i
+        else:
+            slots = table_for(end - start)
+            mask = len(slots) - 1
+            shift = shift_of(len(slots))
+            for i in range(start, end):
+                slot = home(keys[i], seed, shift)
+                while slots[slot] >= 0:
+                    other = slots[slot]
+                    if keys[i] == keys[other] and (not text or same(ids, i, ids, other)):
+                        break
+                    slot = (slot + 1) & mask
+                out_repeat[i] = slots[slot] >= 0
+                total += out_repeat[i]
+                if slots[slot] < 0:
+                    slots[slot] = i
+    return total
+
+
+@kernel
+def match_lists(
+    label_starts,
+    label_ends,
+    labels,
+    offsets,
+    items,
+    limit,
+    repeats_count,
+    seed,
+    out_offsets,
+    out_ranks,
+    out_labels,
+):
+    """Where each list of items is right, and how many items repeat an earlier one of their list.
+
+    The labels of list q are those from label_starts[q] to label_ends[q], and hold no repeats. An
+    item is right if it is a label of its list, among the first `limit`, and no repeat or
+    `repeats_count`. Writes the rank (from 1) and the index of the label of each hit, by rank within
+    a list, and the offsets of the lists' hits. Returns the numbers of hits and of repeats.
+    """
+    hits = 0
+    repeats = 0
+    text = items.kind == STRING
+    mixed = labels.kind != items.kind
+    label_keys = labels.keys
+    item_keys = items.keys
+    # Where each key prefix stood last, among the labels matched so far and among items: both only
+    # ever grow, so that an entry from before the list at hand means that no equal key can be there.
+    label_at = np.full(PREFIXES, -1, np.int64)
+    item_at = np.full(PREFIXES, -1, np.int64)
+    before = 0  # labels of the lists before
+    count = len(offsets) - 1
+    out_offsets[0] = 0
+    for q in range(count):
+        if q + AHEAD < count:
+            prefetch(label_keys, label_starts[q + AHEAD])
+            prefetch(label_keys, label_ends[q + AHEAD] - 1)  # often in the next line of the cache
+        start = offsets[q]
+        end = offsets[q + 1]
+        first = label_starts[q]
+        last = label_ends[q]
+        if end - start > SMALL or last - first > SMALL:
+            more = _match_long_list(
+                labels,
+                first,
+                last,
+                items,
+                start,
+                end,
+                limit,
+                repeats_count,
+                seed,
+                hits,
+                out_ranks,
+                out_labels,
+            )
+            hits += more[0]
+            repeats += more[1]
+            out_offsets[q + 1] = hits
+            continue
+        crowded = False  # whether two labels share a prefix
+        shift = first - before
+        for label in range(first, last):
+            prefix = (label_keys[label] * MULTIPLIER) >> PREFIX_SHIFT
+            crowded |= label_at[prefix] >= before
+            label_at[prefix] = label - shift
+        for i in range(start, end):
+            key = item_keys[i]
+            prefix = (key * MULTIPLIER) >> PREFIX_SHIFT
+            if item_at[prefix] >= start and stands_before(item_keys, text, items, start, i):
+                repeats += 1
+                if not repeats_count:
+                    continue
+            item_at[prefix] = i
+            if label_at[prefix] < before or i - start >= limit:
+                continue
+            if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 share their bits, not their value
+                continue
+            label = label_at[prefix] + shift
+            if label_keys[label] != key or (text and not same(labels, label, items, i)):
+                label = last if not crowded else first
+                while label < last and not (
+                    label_keys[label] == key and (not text or same(labels, label, items, i))
+                ):
+                    label += 1
+            if label < last:
+                out_ranks[hits] = i - start + 1
+                out_labels[hits] = label
+                hits += 1
+        before += last - first
+        out_offsets[q + 1] = hits
+    return hits, repeats
+
+
+@helper
+def _match_long_list(
+    labels,
+    label_start,
+    label_end,
+    items,
+    start,
+    end,
+    limit,
+    repeats_count,
+    seed,
+    first,
+    out_ranks,
+    out_labels,
+):
+    """One list of match_lists, by way of hash tables; its hits are written from `first` on."""
+    text = items.kind == STRING
+    mixed = labels.kind != items.kind
+    label_keys = labels.keys
+    item_keys = items.keys
+    wanted = table_for(label_end - label_start)
+    wanted_mask = len(wanted) - 1
+    wanted_shift = shift_of(len(wanted))
+    for label in range(label_start, label_end):
+        slot = home(label_keys[label], seed, wanted_shift)
+        while wanted[slot] >= 0:
+            slot = (slot + 1) & wanted_mask
+        wanted[slot] = label
+    seen = table_for(end - start)
+    seen_mask = len(seen) - 1
+    seen_shift = shift_of(len(seen))
+    hits = 0
+    repeats = 0
+    for i in range(start, end):
+        key = item_keys[i]
+        slot = home(key, seed, seen_shift)
+        while seen[slot] >= 0:
+            other = seen[slot]
+            if item_keys[other] == key and (not text or same(items, other, items, i)):
+                break
+            slot = (slot + 1) & seen_mask
+        if seen[slot] >= 0:
+            repeats += 1
+            if not repeats_count:
+                continue
+        seen[slot] = i
+        if i - start >= limit or (mixed and key >> TOP_BIT != 0):
+            continue
+        slot = home(key, seed, wanted_shift)
+        while wanted[slot] >= 0:
+            label = wanted[slot]
+            if label_keys[label] == key and (not text or same(labels, label, items, i)):
+                out_ranks[first + hits] = i - start + 1
+                out_labels[first + hits] = label
+                hits += 1
+                break
+            slot = (slot + 1) & wanted_mask
+    return hits, repeats
