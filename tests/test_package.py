@@ -27,6 +27,7 @@ TOP = {"rankmill.__main__", "rankmill.cli"}
 MAIN_JOB = {"rankmill.evaluation", "rankmill.comparing", "rankmill.tracing"}
 BASE = {
     "rankmill.buffers",
+    "rankmill.elementary",
     "rankmill.errors",
     "rankmill.ids",
     "rankmill.lists",

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankmill.elementary import discounts
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_patterns
@@ -116,7 +117,7 @@ def match(
         prediction_counts=prediction_counts,
         label_offsets=label_offsets,
         label_gains=label_gains,
-        discounts=_discounts(longest),
+        discounts=discounts(longest),
         repeats=repeats,
     )
 
@@ -169,13 +170,3 @@ def group_hits(hits: Hits) -> Patterns:
         prediction_counts=hits.prediction_counts[first],
     )
     return Patterns(distinct, counts[:found], groups)
-
-
-_DISCOUNTS = np.log2(np.arange(1, 1026, dtype=np.float64))
-
-
-def _discounts(longest: int) -> np.ndarray:
-    """log2(rank + 1) for ranks 0 to `longest`."""
-    if longest < len(_DISCOUNTS):
-        return _DISCOUNTS[: longest + 1]
-    return np.log2(np.arange(1, longest + 2, dtype=np.float64))

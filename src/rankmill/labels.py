@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 
+from rankmill.elementary import exp2, expm1
 from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, NO_OFFSETS, Labels
 from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
@@ -90,7 +91,11 @@ def exponential(labels: Labels, gains: str) -> Labels:
 
 def _powers(gains: np.ndarray) -> np.ndarray:
     """2**g - 1, exact for whole gains, and for tiny ones not rounded to 0."""
-    return np.where(gains < 1e-3, np.expm1(gains * math.log(2)), np.exp2(gains) - 1)
+    powers = exp2(gains) - 1
+    tiny = gains < 1e-3
+    if tiny.any():
+        powers[tiny] = expm1(gains[tiny] * math.log(2))
+    return powers
 
 
 def _keep(labels: Labels, keep: np.ndarray) -> Labels:

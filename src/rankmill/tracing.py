@@ -12,6 +12,7 @@ from rankmill import audit
 from rankmill.arranging import arrange
 from rankmill.conclusion import conclude, state_of
 from rankmill.counting import counted_queries
+from rankmill.elementary import discounts
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.evaluation import Progress, tally_runs
 from rankmill.finding import id_of, list_of
@@ -265,7 +266,7 @@ def _table(
     table |= {name: pa.array(column).take(place) for name, column in columns.items()}
     if len(ideal):
         gain = np.append(ideal, np.zeros(width - len(ideal)))
-        best = {"ideal_gain": gain, "ideal_sum": (gain / np.log2(np.arange(2, width + 2))).cumsum()}
+        best = {"ideal_gain": gain, "ideal_sum": (gain / discounts(width)[1:]).cumsum()}
         table |= {
             name: pa.array(one).take(pa.array(order, mask=~at_rank)) for name, one in best.items()
         }
