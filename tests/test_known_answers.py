@@ -255,3 +255,24 @@ def test_gap_is_the_pandas_formula(seed: int, count: int) -> None:
         frame["confidence"].to_numpy(), correct, int(frame["label"].notna().sum())
     )
     assert alone == pytest.approx(expected, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("k", [1, 12, 10**15, 2**62, 2**62 + 2**11, 2**63, 2**70, 10**30, 10**99])
+def test_a_cutoff_divides_as_it_is_however_large(k: int) -> None:
+    labels, lists = Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 2, 9]])
+    table = pa.table({"query": [1], "items": [[1, 2]]})
+    hits = min(k, 2)
+    divisors = {"precision": float(k), "f1": (k + 2) / 2, "recall": 2.0}
+    for name, divisor in divisors.items():
+        metric = f"{name}@{k}"
+        assert rankmill.evaluate(table, table, metric)[metric] == hits / divisor
+    assert rankmill.precision(labels, lists, k).tolist() == [hits / divisors["precision"]]
+    assert rankmill.f1(labels, lists, k).tolist() == [hits / divisors["f1"]]
+    traced = rankmill.trace(table, table, f"precision@{k}", 1)
+    assert (traced.value, traced.divisor) == (hits / float(k), float(k))
+
+
+def test_a_cutoff_beyond_all_floats_leaves_nothing() -> None:
+    lists = Ragged.from_lists([[1, 2]])
+    assert rankmill.precision(lists, lists, 10**400).tolist() == [0]
+    assert rankmill.f1(lists, lists, 10**400).tolist() == [0]

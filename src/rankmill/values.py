@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from rankmill.elementary import discounts
 from rankmill.hits import Hits
 from rankmill.kernels import metrics as kernels
 from rankmill.metrics import NO_CUTOFF, Metric
@@ -13,8 +14,8 @@ from rankmill.semantics import DEFAULT, Semantics
 from rankmill.ties import Runs
 
 
-def _of_average_precision(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
-    labels = hits.label_counts
+def _of_average_precision(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    labels, k = hits.label_counts, metric.limit
     if semantics.ap_divisor == "min_k_labels":
         return np.asarray(np.minimum(k, labels))
     if semantics.ap_divisor == "min_labels_predictions":
@@ -24,33 +25,37 @@ def _of_average_precision(hits: Hits, k: int, semantics: Semantics) -> np.ndarra
     return labels
 
 
-def _of_precision(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
+def _of_precision(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
     if semantics.precision_divisor == "min_k_predictions":
-        return np.asarray(np.minimum(k, hits.prediction_counts))
-    return np.full(len(hits.label_counts), k)
+        return np.asarray(np.minimum(metric.limit, hits.prediction_counts))
+    k = metric.k or metric.limit
+    divisor: float = k
+    if k > NO_CUTOFF:  # beyond int64, to which f1 adds the labels; or even beyond float64
+        divisor = float(k) if k.bit_length() < 1024 else math.inf
+    return np.full(len(hits.label_counts), divisor)
 
 
-def _of_recall(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
+def _of_recall(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
     labels = hits.label_counts
-    return labels if semantics.recall_divisor == "labels" else np.minimum(k, labels)
+    return labels if semantics.recall_divisor == "labels" else np.minimum(metric.limit, labels)
 
 
-def _of_f1(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
+def _of_f1(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
     """The harmonic mean of h / a and h / b is h over the mean of a and b."""
-    both = _of_precision(hits, k, semantics) + _of_recall(hits, k, semantics)
+    both = _of_precision(hits, metric, semantics) + _of_recall(hits, metric, semantics)
     return np.asarray(both / 2)
 
 
-def _of_ndcg(hits: Hits, k: int, semantics: Semantics) -> np.ndarray:
-    if semantics.ideal_dcg == "k" and k < NO_CUTOFF:
-        return np.full(len(hits.label_counts), _dcg_of_hits(k))
-    return _counted(kernels.ideal_dcg, hits, k)
+def _of_ndcg(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    if semantics.ideal_dcg == "k" and metric.limit < NO_CUTOFF:
+        return np.full(len(hits.label_counts), _dcg_of_hits(metric.limit))
+    return _counted(kernels.ideal_dcg, hits, metric.limit)
 
 
 @cache
 def _dcg_of_hits(k: int) -> float:
     """The DCG of k hits of gain 1."""
-    return math.fsum(1 / math.log2(rank + 1) for rank in range(1, k + 1))
+    return math.fsum(1 / discounts(k)[1:])
 
 
 def _counted(kernel: Callable[..., None], hits: Hits, k: int) -> np.ndarray:
@@ -59,7 +64,7 @@ def _counted(kernel: Callable[..., None], hits: Hits, k: int) -> np.ndarray:
     return out
 
 
-DIVISORS: dict[str, Callable[[Hits, int, Semantics], np.ndarray]] = {
+DIVISORS: dict[str, Callable[[Hits, Metric, Semantics], np.ndarray]] = {
     "average_precision": _of_average_precision,
     "precision": _of_precision,
     "recall": _of_recall,
@@ -85,5 +90,5 @@ def compute(
         getattr(expected, name)(runs, hits, k, counts)
     if metric.spec.divisor is None:
         return counts
-    divisor = DIVISORS[metric.spec.divisor](hits, k, semantics)
+    divisor = DIVISORS[metric.spec.divisor](hits, metric, semantics)
     return np.asarray(counts / np.where(divisor > 0, divisor, 1))

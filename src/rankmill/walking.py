@@ -125,7 +125,7 @@ def divisor_of(metric: Metric, hits: Hits, semantics: Semantics) -> tuple[float,
     name = metric.spec.divisor
     if name is None:
         return None
-    divisor = float(DIVISORS[name](hits, metric.limit, semantics)[0])
+    divisor = float(DIVISORS[name](hits, metric, semantics)[0])
     meanings = []
     for field in _FIELDS[name]:
         choice = getattr(semantics, field)
