@@ -6,9 +6,13 @@ be entered from several threads at once.
 """
 
 import functools
+import hashlib
 import inspect
+import os
+import pickle
 import sys
 import time
+import uuid
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -17,16 +21,20 @@ from typing import Any, NamedTuple
 # numba loads arrayobj and numpy.ma when kernels are first called, here on several threads at once.
 # But numpy.ma comes by way of a __getattr__ of NumPy, which calls itself without end where it finds
 # the module half loaded by another thread.
-import numba.np.arrayobj  # noqa: F401
+import numba.np.arrayobj
 import numpy as np
 import numpy.ma
 from numba import njit
 from numba.core import config, event
-from numba.core.caching import FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime.nrt import rtsys
+from numba.core.serialize import dumps
 
 # Compiling in silence for longer than this would look like hanging.
 SILENT_SECONDS = 1.0
+# The bytes of a saved kernel's checksum, which stands before it.
+CHECKSUM = 16
 
 _dispatchers: dict[int, Any] = {}  # numba's object of each kernel, by its id()
 _warned: list[str] = []
@@ -43,11 +51,16 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     Arguments named ``out*`` are written to; all others are passed as read-only views, so that
     Arrow's read-only buffers and NumPy's own arrays share one compiled version.
     """
-    compiled = _compile(function)
-    writable = [name.startswith("out") for name in inspect.signature(function).parameters]
+    code = function.__code__
+    writable = [name.startswith("out") for name in code.co_varnames[: code.co_argcount]]
+    compiled: Any = None
 
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
+        nonlocal compiled
+        if compiled is None:  # the first call: a run needs some of the kernels only
+            with global_compiler_lock:
+                compiled = compiled or _compile(function)
         prepared = [
             argument if keep else _read_only(argument)
             for argument, keep in zip(arguments, writable, strict=True)
@@ -112,30 +125,96 @@ event.register("numba:compile", _watch)  # type: ignore[no-untyped-call]
 
 
 def _compile(function: Callable[..., Any]) -> Any:
+    ours = _numba_is_as_known() and not config.DISABLE_JIT  # type: ignore[attr-defined]
     try:
-        compiled = njit(nogil=True, cache=True)(function)
+        compiled = njit(nogil=True, cache=not ours)(function)
+        if ours:
+            compiled._cache = _Cache(function)  # type: ignore[attr-defined]
     except RuntimeError as error:  # numba refuses at once where no cache folder can be written
         _warn_uncached(str(error))
         compiled = njit(nogil=True)(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
         _dispatchers[id(compiled)] = compiled
-        if type(getattr(compiled, "_cache", None)) is FunctionCache:
-            cache = _QuickCache(function)  # type: ignore[no-untyped-call]
-            compiled._cache = cache  # type: ignore[attr-defined]
     return compiled
 
 
-class _QuickCache(FunctionCache):
-    """numba's cache, which here loads a kernel without setting up numba's compiler first.
+class _Cache:
+    """Compiled versions of a kernel on disk, a file each; it stands in for numba's own cache.
 
-    The compiler takes 0.2 s to import its library, and SciPy with it, which a kernel that is
-    compiled already does not need; on a miss, compiling sets it up itself.
+    - Damage is a miss: a file is used only if the checksum that it begins with is that of the rest
+      and of what was asked for. The kernel is then compiled anew, and its file replaced.
+    - There is no index, which processes that save at the same time would overwrite in turn.
+    - A kernel is loaded without setting up numba's compiler, which takes 0.2 s to import its
+      library, and SciPy with it; on a miss, compiling sets it up itself.
     """
 
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._numba: Any = CompileResultCacheImpl(function)  # type: ignore[no-untyped-call]
+        self.cache_path = str(self._numba.locator.get_cache_path())
+        source = self._numba.locator.get_source_stamp(), function.__code__.co_code
+        self._made_for = repr((numba.__version__, source)).encode()
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled version, None if there is none that can be used."""
         rtsys.initialize(target_context)  # the allocator that loaded kernels are linked with
-        with self._guard_against_spurious_io_errors():
-            return self._load_overload(signature, target_context)  # type: ignore[no-untyped-call]
+        path, asked = self._place(sig, target_context.codegen())
+        try:
+            with open(path, "rb") as file:
+                found = file.read()
+            if found[:CHECKSUM] == _checksum(asked, found[CHECKSUM:]):
+                return self._numba.rebuild(target_context, pickle.loads(found[CHECKSUM:]))
+        except Exception:  # whatever it is: compiling will do, or tell
+            pass
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled version; raises OSError if that fails."""
+        if not self._numba.check_cachable(data):
+            return
+        self._numba.locator.ensure_cache_path()
+        path, asked = self._place(sig, data.codegen)
+        content = dumps(self._numba.reduce(data))  # type: ignore[no-untyped-call]
+        unfinished = f"{path}.tmp.{uuid.uuid4().hex[:16]}"
+        try:
+            with open(unfinished, "xb") as file:
+                file.write(_checksum(asked, content) + content)
+            os.replace(unfinished, path)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(unfinished)
+            raise
+
+    def _place(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
+        """The path of a version's file, and all that its content depends on."""
+        version = repr((sig, codegen.magic_tuple())).encode()
+        name = f"{self._numba.filename_base}.{_checksum(version).hex()}.nbc"
+        return os.path.join(self.cache_path, name), self._made_for + version
+
+
+def _checksum(*parts: bytes) -> bytes:
+    checksum = hashlib.blake2b(digest_size=CHECKSUM)
+    for part in parts:
+        checksum.update(len(part).to_bytes(8))
+        checksum.update(part)
+    return checksum.digest()
+
+
+@functools.cache
+def _numba_is_as_known() -> bool:
+    """Tell whether numba has the methods that `_Cache` stands in for and uses."""
+    known = (
+        (FunctionCache, "load_overload", "self, sig, target_context"),
+        (FunctionCache, "save_overload", "self, sig, data"),
+        (CompileResultCacheImpl, "check_cachable", "self, cres"),
+        (CompileResultCacheImpl, "reduce", "self, cres"),
+        (CompileResultCacheImpl, "rebuild", "self, target_context, payload"),
+        (rtsys, "initialize", "ctx"),
+    )
+    return all(
+        hasattr(owner, name)
+        and ", ".join(inspect.signature(getattr(owner, name)).parameters) == parameters
+        for owner, name, parameters in known
+    )
 
 
 def _warn_uncached(reason: str) -> None:

@@ -1,0 +1,223 @@
+"""Compiled kernels on disk: damaged, stale, shared between processes, and not to be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from numba.core.caching import CompileResultCacheImpl, FunctionCache
+
+from rankmill.kernels import jit
+
+pytestmark = pytest.mark.skipif(
+    os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
+)
+
+KERNEL = """
+from rankmill.kernels.jit import helper, kernel
+
+@helper
+def scaled(value):
+    return value * 2
+
+@kernel
+def total(values, out):
+    for i in range(len(values)):
+        out[0] += scaled(values[i])
+"""
+# Forked children start with numba set up and no kernel compiled or loaded. Each prints the sum
+# over [1, 2, 3], and how many versions it compiled and loaded.
+CHILDREN = """
+import json, os, sys
+import numba
+import numpy as np
+import some_kernel
+from rankmill.kernels.jit import compiled_so_far
+
+numba.njit(lambda: 0)()
+
+def child(kind):
+    try:
+        out = np.zeros(1, kind)
+        some_kernel.total(np.array([1, 2, 3], kind), out)
+        counted = compiled_so_far()
+        line = json.dumps([out[0].item(), counted.compiled, counted.loaded]) + "\\n"
+        os.write(1, line.encode())
+    except BaseException as error:
+        os.write(1, (json.dumps(repr(error)) + "\\n").encode())
+    finally:
+        os._exit(0)
+
+for line in sys.stdin:
+    kinds = line.split()
+    children = []
+    for kind in kinds:
+        children.append(os.fork())
+        if children[-1] == 0:
+            child(kind)
+    codes = [os.waitstatus_to_exitcode(os.waitpid(one, 0)[1]) for one in children]
+    os.write(1, (json.dumps(codes) + "\\n").encode())
+"""
+
+
+class Processes:
+    """Calls of the kernel in fresh processes, which share a folder of compiled kernels."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "some_kernel.py").write_text(KERNEL)
+        self.process: Any = None
+
+    def start(self) -> None:
+        with (self.folder / "errors").open("a") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", CHILDREN],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                cwd=self.folder,
+                text=True,
+                env=os.environ | {"NUMBA_CACHE_DIR": str(self.folder / "cache")},
+            )
+
+    def call(self, *kinds: str) -> list[Any]:
+        """Call the kernel in a process for each kind of number, all at once."""
+        self.process.stdin.write(" ".join(kinds) + "\n")
+        self.process.stdin.flush()
+        answers = [json.loads(self.process.stdout.readline()) for _ in range(len(kinds) + 1)]
+        assert answers.pop() == [0] * len(kinds)
+        return sorted(answers)
+
+    def stop(self) -> None:
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def kept(self) -> list[Path]:
+        return sorted(path for path in (self.folder / "cache").rglob("*") if path.is_file())
+
+
+@pytest.fixture
+def processes(tmp_path):
+    found = Processes(tmp_path)
+    found.start()
+    yield found
+    found.stop()
+
+
+def damages(content: bytes) -> dict[str, bytes]:
+    """What a full disk, a killed container or a bad sector leaves of a file."""
+    draw = random.Random(0)
+
+    def flipped(place: int) -> bytes:
+        changed = bytearray(content)
+        changed[place] ^= 1 << draw.randrange(8)
+        return bytes(changed)
+
+    lengths = (0, 15, 16, len(content) // 2, len(content) - 1)
+    places = (0, 16, 40, *(draw.randrange(len(content)) for _ in range(4)), len(content) - 1)
+    return {
+        **{f"cut to {length}": content[:length] for length in lengths},
+        **{f"flipped at {place}": flipped(place) for place in places},
+        "longer": content + b"\0",
+        "zeros": bytes(len(content)),
+    }
+
+
+def test_a_damaged_file_is_compiled_anew_and_replaced(processes):
+    assert processes.call("int64") == [[12, 1, 0]]
+    assert processes.call("int64") == [[12, 0, 1]]
+    (path,) = processes.kept()
+    for name, content in damages(path.read_bytes()).items():
+        path.write_bytes(content)
+        assert (name, processes.call("int64")) == (name, [[12, 1, 0]])
+        assert processes.kept() == [path]
+    assert processes.call("int64") == [[12, 0, 1]]
+
+
+def test_what_a_file_holds_is_read_only_after_its_checksum(processes):
+    processes.call("int64")
+    (path,) = processes.kept()
+    marker = processes.folder / "unpickled"
+    path.write_bytes(path.read_bytes()[:16] + pickle.dumps(_Touch(str(marker))))
+    assert processes.call("int64") == [[12, 1, 0]]
+    assert not marker.exists()
+
+
+class _Touch:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open, (self.path, "w")
+
+
+def test_a_file_is_of_the_types_that_it_is_used_for(processes):
+    processes.call("int64")
+    (of_integers,) = processes.kept()
+    processes.call("float64")
+    (of_floats,) = {*processes.kept()} - {of_integers}
+    of_floats.write_bytes(of_integers.read_bytes())
+    assert processes.call("float64") == [[12.0, 1, 0]]
+
+
+def test_a_changed_source_is_compiled_anew(processes):
+    assert processes.call("int64") == [[12, 1, 0]]
+    processes.stop()
+    (processes.folder / "some_kernel.py").write_text(KERNEL.replace("value * 2", "value * 3"))
+    processes.start()
+    assert processes.call("int64") == [[18, 1, 0]]
+    assert processes.call("int64") == [[18, 0, 1]]
+    assert len(processes.kept()) == 1
+
+
+def test_processes_that_start_together_keep_what_each_compiled(processes):
+    kinds = ["int64", "float64", "int32", "float32"]
+    assert processes.call(*kinds, *kinds) == [[12, 1, 0]] * 8
+    assert processes.call(*kinds) == [[12, 0, 1]] * 4
+    assert len(processes.kept()) == 4
+
+
+def test_a_file_that_cannot_be_replaced_is_a_warning(processes):
+    processes.call("int64")
+    (path,) = processes.kept()
+    path.unlink()
+    path.mkdir()
+    assert processes.call("int64") == [[12, 1, 0]]
+    processes.stop()
+    assert (
+        "compiled kernels cannot be saved ([Errno 21] Is a directory"
+        in (processes.folder / "errors").read_text()
+    )
+    assert processes.kept() == []
+
+
+def test_this_numba_is_as_known():
+    assert jit._numba_is_as_known()
+
+
+@pytest.mark.parametrize("change", ["another parameter", "no such method"])
+def test_another_numba_keeps_its_own_cache(monkeypatch, change):
+    if change == "no such method":
+        monkeypatch.delattr(CompileResultCacheImpl, "reduce")
+    else:
+        rebuild = CompileResultCacheImpl.rebuild
+
+        def changed(self, target_context, payload, more=None):
+            return rebuild(self, target_context, payload)
+
+        monkeypatch.setattr(CompileResultCacheImpl, "rebuild", changed)
+    monkeypatch.setattr(jit, "_dispatchers", {})
+    jit._numba_is_as_known.cache_clear()
+    try:
+        made = jit._compile(lambda value: value + 1)
+    finally:
+        jit._numba_is_as_known.cache_clear()
+    assert type(made._cache) is FunctionCache
