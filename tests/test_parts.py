@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import rankmill
 from rankmill.presets import preset
 
 METRICS = ["map@3", "gap", "first_hit", "ndcg@5", "gap@2", "recall@4"]
+FIELDS = ("metrics", "standard_errors", "bounds", "queries", "audit", "semantics")
 
 
 def rows(first: int, last: int, dtype: type) -> tuple[pa.Table, pa.Table]:
@@ -67,7 +70,7 @@ def test_merged_parts_are_the_whole(dtype: type, semantics: str) -> None:
         for name in ("gap", "gap@2")
     }
     result = state.result(among)
-    for field in ("metrics", "standard_errors", "bounds", "queries", "audit", "semantics"):
+    for field in FIELDS:
         assert getattr(result, field) == getattr(whole, field), field
 
 
@@ -78,10 +81,14 @@ def test_states_of_other_questions_do_not_merge() -> None:
         rankmill.evaluate_part(labels, predictions, metric, semantics=semantics)
         for metric, semantics in [("map", "default"), ("map@3", "default"), ("map", "spark")]
     ]
+    states.append(rankmill.evaluate_part(labels, predictions, "map", gains="exp"))
     with pytest.raises(rankmill.UsageError, match="states of other metrics do not merge"):
         states[0].merge(states[1])
     with pytest.raises(rankmill.UsageError, match="states of other semantics do not merge"):
         states[0].merge(states[2])
+    with pytest.raises(rankmill.UsageError, match="states of other gains do not merge: linear"):
+        states[0].merge(through_arrow(states[3]))
+    assert len({state.fingerprint for state in states}) == 4
 
 
 @pytest.mark.small
@@ -129,3 +136,66 @@ def test_threads_are_a_positive_integer(wrong: Any) -> None:
     ):
         with pytest.raises(rankmill.UsageError, match="expected a positive integer"):
             call()
+
+
+CONFIDENCES = [-np.inf, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf]  # exact in float32
+
+
+def random_parts(draw: random.Random, count: int) -> list[tuple[pa.Table, pa.Table]]:
+    """Wide labels and predictions; a part may be without either, and has its own float type."""
+    kinds = pa.list_(pa.int64())
+    parts = []
+    for part in range(count):
+        queries = list(range(10 * part, 10 * part + draw.randrange(5)))
+        labels = [draw.sample(range(6), draw.randrange(4)) for _ in queries]
+        items = [draw.choices([*range(6), None], k=draw.randrange(6)) for _ in queries]
+        scores = [[draw.choice(CONFIDENCES) for _ in listed] for listed in items]
+        floats = pa.list_(draw.choice([pa.float32(), pa.float64()]))
+        columns = {"q": pa.array(queries, pa.int64()), "items": pa.array(items, kinds)}
+        columns["score"] = pa.array(scores, floats)
+        parts.append(
+            (
+                pa.table({"q": columns["q"], "items": pa.array(labels, kinds)}),
+                pa.table(columns).slice(0, draw.choice([len(queries), len(queries), 1])),
+            )
+        )
+    return parts
+
+
+def merged(states: list[Any], draw: random.Random) -> Any:
+    """All of them merged in any order, by any tree, sent by way of a table now and then."""
+    states = draw.sample(states, len(states))
+    while len(states) > 1:
+        one = states.pop(draw.randrange(len(states))).merge(states.pop(draw.randrange(len(states))))
+        states.append(sent(one) if draw.random() < 0.5 else one)
+    return states[0]
+
+
+def sent(state: Any) -> Any:
+    row = pa.Table.from_pylist([state.to_row()]).to_pylist()[0]
+    return type(state).from_row(row)
+
+
+def counted(state: rankmill.State, parts: list[Any], draw: random.Random) -> Any:
+    """The second pass over the predictions of some parts."""
+    each = [rankmill.count_part(state, part[1], query="q") for part in parts]
+    return {name: merged([one[name] for one in each], draw) for name in ("gap", "gap@2")}
+
+
+@pytest.mark.small
+@settings(max_examples=30)
+@given(st.integers(0, 2**32).map(random.Random), st.sampled_from(["default", "spark", "lenskit"]))
+def test_random_parts_merged_by_random_trees(draw: random.Random, semantics: str) -> None:
+    parts = random_parts(draw, draw.randrange(1, 5))
+    labels, predictions = (
+        pa.concat_tables(side, promote_options="permissive") for side in zip(*parts, strict=True)
+    )
+    if not any(labels["items"].to_pylist()) or not predictions.num_rows:
+        return
+    options = {"query": "q", "semantics": semantics, "gains": draw.choice(["linear", "exp"])}
+    whole = rankmill.evaluate(labels, predictions, METRICS, **options)
+    states = [rankmill.evaluate_part(*part, METRICS, **options) for part in parts]
+    state = merged(states, draw)
+    result = merged(states, draw).result(counted(state, parts, draw))
+    for field in FIELDS:
+        assert getattr(result, field) == getattr(whole, field), field

@@ -64,6 +64,7 @@ def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted:
     return State(
         metrics=tuple(metric.text for metric in asked),
         semantics=tally.plan.semantics,
+        gains=tally.plan.gains,
         queries=counted.queries,
         gap_total=totals[tally.plan.semantics.gap_total],
         audit=audit.add(tally.audit, counts),
@@ -77,15 +78,16 @@ def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted:
 
 def with_confidences(state: State, confidences: Confidences) -> State:
     """The state with the confidences of correct predictions, those of all parts at once."""
-    pairs = zip(confidences.plan.pooled, confidences.correct, strict=True)
-    return replace(state, correct={one.text: CorrectState.of(parts) for one, parts in pairs})
+    each = zip(confidences.plan.pooled, confidences.correct, confidences.seen, strict=True)
+    correct = {metric.text: CorrectState.of(parts, seen) for metric, parts, seen in each}
+    return replace(state, correct=correct)
 
 
 def conclude(one: Tallied, began: float) -> Result:
     """The result of what was tallied."""
     plan, confidences = one.tally.plan, one.tally.confidences
     among = _among(one.state, confidences, one.predictions, one.workers)
-    result = one.state.result(among, one.workers.threads)
+    result = one.state.finish(among, one.workers.threads)
     if plan.ordered_ties:
         result.metrics.update(_gaps_in_order(one.state, confidences))
     return replace(

@@ -277,6 +277,7 @@ def tally_runs(
         keep_values=per_query,
         memory=memory,
         semantics=semantics,
+        gains=gains,
         every_row=every_row,
         part=part,
     )

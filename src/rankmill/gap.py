@@ -1,14 +1,16 @@
 """Global average precision: one list of all predictions, sorted by confidence."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from rankmill import rows
 from rankmill.errors import InputError, UsageError
+from rankmill.fingerprints import FORMAT, NOTHING, Seen
 from rankmill.hits import Hits
 from rankmill.kernels.gap import correct_confidences, count_among, sum_ties
 from rankmill.workers import available_cpus
@@ -40,36 +42,47 @@ class CorrectState:
         The distinct confidences, ascending.
     counts : ndarray of int64
         How many correct predictions have each.
+    seen : Seen
+        All predictions, wrong ones too: the second pass must go over the same.
     """
 
     values: np.ndarray
     counts: np.ndarray
+    seen: Seen = NOTHING
 
     @classmethod
-    def of(cls, parts: Sequence[np.ndarray]) -> Self:
+    def of(cls, parts: Sequence[np.ndarray], seen: Seen = NOTHING) -> Self:
         """The state of the confidences of correct predictions, in any order."""
         dtype = np.result_type(np.float32, *parts)
         values, counts = np.unique(np.concatenate([np.empty(0, dtype), *parts]), return_counts=True)
-        return cls(values, counts.astype(np.int64, copy=False))
+        return cls(values, counts.astype(np.int64, copy=False), seen)
 
     def merge(self, other: Self) -> Self:
         """The state of the predictions of both."""
         values, places = np.unique(np.concatenate([self.values, other.values]), return_inverse=True)
         counts = np.zeros(len(values), np.int64)
         np.add.at(counts, places, np.concatenate([self.counts, other.counts]))
-        return type(self)(values, counts)
+        return type(self)(values, counts, self.seen.merge(other.seen))
 
-    def to_row(self) -> dict[str, np.ndarray]:
-        """A flat row for Arrow: two arrays."""
-        return {"values": self.values, "counts": self.counts}
+    def to_row(self) -> dict[str, Any]:
+        """A flat row for Arrow: two arrays, and what was seen."""
+        return {"values": self.values, "counts": self.counts, **self.seen.to_row()}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The state that `to_row` made the row of; a list's values are float64."""
-        values = np.asarray(row["values"])
-        if values.dtype != np.float32:
-            values = values.astype(np.float64)
-        return cls(values, np.asarray(row["counts"], np.int64))
+    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+        """The state that `to_row` made the row of; a list's values are float64.
+
+        Raises
+        ------
+        UsageError
+            If no state has such a row.
+        """
+        names = f"{prefix}values", f"{prefix}counts"
+        values, counts = rows.ascending(row, names[0]), rows.counts(row, names[1], least=1)
+        rows.same_length(row, *names)
+        seen = rows.seen(row, prefix)
+        rows.at_most(seen.predictions, names[1], counts)
+        return cls(values, counts, seen)
 
 
 @dataclass(frozen=True)
@@ -81,23 +94,55 @@ class AmongState:
     at, above : ndarray of int64
         How many confidences equal each of ``CorrectState.values``, and how many lie between it and
         the next.
+    seen : Seen
+        All confidences that were counted.
+    state : str
+        The fingerprint of the `State` that they were counted among, and of the metric; empty where
+        counts do not leave the evaluation that made them.
     """
 
     at: np.ndarray
     above: np.ndarray
+    seen: Seen = NOTHING
+    state: str = ""
 
     def merge(self, other: Self) -> Self:
-        """The counts of both, which must be among the same values."""
-        return type(self)(self.at + other.at, self.above + other.above)
+        """The counts of both.
 
-    def to_row(self) -> dict[str, np.ndarray]:
-        """A flat row for Arrow: two arrays."""
-        return {"at": self.at, "above": self.above}
+        Raises
+        ------
+        UsageError
+            If they were not counted among the same state.
+        """
+        if self.state != other.state or len(self.at) != len(other.at):
+            raise UsageError(
+                "these counts were made with two states: count_part takes the same state for "
+                "every part, that of all parts merged"
+            )
+        return type(self)(
+            self.at + other.at, self.above + other.above, self.seen.merge(other.seen), self.state
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """A flat row for Arrow: numbers, text, and two arrays of numbers."""
+        row = {"format": FORMAT, "state": self.state, "at": self.at, "above": self.above}
+        return row | self.seen.to_row()
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The state that `to_row` made the row of."""
-        return cls(np.asarray(row["at"], np.int64), np.asarray(row["above"], np.int64))
+    def from_row(cls, row: rows.Row) -> Self:
+        """The state that `to_row` made the row of.
+
+        Raises
+        ------
+        UsageError
+            If no state of this format version has such a row.
+        """
+        rows.check_format(row)
+        at, above = rows.counts(row, "at", least=0), rows.counts(row, "above", least=0)
+        rows.same_length(row, "at", "above")
+        seen = rows.seen(row, prefix="")
+        rows.at_most(seen.predictions, "at and above", at, above)
+        return cls(at, above, seen, rows.text(row, "state"))
 
 
 class GapCounter:
@@ -150,6 +195,19 @@ class GapCounter:
                 executor.map(sort, (waiting[i::count_of_parts] for i in range(count_of_parts)))
             )
             list(executor.map(count, _ranges(len(values))))
+
+
+def difference(correct: CorrectState, among: AmongState) -> str:
+    """What the second pass has otherwise than the first; empty if both saw the same predictions."""
+    first, second = correct.seen, among.seen
+    if first.predictions != second.predictions:
+        return (
+            f"the first pass saw {first.predictions:,} predictions and the second "
+            f"{second.predictions:,}"
+        )
+    if first != second or (among.at < correct.counts).any():
+        return f"both passes saw {first.predictions:,} predictions, but of other confidences"
+    return ""
 
 
 def gap_of_states(correct: CorrectState, among: AmongState, total: int, threads: int) -> GapValue:

@@ -1,24 +1,27 @@
 """Evaluating in parts, as on a cluster: states that merge, and the result of all of them."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from rankmill import audit
+from rankmill import audit, rows
 from rankmill.arranging import arrange, changes_lists
 from rankmill.errors import UsageError, positive
+from rankmill.fingerprints import FORMAT, NOTHING, Seen, digest
 from rankmill.gap import (
     AmongState,
     CorrectState,
     GapCounter,
     GapValue,
+    difference,
     first_confidences,
     gap_of_states,
 )
-from rankmill.metrics import parse
+from rankmill.metrics import parse, parse_all
 from rankmill.reading import MEMORY, Input, open_input
 from rankmill.result import Result
 from rankmill.semantics import Semantics
@@ -36,6 +39,7 @@ class State:
     metrics : tuple of str
         As asked for, in that order.
     semantics : Semantics
+    gains : {"linear", "exp"}
     queries : int
         The queries that count.
     gap_total : int
@@ -50,6 +54,7 @@ class State:
 
     metrics: tuple[str, ...]
     semantics: Semantics
+    gains: str
     queries: int
     gap_total: int
     audit: Mapping[str, int]
@@ -62,9 +67,9 @@ class State:
         Raises
         ------
         UsageError
-            If they are of other metrics or semantics.
+            If they are of other metrics, semantics or gains.
         """
-        for name in ("metrics", "semantics"):
+        for name in ("metrics", "semantics", "gains"):
             if getattr(self, name) != getattr(other, name):
                 raise UsageError(
                     f"states of other {name} do not merge: {getattr(self, name)} and "
@@ -93,15 +98,26 @@ class State:
         Raises
         ------
         UsageError
-            If a metric needs `among`, and it is not there.
+            If a metric needs `among`, and it is not there, was counted among another state, or is
+            not of the predictions of all parts, each once.
         """
-        missing = [name for name in self.correct if name not in (among or {})]
+        among = among or {}
+        missing = [name for name in self.correct if name not in among]
         if missing:
             raise UsageError(
                 f"{', '.join(missing)} needs a second pass: count_part(state, predictions) "
                 "for every part, merged, goes to result()"
             )
-        gaps = {name: self._gap(name, (among or {})[name], threads) for name in self.correct}
+        for name in self.correct:
+            self._check(name, among[name])
+        return self.finish(among, threads)
+
+    def finish(self, among: Mapping[str, AmongState], threads: int | None) -> Result:
+        """The result, from counts that are sure to be those of this state."""
+        gaps = {
+            name: gap_of_states(one, among[name], self.total(name), thread_count(threads))
+            for name, one in self.correct.items()
+        }
         means = {name: one.mean for name, one in self.means.items()}
         means |= {name: getattr(one, self._ties()) for name, one in gaps.items()}
         tied = max((one.tied for one in gaps.values()), default=0)
@@ -123,8 +139,34 @@ class State:
             return max(1, int(self.correct[name].counts.sum()))
         return max(1, self.gap_total)
 
-    def _gap(self, name: str, among: AmongState, threads: int | None) -> GapValue:
-        return gap_of_states(self.correct[name], among, self.total(name), thread_count(threads))
+    @property
+    def fingerprint(self) -> str:
+        """The hash of format version, metrics, semantics and gains: only equal ones merge."""
+        return digest(json.dumps(self._job()))
+
+    def counted_among(self, name: str) -> str:
+        """The fingerprint of what `count_part` counts among: job, metric and its confidences."""
+        correct = self.correct[name]
+        return digest(json.dumps([*self._job(), name]), correct.values, correct.counts)
+
+    def _job(self) -> list[Any]:
+        return [FORMAT, self.metrics, self.semantics.to_dict(), self.gains]
+
+    def _check(self, name: str, among: AmongState) -> None:
+        """Raise UsageError unless counts of the second pass fit; kernels do not look."""
+        CorrectState.from_row(self.correct[name].to_row())
+        AmongState.from_row(among.to_row())
+        lengths = len(among.at), len(self.correct[name].values)
+        if among.state != self.counted_among(name) or lengths[0] != lengths[1]:
+            raise UsageError(
+                f"{name}: the second pass counted among another state: give count_part the state "
+                "that result() is asked of, that of all parts merged"
+            )
+        differs = difference(self.correct[name], among)
+        if differs:
+            raise UsageError(
+                f"{name}: {differs}: merge what count_part counted in every part, each part once"
+            )
 
     def _ties(self) -> str:
         ties = self.semantics.gap_ties
@@ -137,8 +179,11 @@ class State:
         ``pyarrow.Table.from_pylist([state.to_row()])`` makes a table of it.
         """
         row: dict[str, Any] = {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
             "metrics": list(self.metrics),
             "semantics": json.dumps(self.semantics.to_dict()),
+            "gains": self.gains,
             "queries": self.queries,
             "gap_total": self.gap_total,
         }
@@ -150,30 +195,53 @@ class State:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The state that `to_row` made the row of."""
-        per_query = {name for name in row["metrics"] if parse(name).spec.kernel}
+        """The state that `to_row` made the row of.
 
-        def part(name: str, kind: Any) -> dict[str, Any]:
-            keys = [field.name for field in fields(kind)]
-            return {key: row[f"{name}.{key}"] for key in keys}
-
-        return cls(
-            metrics=tuple(row["metrics"]),
-            semantics=Semantics(**json.loads(row["semantics"])),
-            queries=int(row["queries"]),
-            gap_total=int(row["gap_total"]),
-            audit={name: int(row[f"audit.{name}"]) for name in audit.FIELDS},
-            means={
-                name: MeanState.from_row(part(name, MeanState))
-                for name in row["metrics"]
-                if name in per_query
-            },
+        Raises
+        ------
+        UsageError
+            If the row is of another format version, or no state has such a row.
+        """
+        rows.check_format(row)
+        metrics = parse_all(rows.texts(row, "metrics"))
+        queries = rows.count(row, "queries")
+        try:
+            semantics = Semantics(**json.loads(rows.text(row, "semantics")))
+        except (TypeError, ValueError) as error:
+            raise rows.damaged(f"semantics: {error}") from None
+        state = cls(
+            metrics=tuple(one.text for one in metrics),
+            semantics=semantics,
+            gains=rows.text(row, "gains"),
+            queries=queries,
+            gap_total=rows.count(row, "gap_total"),
+            audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},
+            means={one.text: _mean(row, one.text, queries) for one in metrics if one.spec.kernel},
             correct={
-                name: CorrectState.from_row(part(name, CorrectState))
-                for name in row["metrics"]
-                if name not in per_query
+                one.text: CorrectState.from_row(row, f"{one.text}.")
+                for one in metrics
+                if not one.spec.kernel
             },
         )
+        if rows.text(row, "fingerprint") != state.fingerprint:
+            raise rows.damaged("its fingerprint is not that of its metrics, semantics and gains")
+        return state
+
+
+def _mean(row: Mapping[str, Any], name: str, queries: int) -> MeanState:
+    """The state of a mean over so many queries."""
+    numbers = {"count": rows.count(row, f"{name}.count")}
+    for key in ("total", "squares"):
+        digits = rows.text(row, f"{name}.{key}")
+        if not re.fullmatch("[0-9]{1,2000}", digits):
+            raise rows.damaged(f"{name}.{key} is {digits[:40]!r}, not a sum")
+        numbers[key] = int(digits)
+    state = MeanState(**numbers)
+    if state.count != queries:
+        raise rows.damaged(f"{name} is a mean over {state.count:,} of {queries:,} queries")
+    if state.count * state.squares < state.total**2:
+        raise rows.damaged(f"{name}.squares is less than {name}.total allows")
+    return state
 
 
 def count_part(
@@ -211,26 +279,30 @@ def count_part(
         may_be_empty=True,
     )
     with Workers(threads) as workers:
-        return reread_among(state, one, workers, positive(memory, "memory"))
+        among = reread_among(state, one, workers, positive(memory, "memory"), checksum=True)
+    return {name: replace(one, state=state.counted_among(name)) for name, one in among.items()}
 
 
 def reread_among(
-    state: State, predictions: Input, workers: Workers, memory: int
+    state: State, predictions: Input, workers: Workers, memory: int, *, checksum: bool = False
 ) -> dict[str, AmongState]:
     """Read the confidences of an opened input once more, and count them."""
     counters = {name: GapCounter(one, workers.threads) for name, one in state.correct.items()}
+    seen = dict.fromkeys(counters, NOTHING)
     limits = {name: parse(name).limit for name in counters}
     arranged: Callable[[Any], Any] | None = None
     if changes_lists(state.semantics) or state.audit["null_items"] > 0:
         arranged = partial(arrange, semantics=state.semantics)
 
-    def within(offsets: Any, confidences: Any) -> list[Any]:
-        return [first_confidences(offsets, confidences, limits[name]) for name in counters]
+    def within(offsets: Any, confidences: Any) -> list[tuple[Any, Seen]]:
+        each = [first_confidences(offsets, confidences, limits[name]) for name in counters]
+        return [(one, Seen.of(one, checksum)) for one in each]
 
     source, columns = predictions.source, predictions.columns
     read = map_confidences(within, source, columns, workers, memory=memory, arrange=arranged)
     with closing(read) as blocks:
         for block in blocks:
-            for counter, confidences in zip(counters.values(), block, strict=True):
-                counter.add(confidences)
-    return {name: counter.finish() for name, counter in counters.items()}
+            for name, (confidences, new) in zip(counters, block, strict=True):
+                counters[name].add(confidences)
+                seen[name] = seen[name].merge(new)
+    return {name: replace(one.finish(), seen=seen[name]) for name, one in counters.items()}

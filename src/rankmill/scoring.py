@@ -10,6 +10,7 @@ from rankmill import audit
 from rankmill.arranging import arrange
 from rankmill.buffers import numbers_of
 from rankmill.errors import InputError
+from rankmill.fingerprints import NOTHING, Seen
 from rankmill.gap import correct_of_hits, first_confidences
 from rankmill.hits import Hits, group_hits, match
 from rankmill.ids import id_text, ids_to_arrow, join_ids, take_ids
@@ -38,6 +39,7 @@ class Plan:
     keep_values: bool
     memory: int
     semantics: Semantics
+    gains: str = "linear"
     every_row: bool = False
     part: bool = False
 
@@ -77,6 +79,7 @@ class BlockScores:
     values: list[np.ndarray]
     correct: list[np.ndarray]
     kept: list[Any]
+    seen: list[Seen]
     audit: dict[str, int]
     counts: dict[str, int]
 
@@ -115,6 +118,7 @@ def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
             for metric in plan.pooled
         ],
         kept=kept,
+        seen=[Seen.of(one.confidences if plan.keep_rows else one, plan.part) for one in kept],
         audit={
             "queries_predicted": int(predicted.sum()),
             "queries_in_both": int(both.sum()),
@@ -176,6 +180,7 @@ class Confidences:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.correct: list[list[np.ndarray]] = [[] for _ in plan.pooled]
+        self.seen = [NOTHING for _ in plan.pooled]
         self.kept: list[list[Any]] | None = [[] for _ in plan.pooled]
         self._bytes_kept = 0
 
@@ -183,6 +188,7 @@ class Confidences:
         """The same, to be added to on its own; arrays are shared."""
         other = type(self)(self.plan)
         other.correct = [list(parts) for parts in self.correct]
+        other.seen = list(self.seen)
         other.kept = None if self.kept is None else [list(parts) for parts in self.kept]
         other._bytes_kept = self._bytes_kept
         return other
@@ -191,6 +197,7 @@ class Confidences:
         """Add those of a block; raises InputError if all must be kept and take too much."""
         for correct, new in zip(self.correct, block.correct, strict=True):
             correct.append(new)
+        self.seen = [a.merge(b) for a, b in zip(self.seen, block.seen, strict=True)]
         self._bytes_kept += sum(one.nbytes for one in block.kept)
         if self._bytes_kept > self.plan.memory:
             self.kept = None
