@@ -1,19 +1,27 @@
 """The comparison and the scaling at a tiny size: they run to the end, and the rivals agree."""
 
+import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
+from typing import NoReturn
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
+import broken  # noqa: E402
+import hostile  # noqa: E402
+import judge  # noqa: E402
 import peers  # noqa: E402
 
 
@@ -110,3 +118,81 @@ def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
     assert len(users.unique()) == len(users)
     run_script("scaling.py", tmp_path, "--users=3000", "--base=1000", "--rounds=1", "--clean")
     assert not copies.exists()
+
+
+# ------------------------------------------------------------------ broken files, and kills
+
+
+def test_broken_files(tmp_path: Path) -> None:
+    script = [sys.executable, str(BENCHMARKS / "hostile.py"), "--cases=60"]
+    finished = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    *rows, told = finished.stdout.splitlines()
+    assert told == "60 cases, 0 failed"
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+    assert sum(int(row[2]) for row in cells) == 60
+    for damage, _, cases, scored, refused, failed in cells:
+        assert int(scored) + int(refused) == int(cases)
+        assert failed == "0"
+        if damage == "none":
+            assert scored == cases
+    assert sum(int(row[4]) for row in cells) > 20
+
+
+ENDS = {
+    "signal": (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL: "),
+    "hang": (lambda: time.sleep(60), "no end within 0.5 s"),
+    "exception": (lambda: 1 // 0, "exit 1: ZeroDivisionError: "),
+    "usage": (lambda: ends(2, "error: no such option"), "exit 2: error: no such option"),
+    "bug": (lambda: ends(3, "error: x\nThis is a bug"), "exit 3: error: x"),
+    "silence": (lambda: ends(3, ""), "refused, but it is not damaged: exit 3: "),
+    "refusal": (lambda: ends(3, "error: y"), "refused, but it is not damaged: exit 3: error: y"),
+    "value": (lambda: print('{"value": 0.123}'), "WRONG: value 0.123, not "),
+}
+
+
+def ends(code: int, message: str) -> NoReturn:
+    os.write(2, message.encode())
+    os._exit(code)
+
+
+@pytest.mark.filterwarnings("ignore:This process.*fork:DeprecationWarning")
+@pytest.mark.parametrize("name", ENDS)
+def test_a_bad_end_is_a_failure(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, told = ENDS[name]
+    monkeypatch.setattr(hostile, "run_command", lambda arguments: work())
+    monkeypatch.setattr(hostile, "SECONDS", 0.5 if name == "hang" else 20)
+    cases = (broken.made(0, number) for number in itertools.count())
+    case = next(one for one in cases if (one.damage, one.command) == ("none", "explain"))
+    end, _ = hostile.outcome(case, tmp_path)
+    assert end.startswith(told)
+
+
+def test_a_case_is_the_same_each_time() -> None:
+    assert broken.made(3, 14) == broken.made(3, 14)
+    assert broken.made(3, 14).files != broken.made(3, 15).files
+
+
+FOOTERS = {
+    # What stands around a number (in Thrift's zigzag: 3 is 6), and the same with another.
+    "values": (b"\x15\x00\x16\x06\x16", b"\x15\x00\x16\x04\x16", "3 values, in the footer 2"),
+    "rows": (b"\x16\x06\x19", b"\x16\x04\x19", "do not add up to 2"),
+}
+
+
+@pytest.mark.parametrize("name", FOOTERS)
+def test_a_file_that_contradicts_itself(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, instead, told = FOOTERS[name]
+    path = tmp_path / "file.parquet"
+    table = pa.table({"user_id": [1, 2, 3], "item_id": [4, 5, 6]})
+    pq.write_table(table, path, compression="none", write_statistics=False)
+    judge.print_contradictions(path, {"query": "user_id", "item": "item_id"})
+    assert capsys.readouterr().out == ""
+    whole = path.read_bytes()
+    start = broken.footer_start(whole)
+    assert found in whole[start:]
+    path.write_bytes(whole[:start] + whole[start:].replace(found, instead, 1))
+    judge.print_contradictions(path, {"query": "user_id", "item": "item_id"})
+    assert told in capsys.readouterr().out
