@@ -196,3 +196,10 @@ def test_a_file_that_contradicts_itself(
     path.write_bytes(whole[:start] + whole[start:].replace(found, instead, 1))
     judge.print_contradictions(path, {"query": "user_id", "item": "item_id"})
     assert told in capsys.readouterr().out
+
+
+def test_kills_leave_nothing_torn_and_nothing_behind(tmp_path: Path) -> None:
+    script = [sys.executable, str(BENCHMARKS / "kills.py"), "--rounds=2", "--rows=100_000"]
+    finished = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert finished.stdout.count("| SIG") == 3
