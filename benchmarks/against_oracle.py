@@ -1,9 +1,9 @@
-"""Check a whole dump against the plain-Python oracle of the tests, every metric, to 1e-12.
+"""Check whole dumps against the plain-Python oracle of the tests, every metric, to 1e-12.
 
-    python benchmarks/against_oracle.py FOLDER [--metric NAME ...]
+    python benchmarks/against_oracle.py FOLDER ... [--metric NAME ...]
 
-FOLDER holds labels.parquet and predictions.parquet as the generator writes them. A million users
-take some minutes and some gigabytes.
+A FOLDER holds labels.parquet and predictions.parquet as the generator writes them, users in one
+order or, with its --shuffle, in two. A million users take some minutes and some gigabytes.
 """
 
 from __future__ import annotations
@@ -32,15 +32,9 @@ def read(path: Path, columns: list[str]) -> list[list[Any]]:
     return [table[column].to_pylist() for column in columns]
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--metric", nargs="+", default=METRICS)
-    options = parser.parse_args()
-    paths = [options.folder / f"{name}.parquet" for name in ("labels", "predictions")]
-    found = rankmill.evaluate(*paths, options.metric)
+def largest_difference(folder: Path, metrics: list[str]) -> float:
+    paths = [folder / f"{name}.parquet" for name in ("labels", "predictions")]
+    found = rankmill.evaluate(*paths, metrics)
     users, items = read(paths[0], ["user_id", "items"])
     labels = dict(zip(users, items, strict=True))
     users, items, scores = read(paths[1], ["user_id", "items", "scores"])
@@ -49,12 +43,23 @@ def main() -> int:
         for user, *lists in zip(users, items, scores, strict=True)
     }
     worst = 0.0
-    for metric in options.metric:  # one at a time: the oracle keeps all that it computes
+    for metric in metrics:  # one at a time: the oracle keeps all that it computes
         expected = oracle.evaluate(labels, predictions, [metric])
         difference = abs(found.metrics[metric] - expected.metrics[metric])
         worst = max(worst, difference)
         print(f"{metric:14s} {found.metrics[metric]:.15f}  off by {difference:.1e}", flush=True)
-    print(f"{len(options.metric)} metrics, off by {worst:.1e} at most")
+    print(f"{folder}: {len(metrics)} metrics, off by {worst:.1e} at most")
+    return worst
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
+    parser.add_argument("--metric", nargs="+", default=METRICS)
+    options = parser.parse_args()
+    worst = max(largest_difference(folder, options.metric) for folder in options.folders)
     return int(worst > TOLERANCE)
 
 

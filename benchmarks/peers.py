@@ -1,14 +1,18 @@
 """Compare rankmill with what one would reach for instead: whole processes, taking turns.
 
     python benchmarks/peers.py --users 1_000_000 [--strings] [--rounds 3] [--only rankmill,duckdb]
-                               [--threads 2] [--json FILE] [--svg FILE]
+                               [--orders shuffled,aligned] [--threads 2] [--json FILE] [--svg FILE]
 
 Each program computes map@12 of the generator's files (`rivals/running.py` says of what exactly) in
 a fresh process, start-up included; one uncounted round first fills the file cache and the caches of
-compiled code. Prints medians of wall time and peak memory, and ratios to rankmill of the same run
-and size, as a markdown table. A program that cannot hold so many users gets a smaller dump of the
-same kind, and rankmill is measured on that one too; nothing is extrapolated. The exit code is 1 if
-a program failed or did not agree on the value (relative difference above 1e-9).
+compiled code. Real dumps hold users in another order among the predictions than among the labels
+("shuffled"); files in one order ("aligned") are measured beside them. Prints medians of wall time
+and peak memory, and ratios to rankmill of the same run, size and order, as a markdown table; below,
+what was promised of shuffled files, for the sizes that were measured.
+
+A program that cannot hold so many users gets a smaller dump of the same kind, and rankmill is
+measured on that one too; nothing is extrapolated. The exit code is 1 if a program failed or did not
+agree on the value (relative difference above 1e-9).
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ import charts
 HERE = Path(__file__).resolve().parent
 MILLION = 1_000_000
 CLOSE = 1e-9
+ORDERS = ("shuffled", "aligned")
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,19 @@ RIVALS = (
 )
 
 
+#: What was promised, shuffled: (users, string ids?, rival) -> rankmill's seconds and its peak of
+#: memory as parts of the rival's, at most.
+TARGETS = {
+    (10 * MILLION, False, "duckdb_join"): (0.25, 0.4),
+    (10 * MILLION, False, "duckdb_lists"): (0.5, None),
+    (10 * MILLION, False, "read_only"): (1.1, 0.4),
+    (MILLION, False, "duckdb_join"): (0.43, 1.0),
+    (MILLION, False, "duckdb_lists"): (0.5, None),
+    (MILLION, True, "duckdb_join"): (0.48, None),
+    (MILLION, True, "duckdb_lists"): (0.65, None),
+}
+
+
 @dataclass
 class Run:
     """One finished process."""
@@ -77,10 +95,11 @@ class Run:
 
 @dataclass
 class Row:
-    """All that was measured of one program at one size."""
+    """All that was measured of one program at one size, in one order."""
 
     rival: Rival
     users: int
+    order: str
     version: str
     runs: list[Run] = field(default_factory=list)
     value: float | None = None
@@ -139,11 +158,13 @@ def bench_folder() -> Path:
     return Path(base) / "rankmill" / "bench"
 
 
-def made_dump(users: int, strings: bool = False) -> Path:
+def made_dump(users: int, order: str, strings: bool = False) -> Path:
     """The folder of a dump, generated (in a process of its own) if it is not there."""
-    folder = bench_folder() / f"{users}{'-strings' if strings else ''}"
+    shuffle = order == "shuffled"
+    folder = bench_folder() / f"{users}{'-strings' * strings}{'-shuffled' * shuffle}"
     generate = [sys.executable, str(HERE / "generate.py"), str(folder), f"--users={users}"]
-    subprocess.run([*generate, "--if-missing", *["--strings"] * strings], check=True)
+    options = ["--if-missing", *["--strings"] * strings, *["--shuffle"] * shuffle]
+    subprocess.run([*generate, *options], check=True)
     return folder
 
 
@@ -163,15 +184,16 @@ def run_once(rival: Rival, folder: Path, threads: int, limit: float) -> tuple[Ru
     return run, json.loads(run.output)["value"]
 
 
-def compare(users: int, rivals: list[Rival], options: argparse.Namespace) -> list[Row]:
-    """Measure the programs at one size, in turn."""
-    folder = made_dump(users, options.strings)
+def compare(users: int, order: str, rivals: list[Rival], options: argparse.Namespace) -> list[Row]:
+    """Measure the programs at one size and in one order, in turn."""
+    folder = made_dump(users, order, options.strings)
     rows = []
     for rival in rivals:
         try:
-            rows.append(Row(rival, users, metadata.version(rival.package)))
+            rows.append(Row(rival, users, order, metadata.version(rival.package)))
         except metadata.PackageNotFoundError:
-            rows.append(Row(rival, users, "", problem=f"{rival.package} is not installed"))
+            problem = f"{rival.package} is not installed"
+            rows.append(Row(rival, users, order, "", problem=problem))
     for turn in range(options.rounds + 1):
         for row in rows:
             if row.problem:
@@ -182,7 +204,8 @@ def compare(users: int, rivals: list[Rival], options: argparse.Namespace) -> lis
                 # What was measured before goes too: it may be of another state of the program.
                 row.runs, row.value, row.problem = [], None, f"round {turn}: {error}"
                 continue
-            print(f"{users:,} round {turn}: {row.rival.name} {run.seconds:.2f} s", file=sys.stderr)
+            what = f"{users:,} {order}, round {turn}: {row.rival.name}"
+            print(f"{what} {run.seconds:.2f} s", file=sys.stderr)
             row.value = value
             if turn:
                 row.runs.append(run)
@@ -194,25 +217,49 @@ def compare(users: int, rivals: list[Rival], options: argparse.Namespace) -> lis
 
 
 def table(rows: list[Row]) -> list[list[str]]:
-    header = ["program", "users", "wall", "× rankmill", "peak RSS", "× rankmill", "map@12", "how"]
-    lines = [header, ["---", *["---:"] * 6, "---"]]
-    ours = {row.users: row for row in rows if row.rival is OURS and row.runs}
+    header = ["program", "users", "order", "wall", "× rankmill", "peak RSS", "× rankmill"]
+    lines = [[*header, "map@12", "how"], ["---", "---:", "---", *["---:"] * 5, "---"]]
+    ours = {(row.users, row.order): row for row in rows if row.rival is OURS and row.runs}
     for row in rows:
         name = f"{row.rival.label} ({row.version})" if row.version else row.rival.label
         cells = ["–"] * 4
         if row.runs:
             cells[::2] = f"{row.seconds:.2f} s", f"{row.peak_bytes / 1e6:,.0f} MB"
-            if base := ours.get(row.users):
+            if base := ours.get((row.users, row.order)):
                 cells[1] = f"{row.seconds / base.seconds:.2f}"
                 cells[3] = f"{row.peak_bytes / base.peak_bytes:.2f}"
         value = "–" if row.value is None else f"{row.value:.12f}"
-        lines.append([name, f"{row.users:,}", *cells, value, row.problem or row.rival.remark])
+        lines.append([name, f"{row.users:,}", row.order, *cells, value])
+        lines[-1].append(row.problem or row.rival.remark)
     return lines
+
+
+def target_table(rows: list[Row], strings: bool) -> list[list[str]]:
+    """What was promised of the sizes and rivals that were measured; nothing if that is none."""
+    lines = [
+        ["shuffled", "users", "of", "target", "measured", "reached"],
+        ["---", "---:", *["---"] * 4],
+    ]
+    measured = {
+        (row.users, row.rival.name): row for row in rows if row.order == "shuffled" and row.runs
+    }
+    for (users, of_strings, name), targets in TARGETS.items():
+        ours, theirs = measured.get((users, OURS.name)), measured.get((users, name))
+        if of_strings != strings or ours is None or theirs is None:
+            continue
+        ratios = ours.seconds / theirs.seconds, ours.peak_bytes / theirs.peak_bytes
+        for what, target, ratio in zip(("wall", "peak RSS"), targets, ratios, strict=True):
+            if target is not None:
+                reached = "yes" if ratio <= target else "no"
+                cells = [what, f"{users:,}", theirs.rival.label]
+                lines.append([*cells, f"≤ {target:g} ×", f"{ratio:.2f} ×", reached])
+    return lines if len(lines) > 2 else []
 
 
 def drawing(rows: list[Row], ids: str) -> str:
     groups = []
-    for users in dict.fromkeys(row.users for row in rows):
+    for users, order in dict.fromkeys((row.users, row.order) for row in rows):
+        chosen = [row for row in rows if (row.users, row.order) == (users, order) and row.runs]
         bars = tuple(
             charts.Bar(
                 row.rival.label,
@@ -220,10 +267,10 @@ def drawing(rows: list[Row], ids: str) -> str:
                 (f"{row.seconds:.2f} s", f"{row.peak_bytes / 1e9:.2f} GB"),
                 {OURS: "ours", FLOOR: "floor"}.get(row.rival, "bar"),
             )
-            for row in sorted((row for row in rows if row.users == users and row.runs), key=speed)
+            for row in sorted(chosen, key=speed)
         )
         if bars:
-            groups.append(charts.Group(f"{users:,} users", bars))
+            groups.append(charts.Group(f"{users:,} users, {order}", bars))
     title = f"map@12 of 12 predictions a user, {ids} ids: whole process"
     return charts.bar_chart(title, ["wall time", "peak memory"], groups)
 
@@ -259,6 +306,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--users", type=int, default=MILLION)
     parser.add_argument("--strings", action="store_true", help="64-hex users, 9-digit items")
+    parser.add_argument("--orders", default=",".join(ORDERS), help="of users (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="counted ones (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="for each (%(default)s)")
     parser.add_argument("--limit", type=float, default=900, help="seconds a run (%(default)s)")
@@ -269,6 +317,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if min(options.users, options.rounds, options.threads) < 1:
         parser.error("--users, --rounds and --threads must be at least 1")
+    options.orders = orders_of(options.orders, parser)
     wanted = tuple(filter(None, (options.only or "").split(",")))
     for word in wanted:
         if not any(name.startswith(word) for name in names):
@@ -277,15 +326,27 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
+def orders_of(text: str, parser: argparse.ArgumentParser) -> list[str]:
+    orders = text.split(",")
+    if not set(orders) <= set(ORDERS):
+        parser.error(f"--orders: {text!r} is no list of {', '.join(ORDERS)}")
+    return orders
+
+
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
     sizes: dict[int, list[Rival]] = {options.users: [OURS]}
     for rival in options.rivals:
         sizes.setdefault(min(options.users, rival.most or options.users), [OURS]).append(rival)
-    rows = [row for users, rivals in sizes.items() for row in compare(users, rivals, options)]
-    print(", ".join(f"{name} {value}" for name, value in setting(options).items()) + "\n")
-    for line in table(rows):
-        print("| " + " | ".join(line) + " |")
+    rows = [
+        row
+        for users, rivals in sizes.items()
+        for order in options.orders
+        for row in compare(users, order, rivals, options)
+    ]
+    print(", ".join(f"{name} {value}" for name, value in setting(options).items()))
+    for lines in filter(None, (table(rows), target_table(rows, options.strings))):
+        print("\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines))
     if options.json:
         options.json.write_text(as_json(rows, options))
     if options.svg:

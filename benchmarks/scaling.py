@@ -1,19 +1,22 @@
 """Measure ``rankmill evaluate -m map@12``, the whole process, against the number of users.
 
     python benchmarks/scaling.py [--users 1_000_000,10_000_000,100_000_000] [--rounds 3]
-                                 [--threads 2] [--memory 1GiB] [--json FILE] [--svg FILE] [--clean]
+                                 [--orders shuffled,aligned] [--threads 2] [--memory 1GiB]
+                                 [--json FILE] [--svg FILE] [--clean]
 
 Sizes up to BASE (10 million users) are dumps of the generator. Above, a size is made of copies of
 the base dump, a file each side and copy, with the user ids shifted so that all are distinct; 100
-million users take some 11 GB of disk in the cache folder, which is checked first. They stay there
-for the next run unless --clean is given. The value is checked: a copy must not change the mean.
-Both sides are sorted by user, so that no more labels are held than --memory allows.
+million users take some 11 GB of disk in the cache folder an order, which is checked first. They
+stay there for the next run unless --clean is given. The value is checked: a copy must not change
+the mean. Aligned, both sides are sorted by user, so that no more labels are held than --memory
+allows; shuffled, the predictions of each copy are in another order than its labels.
 Prints wall time, peak memory and time per million users, as medians, in a markdown table.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import shutil
@@ -41,6 +44,7 @@ class Point:
     """What was measured at one size; seconds and bytes are medians."""
 
     users: int
+    order: str
     file_bytes: int
     seconds: float
     peak_bytes: float
@@ -109,19 +113,20 @@ def size_of(paths: list[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
-def copies_folder(users: int, base: int) -> Path:
-    return peers.bench_folder() / f"{users // base}-copies-of-{base}"
+def copies_folder(users: int, base: int, order: str) -> Path:
+    shuffled = "-shuffled" * (order == "shuffled")
+    return peers.bench_folder() / f"{users // base}-copies-of-{base}{shuffled}"
 
 
-def made_copies(users: int, base_users: int) -> Path:
+def made_copies(users: int, base_users: int, order: str) -> Path:
     """The folder of a size above the base, built unless it is there; stops if the disk is small."""
-    base, copies = peers.made_dump(base_users), users // base_users
-    folder = copies_folder(users, base_users)
+    base, copies = peers.made_dump(base_users, order), users // base_users
+    folder = copies_folder(users, base_users, order)
     wanted = int(copies * size_of(files_below(base)) * ROOM)
     missing = max(0, wanted - size_of(files_below(folder)))
     free = shutil.disk_usage(base).free
     print(
-        f"{users:,} users: {copies} copies, {wanted / 1e9:.1f} GB in {folder}, "
+        f"{users:,} users, {order}: {copies} copies, {wanted / 1e9:.1f} GB in {folder}, "
         f"of which {missing / 1e9:.1f} GB may have to be written; {free / 1e9:.1f} GB free",
         file=sys.stderr,
     )
@@ -135,12 +140,12 @@ def made_copies(users: int, base_users: int) -> Path:
 # ------------------------------------------------------------------ measuring
 
 
-def sources(users: int, base: int) -> tuple[Path, Path]:
+def sources(users: int, base: int, order: str) -> tuple[Path, Path]:
     """The labels and the predictions of a size: two files, or two folders of copies."""
     if users <= base:
-        folder = peers.made_dump(users)
+        folder = peers.made_dump(users, order)
         return folder / "labels.parquet", folder / "predictions.parquet"
-    folder = made_copies(users, base)
+    folder = made_copies(users, base, order)
     return folder / "labels", folder / "predictions"
 
 
@@ -157,18 +162,20 @@ def warm(paths: list[Path]) -> None:
             pass
 
 
-def measured(users: int, base: int, rounds: int, threads: int, memory: str) -> Point:
-    labels, predictions = sources(users, base)
+def measured(users: int, order: str, options: argparse.Namespace) -> Point:
+    labels, predictions = sources(users, options.base, order)
     files = [path for side in (labels, predictions) for path in files_of(side)]
-    command = [*peers.evaluate_command(labels, predictions, threads), "--memory", memory]
+    command = peers.evaluate_command(labels, predictions, options.threads)
+    command += ["--memory", options.memory]
     warm(files)
     runs = []
-    for turn in range(rounds):
+    for turn in range(options.rounds):
         run = peers.measured(command)
-        print(f"{users:,} round {turn + 1}: {run.seconds:.2f} s", file=sys.stderr)
+        print(f"{users:,} {order}, round {turn + 1}: {run.seconds:.2f} s", file=sys.stderr)
         runs.append(run)
     return Point(
         users,
+        order,
         size_of(files),
         statistics.median(run.seconds for run in runs),
         statistics.median(run.peak_bytes for run in runs),
@@ -185,13 +192,14 @@ def files_of(path: Path) -> list[Path]:
 
 
 def table(points: list[Point], base: int) -> list[list[str]]:
-    header = ["users", "files", "wall", "s per million users", "peak RSS", "map@12"]
-    lines = [header, ["---:"] * len(header)]
+    header = ["users", "order", "files", "wall", "s per million users", "peak RSS", "map@12"]
+    lines = [header, ["---:", "---", *["---:"] * (len(header) - 2)]]
     for point in points:
         copies = f" ({point.users // base} copies)" if point.users > base else ""
         lines.append(
             [
                 f"{point.users:,}{copies}",
+                point.order,
                 f"{point.file_bytes / 1e9:.2f} GB",
                 f"{point.seconds:.2f} s",
                 f"{point.per_million:.3f}",
@@ -203,25 +211,30 @@ def table(points: list[Point], base: int) -> list[list[str]]:
 
 
 def drawing(points: list[Point]) -> str:
-    seconds = tuple((point.users, point.seconds) for point in points)
-    memory = tuple((point.users, point.peak_bytes / 1e9) for point in points)
-    panels = [
-        charts.Panel("wall time, s", seconds, tuple(f"{y:.1f} s" for _, y in seconds)),
-        charts.Panel("peak memory, GB", memory, tuple(f"{y:.2f} GB" for _, y in memory)),
-    ]
+    panels = []
+    for order in dict.fromkeys(point.order for point in points):
+        chosen = [point for point in points if point.order == order]
+        seconds = tuple((point.users, point.seconds) for point in chosen)
+        memory = tuple((point.users, point.peak_bytes / 1e9) for point in chosen)
+        panels += [
+            charts.Panel(
+                f"{order}: wall time, s", seconds, tuple(f"{y:.1f} s" for _, y in seconds)
+            ),
+            charts.Panel(f"{order}: peak, GB", memory, tuple(f"{y:.2f} GB" for _, y in memory)),
+        ]
     title = "rankmill evaluate -m map@12, whole process; dashed: in proportion to the first point"
     return charts.line_chart(title, "users, 12 predictions each", panels)
 
 
 def disagreements(points: list[Point], base: int) -> list[str]:
     """Sizes made of copies whose mean is not the base's, where the base was measured."""
-    values = {point.users: point.value for point in points}
+    values = {point.order: point.value for point in points if point.users == base}
     return [
-        f"{point.users:,} users: map@12 is {point.value!r}, of one copy {values[base]!r}"
+        f"{point.users:,} users: map@12 is {point.value!r}, of one copy {values[point.order]!r}"
         for point in points
         if point.users > base
-        and base in values
-        and not math.isclose(point.value, values[base], rel_tol=peers.CLOSE)
+        and point.order in values
+        and not math.isclose(point.value, values[point.order], rel_tol=peers.CLOSE)
     ]
 
 
@@ -231,6 +244,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--users", default="1_000_000,10_000_000,100_000_000")
     parser.add_argument("--base", type=int, default=BASE, help="users a copy (%(default)s)")
+    parser.add_argument("--orders", default=",".join(peers.ORDERS), help="of users (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="of each size (%(default)s)")
     parser.add_argument("--threads", type=int, default=2, help="(%(default)s)")
     parser.add_argument("--memory", default="1GiB", help="as for rankmill (%(default)s)")
@@ -238,6 +252,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--svg", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
+    options.orders = peers.orders_of(options.orders, parser)
     try:
         options.users = sorted({int(size) for size in options.users.split(",")})
     except ValueError:
@@ -253,16 +268,15 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
     # One run on a small dump, so that the kernels are compiled.
-    peers.measured(peers.evaluate_command(*sources(1000, BASE), options.threads))
+    peers.measured(peers.evaluate_command(*sources(1000, BASE, options.orders[0]), options.threads))
     try:
         points = [
-            measured(users, options.base, options.rounds, options.threads, options.memory)
-            for users in options.users
+            measured(users, order, options) for order in options.orders for users in options.users
         ]
     finally:
         if options.clean:
-            for users in options.users:
-                shutil.rmtree(copies_folder(users, options.base), ignore_errors=True)
+            for order, users in itertools.product(options.orders, options.users):
+                shutil.rmtree(copies_folder(users, options.base, order), ignore_errors=True)
     for line in table(points, options.base):
         print("| " + " | ".join(line) + " |")
     if options.json:

@@ -54,7 +54,7 @@ def comparison(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, dict[str, dict]]:
     """One comparison of all programs: what it printed, and the rows by program."""
-    arguments = ["--users=500", "--rounds=1", *["--strings"] * request.param]
+    arguments = ["--users=500", "--rounds=1", "--orders=shuffled", *["--strings"] * request.param]
     printed, found = run_script("peers.py", tmp_path_factory.mktemp("cache"), *arguments)
     return printed, {row["rival"]["name"]: row for row in found["rows"]}
 
@@ -89,27 +89,62 @@ def test_a_smaller_sample_is_named_and_compared_with_rankmill_at_its_size(
     found = tmp_path / "found.json"
     assert peers.main(["--users=600", "--rounds=1", "--json", str(found)]) == 0
     rows = json.loads(found.read_text())["rows"]
-    assert [(row["rival"]["name"], row["users"]) for row in rows] == [
-        ("rankmill", 600),
-        ("read_only", 600),
-        ("absent", 600),
-        ("rankmill", 300),
-        ("plain_python", 300),
+    names = ["rankmill", "read_only", "absent", "rankmill", "plain_python"]
+    orders = ["shuffled", "aligned"]
+    assert [(row["rival"]["name"], row["users"], row["order"]) for row in rows] == [
+        *((name, 600, order) for order in orders for name in names[:3]),
+        *((name, 300, order) for order in orders for name in names[3:]),
     ]
     assert rows[2]["problem"] == "no-such-package-of-rankmill is not installed"
-    assert rows[4]["value"] == pytest.approx(rows[3]["value"], rel=1e-9)
+    for ours, theirs in ((6, 7), (8, 9)):
+        assert rows[theirs]["value"] == pytest.approx(rows[ours]["value"], rel=1e-9)
+    assert rows[6]["value"] != rows[8]["value"]
     assert "| plain Python (" in capsys.readouterr().out
+
+
+def test_dumps_of_both_orders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for order in peers.ORDERS:
+        users = pq.read_table(peers.made_dump(400, order) / "predictions.parquet")["user_id"]
+        in_order = users.to_pylist() == sorted(users.to_pylist())
+        assert in_order == (order == "aligned")
+
+
+def test_targets_of_shuffled_files() -> None:
+    def row(name: str, order: str, seconds: float, peak: int) -> peers.Row:
+        rival = next(one for one in peers.RIVALS if one.name == name)
+        return peers.Row(rival, 10_000_000, order, "1", [peers.Run(seconds, peak, "")])
+
+    rows = [
+        row("rankmill", "shuffled", 1.0, 500),
+        row("duckdb_join", "shuffled", 4.0, 1000),
+        row("read_only", "shuffled", 0.9, 2000),
+        row("rankmill", "aligned", 9.0, 9000),
+        row("duckdb_join", "aligned", 1.0, 1000),
+    ]
+    assert peers.target_table(rows, strings=False)[2:] == [
+        ["wall", "10,000,000", "DuckDB, join", "≤ 0.25 ×", "0.25 ×", "yes"],
+        ["peak RSS", "10,000,000", "DuckDB, join", "≤ 0.4 ×", "0.50 ×", "no"],
+        ["wall", "10,000,000", "read only (pyarrow)", "≤ 1.1 ×", "1.11 ×", "no"],
+        ["peak RSS", "10,000,000", "read only (pyarrow)", "≤ 0.4 ×", "0.25 ×", "yes"],
+    ]
+    assert peers.target_table(rows, strings=True) == []
 
 
 def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
     arguments = ["--users=500,1000,3000", "--base=1000", "--rounds=1"]
     printed, found = run_script("scaling.py", tmp_path, *arguments)
     points = found["points"]
-    assert [point["users"] for point in points] == [500, 1000, 3000]
-    assert points[2]["value"] == pytest.approx(points[1]["value"], rel=1e-12)
+    assert [(point["order"], point["users"]) for point in points] == [
+        (order, users) for order in peers.ORDERS for users in (500, 1000, 3000)
+    ]
+    for copies, base in ((2, 1), (5, 4)):
+        assert points[copies]["value"] == pytest.approx(points[base]["value"], rel=1e-12)
+    assert points[1]["value"] != points[4]["value"]
     assert all(point["seconds"] > 0 and point["peak_bytes"] > 20e6 for point in points)
     assert "| 3,000 (3 copies) |" in printed
-    copies = tmp_path / "rankmill" / "bench" / "3-copies-of-1000"
+    copies = tmp_path / "rankmill" / "bench" / "3-copies-of-1000-shuffled"
+    assert copies.with_name("3-copies-of-1000").exists()
     parts = sorted(copies.rglob("*.parquet"))
     assert [part.relative_to(copies).parts[0] for part in parts] == (
         ["labels"] * 3 + ["predictions"] * 3
@@ -118,6 +153,7 @@ def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
     assert len(users.unique()) == len(users)
     run_script("scaling.py", tmp_path, "--users=3000", "--base=1000", "--rounds=1", "--clean")
     assert not copies.exists()
+    assert not copies.with_name("3-copies-of-1000").exists()
 
 
 # ------------------------------------------------------------------ broken files, and kills
