@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numba
 import pytest
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
@@ -201,6 +202,40 @@ def test_a_file_that_cannot_be_replaced_is_a_warning(processes):
 
 def test_this_numba_is_as_known():
     assert jit._numba_is_as_known()
+    assert numba.version_info.short <= jit.NEWEST_NUMBA
+
+
+ALONE = """
+import sys
+import numpy as np
+import some_kernel
+from rankmill.kernels import jit
+
+if sys.argv[1] == "newer":
+    jit.NEWEST_NUMBA = (0, 0)
+some_kernel.total(np.arange(4), out := np.zeros(1, np.int64))
+print(out[0], jit.compiled_so_far().compiled, "numba.np.linalg" in sys.modules)
+"""
+
+
+def test_a_saved_kernel_is_loaded_without_the_compiler_where_numba_is_known(processes, tmp_path):
+    def call(version: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", ALONE, version],
+            cwd=tmp_path,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+
+    assert call("known") == "12 1 True\n"
+    assert call("known") == "12 0 False\n"
+    assert call("newer") == "12 0 True\n"
+    (path,) = processes.kept()
+    path.unlink()
+    assert call("newer") == "12 1 True\n"
+    assert call("known") == "12 0 False\n"
 
 
 @pytest.mark.parametrize("change", ["another parameter", "no such method"])

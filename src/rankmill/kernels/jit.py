@@ -24,20 +24,23 @@ from typing import Any, NamedTuple
 import numba.np.arrayobj
 import numpy as np
 import numpy.ma
+from llvmlite.binding import add_symbol, parse_assembly
 from numba import njit
 from numba.core import config, event
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 # Compiling in silence for longer than this would look like hanging.
 SILENT_SECONDS = 1.0
 # The bytes of a saved kernel's checksum, which stands before it.
 CHECKSUM = 16
+# Of this version and those before it is known what saved kernels hold, and are linked with.
+NEWEST_NUMBA = (0, 68)
 
 _dispatchers: dict[int, Any] = {}  # numba's object of each kernel, by its id()
 _warned: list[str] = []
+_linked: list[bool] = []
 
 
 def helper(function: Callable[..., Any]) -> Any:
@@ -144,8 +147,7 @@ class _Cache:
     - Damage is a miss: a file is used only if the checksum that it begins with is that of the rest
       and of what was asked for. The kernel is then compiled anew, and its file replaced.
     - There is no index, which processes that save at the same time would overwrite in turn.
-    - A kernel is loaded without setting up numba's compiler, which takes 0.2 s to import its
-      library, and SciPy with it; on a miss, compiling sets it up itself.
+    - A kernel is loaded without setting up numba's compiler; on a miss, compiling does that.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -156,7 +158,7 @@ class _Cache:
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return a compiled version, None if there is none that can be used."""
-        rtsys.initialize(target_context)  # the allocator that loaded kernels are linked with
+        _prepare_to_link(target_context)
         path, asked = self._place(sig, target_context.codegen())
         try:
             with open(path, "rb") as file:
@@ -173,7 +175,7 @@ class _Cache:
             return
         self._numba.locator.ensure_cache_path()
         path, asked = self._place(sig, data.codegen)
-        content = dumps(self._numba.reduce(data))  # type: ignore[no-untyped-call]
+        content = dumps(_to_run_only(self._numba.reduce(data), data.fndesc))  # type: ignore[no-untyped-call]
         unfinished = f"{path}.tmp.{uuid.uuid4().hex[:16]}"
         try:
             with open(unfinished, "xb") as file:
@@ -189,6 +191,37 @@ class _Cache:
         version = repr((sig, codegen.magic_tuple())).encode()
         name = f"{self._numba.filename_base}.{_checksum(version).hex()}.nbc"
         return os.path.join(self.cache_path, name), self._made_for + version
+
+
+def _prepare_to_link(target_context: Any) -> None:
+    """Make known to the linker what saved kernels call: the allocator's functions in C.
+
+    Setting up numba's compiler would do that too. But it takes 0.2 s to import its library, and
+    SciPy with it, and compiles those of the allocator's functions that saved kernels contain.
+    """
+    if numba.version_info.short > NEWEST_NUMBA:
+        target_context.refresh()
+    elif not _linked:
+        from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
+
+        _linked.append(True)
+        for name, address in _nrt_python.c_helpers.items():
+            add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+
+
+def _to_run_only(reduced: Any, description: Any) -> Any:
+    """Drop the bitcode of a kernel that is to be saved, but for the name by which it is called.
+
+    Of what is loaded, half the time goes into reading it, and it serves only to be inlined into
+    other compiled functions. No kernel calls another.
+    """
+    if numba.version_info.short > NEWEST_NUMBA:
+        return reduced
+    (name, kind, (code, _)), *more = reduced
+    stub = parse_assembly(
+        f'define void @"{description.llvm_cpython_wrapper_name}"() {{ ret void }}'
+    )
+    return ((name, kind, (code, stub.as_bitcode())), *more)
 
 
 def _checksum(*parts: bytes) -> bytes:
@@ -208,7 +241,6 @@ def _numba_is_as_known() -> bool:
         (CompileResultCacheImpl, "check_cachable", "self, cres"),
         (CompileResultCacheImpl, "reduce", "self, cres"),
         (CompileResultCacheImpl, "rebuild", "self, target_context, payload"),
-        (rtsys, "initialize", "ctx"),
     )
     return all(
         hasattr(owner, name)
