@@ -12,13 +12,13 @@ from rankmill import rows
 from rankmill.errors import InputError, UsageError
 from rankmill.fingerprints import FORMAT, NOTHING, Seen
 from rankmill.hits import Hits
-from rankmill.kernels.gap import correct_confidences, count_among, sum_ties
+from rankmill.kernels.gap import correct_confidences, count_among, sum_ties, take_correct
 from rankmill.workers import available_cpus
 
 # Sums are taken over so many distinct correct confidences at a time.
 RANGE = 1 << 15
-# Confidences are sorted and counted at least so many at a time.
-PORTION = 1 << 23
+# Confidences are sorted and counted so many bytes at a time, in a copy.
+PORTION = 1 << 26
 TIES = ("expected", "worst", "best", "threshold")
 
 
@@ -157,14 +157,16 @@ class GapCounter:
         self._at = np.zeros(len(correct.values), np.int64)
         self._above = np.zeros(len(correct.values), np.int64)
         self._waiting: list[np.ndarray] = []
+        self._bytes_waiting = 0
         # Each portion goes through all values, so that small portions would be slow.
-        self._portion = max(PORTION, 2 * len(correct.values))
+        self._portion = max(PORTION, 2 * correct.values.nbytes)
 
     def add(self, confidences: np.ndarray) -> None:
         """Count some confidences, correct and wrong ones, in any order."""
-        self._waiting.append(confidences)
-        if sum(map(len, self._waiting)) >= self._portion:
+        if self._bytes_waiting + confidences.nbytes > self._portion:
             self._count()
+        self._waiting.append(confidences)
+        self._bytes_waiting += confidences.nbytes
 
     def finish(self) -> AmongState:
         """What was counted."""
@@ -172,7 +174,7 @@ class GapCounter:
         return AmongState(self._at, self._above)
 
     def _count(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._bytes_waiting = self._waiting, [], 0
         dtype = np.result_type(self.correct.values, *waiting)
         values = self.correct.values.astype(dtype, copy=False)
 
@@ -333,17 +335,20 @@ def global_average_precision(
     threads = available_cpus()
     step = max(1, -(-len(confidence) // threads))
 
-    def check(start: int) -> np.ndarray:
+    def take(start: int) -> np.ndarray:
         numbers: np.ndarray = confidence[start : start + step]
         if np.isnan(numbers.max()):
             place = start + int(np.isnan(numbers).argmax())
             raise InputError(f"confidence {place} is NaN; every prediction needs a number")
-        return np.asarray(numbers[correct[start : start + step]])
+        right = correct[start : start + step]
+        taken = np.empty(np.count_nonzero(right) + 1, numbers.dtype)
+        return taken[: take_correct(numbers, right, taken)]
 
     with ThreadPoolExecutor(threads) as executor:
-        state = CorrectState.of(list(executor.map(check, range(0, len(confidence), step))))
+        state = CorrectState.of(list(executor.map(take, range(0, len(confidence), step))))
     counter = GapCounter(state, threads)
-    piece = PORTION // (4 * threads)  # a portion is sorted by all threads, in pieces
-    for start in range(0, len(confidence), piece):
-        counter.add(confidence[start : start + piece])
+    # All threads sort a piece of each portion.
+    pieces = threads * -(-confidence.nbytes // PORTION)
+    for piece in np.array_split(confidence, max(1, pieces)):
+        counter.add(piece)
     return float(getattr(gap_of_states(state, counter.finish(), total, threads), ties))

@@ -16,27 +16,36 @@ def correct_confidences(offsets, hit_offsets, ranks, limit, confidence, out_corr
     return count
 
 
+@kernel
+def take_correct(confidence, correct, out_taken):
+    """Write the confidences of the correct ones; returns how many. Room for one more is needed."""
+    count = 0
+    for i in range(len(confidence)):
+        out_taken[count] = confidence[i]  # written over by the next one, if this one is wrong
+        count += correct[i]
+    return count
+
+
 @helper
-def gallop(values, start, bound, beyond_equal):
-    """The first place from start on whose value is >= bound, or > bound if beyond_equal."""
-    if start < len(values) and values[start] > bound:
-        return start
-    low = start - 1  # every value up to here is before the place
-    step = 1
-    count = len(values)
-    while low + step < count and (
-        values[low + step] < bound or (beyond_equal and values[low + step] == bound)
-    ):
-        low += step
-        step *= 2
-    high = min(count, low + step)
-    while high - low > 1:
-        middle = (low + high) // 2
-        if values[middle] < bound or (beyond_equal and values[middle] == bound):
-            low = middle
-        else:
-            high = middle
-    return high
+def skip_below(confidences, place, bound):
+    """The first place from `place` on whose confidence is not below a bound, in strides."""
+    count = len(confidences)
+    while place + 64 < count and confidences[place + 63] < bound:
+        place += 64
+    while place < count and confidences[place] < bound:
+        place += 1
+    return place
+
+
+@helper
+def skip_equal(confidences, place, value):
+    """The first place from `place` on whose confidence is another one."""
+    count = len(confidences)
+    while place + 64 < count and confidences[place + 63] == value:
+        place += 64
+    while place < count and confidences[place] == value:
+        place += 1
+    return place
 
 
 @kernel
@@ -47,13 +56,13 @@ def count_among(values, confidences, out_at, out_above):
     out_above[i] the number between values[i] and values[i + 1]. Those below values[0] do not
     matter.
     """
-    place = gallop(confidences, 0, values[0], False) if len(values) else 0
+    place = skip_below(confidences, 0, values[0]) if len(values) else 0
     for i in range(len(values)):
-        after = gallop(confidences, place, values[i], True)
+        after = skip_equal(confidences, place, values[i])
         out_at[i] += after - place
         place = len(confidences)
         if i + 1 < len(values):
-            place = gallop(confidences, after, values[i + 1], False)
+            place = skip_below(confidences, after, values[i + 1])
         out_above[i] += place - after
 
 

@@ -1,0 +1,73 @@
+"""Counting confidences among the correct ones: against plain NumPy, and within bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+import rankmill
+from rankmill.gap import CorrectState, GapCounter
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("distinct", "correct"), [(5, 3), (5, 5), (40, 2), (900, 1), (900, 30), (900, 700), (900, 0)]
+)
+def test_counts_are_those_of_searchsorted(kind: type, distinct: int, correct: int) -> None:
+    """Few distinct confidences make long ties, and few correct ones long ways between them."""
+    generator = np.random.default_rng(distinct + correct)
+    chosen = generator.choice(distinct, correct, replace=False)
+    confidences = generator.integers(0, distinct, 1500).astype(kind)
+    state = CorrectState.of([chosen.astype(kind)])
+    counter = GapCounter(state, 3)
+    for piece in np.array_split(confidences, 7):
+        counter.add(piece)
+    counts = counter.finish()
+    confidences.sort()
+    first = np.searchsorted(confidences, state.values)
+    beyond = np.searchsorted(confidences, state.values, side="right")
+    ends = np.append(first[1:], len(confidences))[: len(first)]
+    assert counts.at.tolist() == (beyond - first).tolist()
+    assert counts.above.tolist() == (ends - beyond).tolist()
+
+
+@pytest.mark.small
+def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(0)
+    confidences = generator.integers(0, 2000, 5000).astype(np.float32)
+    correct = generator.random(5000) < 0.1
+    values = set()
+    for portion in (64, 4 * 99, 4 * 2500, 4 * 5000, 1 << 26):
+        monkeypatch.setattr("rankmill.gap.PORTION", portion)
+        values.add(rankmill.global_average_precision(confidences, correct, 700).hex())
+    assert len(values) == 1
+
+
+def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A portion that waits and its sorted copy at most, however many confidences come."""
+    portion = 1 << 20
+    monkeypatch.setattr("rankmill.gap.PORTION", portion)
+    generator = np.random.default_rng(0)
+    confidences = generator.random(20 * portion // 4, dtype=np.float32)
+    correct = np.zeros(len(confidences), np.bool_)
+    correct[::5000] = True
+
+    def stream() -> None:
+        counter = GapCounter(CorrectState.of([confidences[correct]]), 2)
+        for start in range(0, len(confidences), 10_000):
+            counter.add(confidences[start : start + 10_000].copy())
+        counter.finish()
+
+    def whole() -> None:
+        rankmill.global_average_precision(confidences, correct, 700)
+
+    for count, portions in ((stream, 2), (whole, 1)):
+        count()
+        tracemalloc.start()
+        count()
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert portion / 2 < peak < 1.25 * portions * portion
