@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import strategies
-from rankmill.sources.footers import read_row_groups
+from rankmill import InputError
+from rankmill.kernels import footers as fields
+from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
+from rankmill.sources.footers import chunks_of, read_footer, row_groups
 
 
 @pytest.mark.parametrize("kind", [*strategies.INTEGER_TYPES, *strategies.STRING_TYPES], ids=str)
@@ -23,7 +27,7 @@ def test_footers_are_read_as_pyarrow_reads_them(tmp_path: Path, kind: pa.DataTyp
     table = pa.table({"other": lists, "q": strategies.array(ids * 20, kind), "items": lists})
     pq.write_table(table, path, row_group_size=7)
     metadata = pq.read_metadata(path)
-    found = read_row_groups(str(path), 5, table.schema, "q", "items")
+    found = row_groups(read_footer(str(path)), 5, "q", "items")
     assert len(found) == metadata.num_row_groups
     for number, group in enumerate(found):
         columns = [metadata.row_group(number).column(i) for i in (1, 2)]
@@ -41,6 +45,47 @@ def test_footers_are_read_as_pyarrow_reads_them(tmp_path: Path, kind: pa.DataTyp
         )
 
 
+def nested(length: int) -> dict[str, Any]:
+    """Columns of every shape, each with a value or none in each row."""
+    rows = range(length)
+    place = pa.struct([("x", pa.int64()), ("y", pa.list_(pa.struct([("z", pa.string())])))])
+    return {
+        "place": pa.array([{"x": row, "y": [{"z": "a"}] * (row % 3)} for row in rows], place),
+        "name.with.dots": pa.array(rows),
+        "map": pa.array([[("k", row)] for row in rows], pa.map_(pa.string(), pa.int64())),
+        "q": pa.array(rows),
+        "list": pa.array([[row] * (row % 4) or None for row in rows]),
+        "list.element": pa.array(rows),
+        "nothing": pa.nulls(length),
+        "flags": pa.array([[True, None]] * length),
+        "pairs": pa.array([[row, row] for row in rows], pa.list_(pa.int32(), 2)),
+        "dictionary": pa.array(["a"] * length).dictionary_encode(),
+        "views": pa.array([["a"]] * length, pa.list_(pa.string_view())),
+        "double": pa.array([[0.5] * 3] * length),
+    }
+
+
+@pytest.mark.parametrize("more", [{}, {"write_page_index": True, "data_page_version": "2.0"}])
+def test_chunks_of_columns_of_every_shape(tmp_path: Path, more: dict[str, Any]) -> None:
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table(nested(100)), path, row_group_size=30, **more)
+    footer = read_footer(str(path))
+    metadata = pq.read_metadata(path)
+    leaves = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    assert footer.groups.tolist() == [
+        [metadata.row_group(group).num_rows, metadata.row_group(group).total_byte_size]
+        for group in range(4)
+    ]
+    for column in ("q", "name.with.dots", "list", "list.element", "nothing", "flags", "pairs",
+                   "dictionary", "views", "double"):  # fmt: skip
+        (leaf,) = (i for i, one in enumerate(leaves) if one in (column, f"{column}.list.element"))
+        for group, said in enumerate(chunks_of(footer, column)):
+            chunk = metadata.row_group(group).column(leaf)
+            assert said[fields.VALUES] == chunk.num_values
+            assert said[fields.COMPRESSED] == chunk.total_compressed_size
+            assert said[fields.UNCOMPRESSED] == chunk.total_uncompressed_size
+
+
 def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:
     """No byte of a footer, whatever it is, may end the process or keep it busy."""
     path = tmp_path / "labels.parquet"
@@ -49,13 +94,76 @@ def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:
     raw = path.read_bytes()
     size = int.from_bytes(raw[-8:-4], "little")
     draw = np.random.default_rng(0)
-    nothing = 0
+    refused: list[str] = []
     for place in range(len(raw) - 8 - size, len(raw)):
         broken = bytearray(raw)
         broken[place] = draw.integers(256)
         path.write_bytes(broken)
-        nothing += not read_row_groups(str(path), 0, table.schema, "q", "items")
-    assert nothing > size // 4
+        try:
+            row_groups(read_footer(str(path)), 0, "q", "items")
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > size // 5
+    assert all("labels.parquet" in message for message in refused)
     for end in range(0, 200, 7):
         path.write_bytes(raw[:end])
-        assert read_row_groups(str(path), 0, table.schema, "q", "items") == []
+        with pytest.raises(InputError, match="whole Parquet file"):
+            read_footer(str(path))
+
+
+def parse(data: bytes) -> bool:
+    shape = 3, 2, CHUNK_FIELDS
+    chunks = np.full(shape, -1, np.int64)
+    return parse_footer(
+        np.frombuffer(data, np.uint8), np.full(1, -1, np.int64), chunks[0, :, :2].copy(), chunks
+    )
+
+
+def test_no_bytes_are_more_than_the_parser_can_bear() -> None:
+    """Random bytes, those of a footer cut off, and what is meant to be deep, long or far away."""
+    draw = np.random.default_rng(0)
+    assert parse(b"\0")
+    assert not parse(b"")
+    for length in (1, 3, 10, 100, 1000):
+        for _ in range(300):
+            data = draw.integers(0, 256, length).astype(np.uint8)
+            data[draw.random(length) < 0.5] &= 0x3F  # more of what is a kind
+            parse(data.tobytes())
+    far = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
+    for hostile in (
+        b"\x1c" * 100_000,  # structures within each other
+        b"\x19" * 100_000,  # lists within each other
+        b"\x19\xfc" + far,  # a list of more structures than there are bytes
+        b"\x1b" + far + b"\x55",  # such a map
+        b"\x18" + far,  # such a string
+        b"\x06" + far + b"\x00",  # a field of a number beyond all
+        b"\x49\x4c" + b"\x16\x02\x00" * 4 + b"\x00",  # four row groups, with room for three
+        b"\x4c\x0c\x09\x36\x02\x00\x00\x00",  # a structure for the row groups, and its field -5
+        b"\x16" + b"\x80" * 20,  # a number that does not end
+        b"\x1e\x00",  # a kind that there is not
+    ):
+        assert not parse(hostile)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (b"\xfb", b"\x00"),  # an empty map
+        (b"\xfb", b"\x02\x86" + b"\x01a\x08" * 2),  # from strings to integers
+        (b"\xfd", bytes(16)),  # a UUID
+        (b"\xf7", bytes(8)),
+        (b"\xf3", b"\x09"),
+        (b"\xf9", b"\x31\x01\x02\x01"),  # a list of booleans
+        (b"\xfa", b"\x2d" + bytes(32)),  # a set of UUIDs
+    ],
+    ids=["empty map", "map", "UUID", "double", "byte", "booleans", "set"],
+)
+def test_fields_that_no_footer_has_yet_are_passed_over(kind: bytes, value: bytes) -> None:
+    """A footer of a later version of the format is read as far as it is known."""
+    rows = np.full(1, -1, np.int64)
+    chunks = np.full((1, 1, CHUNK_FIELDS), -1, np.int64)
+    number_of_rows = b"\x06\x06\x0e"  # field 3, by its whole number
+    data = np.frombuffer(kind + value + number_of_rows + b"\x00", np.uint8)
+    assert parse_footer(data, rows, chunks[0], chunks)
+    assert rows.tolist() == [7]
+    assert not parse_footer(data[:-1], rows, chunks[0], chunks)

@@ -18,7 +18,7 @@ import rankmill
 import strategies
 from rankmill import InputError, tallying
 from rankmill.presets import PRESETS
-from rankmill.sources.footers import read_row_groups
+from rankmill.sources.footers import read_footer, row_groups
 from strategies import Case
 
 METRICS = ["map@3", "ndcg", "first_hit@2", "gap", "gap@2", "recall@5"]
@@ -235,7 +235,7 @@ def test_bounds_that_are_wrong(tmp_path: Path, ranges: list[int], side: str, bou
     ]
     whole = outcome(*tables)
     path = paths[side == "predictions"]
-    group = read_row_groups(str(path), 0, pq.read_schema(path), "query", "item")[3]
+    group = row_groups(read_footer(str(path)), 0, "query", "item")[3]
     if bound == "low":
         with_footer(path, group.low, group.high)
     else:

@@ -1,20 +1,80 @@
-"""What the footer of a Parquet file tells of each row group: how much it holds, and which ids.
+"""The footer of a Parquet file: its rows, its row groups, and the column chunks of each.
 
-pyarrow tells the same, but ends the process where the statistics of a broken footer are asked for.
+A file is read by what its footer said when it was opened: every column chunk is held against it,
+and so is the file itself, which must stay as it was to the end. pyarrow tells of column chunks as
+well, but ends the process where those of a broken or an encrypted file are asked for.
 """
 
 import os
-from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
+from rankmill.errors import InputError
 from rankmill.ids import is_text_type
+from rankmill.kernels.footers import (
+    CHUNK_FIELDS,
+    COMPRESSED,
+    ENCRYPTED,
+    HIGH,
+    HIGH_SIZE,
+    LOW,
+    LOW_SIZE,
+    PHYSICAL,
+    UNCOMPRESSED,
+    VALUES,
+    parse_footer,
+)
+from rankmill.lists import is_list_type
 
-# A footer is read at some 3 MB a second; those of very many columns or row groups are left out.
-LARGEST_FOOTER = 16 << 20
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
 # Physical types of ids -> their width in bytes, None if it varies.
 WIDTHS = {1: 4, 2: 8, 6: None, 7: None}
+# A list is read whole: longer ones would take memory that nothing bounds.
+LONGEST_LIST = 1 << 24
+# Lists of this many values a byte are not the lists of many queries: one of them holds them all.
+MOST_VALUES_A_BYTE = 1 << 14
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What the footer of a file says.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    identity : tuple of int
+        What `identity_of` said of the file before its footer was read.
+    metadata, schema
+        The same footer as pyarrow has it, to read rows with.
+    groups : int64[row groups, 2]
+        The rows of each row group, and its uncompressed bytes. The rows are no negative numbers and
+        add up to those of the file.
+    chunks : int64[row groups, leaf columns, CHUNK_FIELDS]
+        What `parse_footer` writes: not checked, which `chunks_of` does for one column.
+    raw : uint8[n]
+        The footer's bytes.
+    """
+
+    path: str
+    identity: tuple[int, int, int, int]
+    metadata: Any
+    schema: Any
+    groups: np.ndarray
+    chunks: np.ndarray
+    raw: np.ndarray
+
+    @property
+    def rows(self) -> int:
+        """The rows of the file."""
+        return int(self.groups[:, 0].sum())
 
 
 class RowGroup(NamedTuple):
@@ -42,123 +102,184 @@ class RowGroup(NamedTuple):
     high: Any
 
 
-def read_row_groups(path: str, file: int, schema: Any, query: str, item: str) -> list[RowGroup]:
-    """The row groups of a file; none if its footer does not tell the bounds of all of them."""
+def read_footer(path: str) -> Footer:
+    """Read the footer of a file, which is closed again.
+
+    Raises
+    ------
+    InputError
+        If the file is no whole Parquet file, or its row groups contradict its number of rows.
+    """
     try:
-        kind = schema.field(query).type
-        groups = _struct(_read_footer(path), 0)[0].get(4, [])
-        return [
-            _row_group(file, number, group, query, item, kind)
-            for number, group in enumerate(groups)
-            if group[3] > 0
-        ]
-    except (OSError, LookupError, ValueError, TypeError, AttributeError, RecursionError):
-        return []  # broken, or without statistics: whoever reads the rows will tell, if need be
+        identity = identity_of(path)
+        tail = _tail(path)
+        with pq.ParquetFile(pa.BufferReader(tail)) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
+        ) from None
+    raw: np.ndarray = np.frombuffer(tail, np.uint8)[: -len(MAGIC) - 4]
+    rows = np.full(1, -1, np.int64)
+    groups = np.full((metadata.num_row_groups, 2), -1, np.int64)
+    shape = metadata.num_row_groups, metadata.num_columns, CHUNK_FIELDS
+    whole = shape[0] * shape[1] <= len(raw)  # a chunk takes more bytes than that
+    if whole:
+        chunks = np.full(shape, -1, np.int64)
+        whole = parse_footer(raw, rows, groups, chunks)
+    if not whole or sum(map(_leaves, schema.types)) != metadata.num_columns:
+        raise InputError(f"{path} is broken: its footer makes no sense. {REMEDY}")
+    if (groups[:, 0] < 0).any() or sum(groups[:, 0].tolist()) != rows[0]:
+        raise InputError(
+            f"{path} is broken: its footer says {rows[0]} rows, but those of its row groups, "
+            f"{_some(groups[:, 0])}, add up to {sum(groups[:, 0].tolist())}. {REMEDY}"
+        )
+    return Footer(path, identity, metadata, schema, groups, chunks, raw)
 
 
-def _read_footer(path: str) -> bytes:
+REMEDY = "Write or fetch the file again"
+
+
+def _some(numbers: np.ndarray) -> str:
+    return ", ".join(map(str, numbers[:5])) + (" ..." if len(numbers) > 5 else "")
+
+
+def _tail(path: str) -> bytes:
+    """The footer, its length, and the magic bytes, with which a file ends."""
     with open(path, "rb") as file:
-        file.seek(-8, os.SEEK_END)
-        size = int.from_bytes(file.read(4), "little")
-        if file.read(4) != b"PAR1" or size > LARGEST_FOOTER:
-            raise ValueError
-        file.seek(-8 - size, os.SEEK_END)
-        return file.read(size)
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 8))
+        end = file.read(8)
+        if end[4:] == ENCRYPTED_MAGIC:
+            raise ValueError("its footer is encrypted")
+        if end[4:] != MAGIC:
+            raise ValueError(f"it ends in {end[-4:]!r} where {MAGIC!r} is expected")
+        length = 8 + int.from_bytes(end[:4], "little")
+        if length > size:
+            raise ValueError(f"its footer takes {length} bytes, but the file holds {size}")
+        file.seek(size - length)
+        return file.read(length)
 
 
-def _row_group(
-    file: int, number: int, group: dict[int, Any], query: str, item: str, kind: Any
-) -> RowGroup:
-    """A row group from its Thrift fields, which are numbered in parquet.thrift."""
-    chunks = [chunk[3] for chunk in group[1]]
-    (ids,) = (chunk for chunk in chunks if chunk[3] == [query.encode()])
-    items = [chunk for chunk in chunks if chunk[3][0] == item.encode()]
-    sizes = (group[3], sum(one[5] for one in items), ids[7], sum(one[7] for one in items))
-    if not all(isinstance(size, int) for size in sizes):
-        raise ValueError
-    low, high = (_bound(ids[12][field], ids[1], kind) for field in (6, 5))
-    return RowGroup(file, number, *sizes, low, high)
+def _leaves(kind: Any) -> int:
+    """How many columns of Parquet a column of an Arrow type is stored in."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _leaves(kind.storage_type)
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) or 1
 
 
-def _bound(raw: bytes, physical: int, kind: Any) -> Any:
-    """A bound as an integer, or as the bytes of a string."""
+# ------------------------------------------------------------------ a file that changes
+
+
+def identity_of(path: str) -> tuple[int, int, int, int]:
+    """What another file in its place differs in, and the same file once it was written to."""
+    found = Path(path).stat()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def check_unchanged(footer: Footer) -> None:
+    """Raise InputError if the file is not the one whose footer was read.
+
+    Called after rows were read, so that what was read before is known to come from that file.
+    """
+    try:
+        changed = identity_of(footer.path) != footer.identity
+    except OSError:
+        changed = True
+    if changed:
+        raise InputError(
+            f"{footer.path} changed while it was read: it was replaced, written to or removed. "
+            "Evaluate again once it is complete"
+        )
+
+
+def broken(footer: Footer, what: str) -> InputError:
+    """The error of a file that contradicts its footer; raises another if the file has changed."""
+    check_unchanged(footer)
+    return InputError(f"{footer.path} is broken: {what}. {REMEDY}")
+
+
+# ------------------------------------------------------------------ column chunks
+
+
+def chunks_of(footer: Footer, column: str) -> np.ndarray:
+    """What the footer says of a stored column: int64[row groups, CHUNK_FIELDS].
+
+    Raises
+    ------
+    InputError
+        If the column is encrypted; if what is said of it cannot be so; if its lists are too long to
+        be read: more than LONGEST_LIST items on average in a row group, or MOST_VALUES_A_BYTE where
+        one list of that length could be among them.
+    """
+    place = footer.schema.get_field_index(column)
+    is_list = is_list_type(footer.schema.field(place).type)
+    chunks = footer.chunks[:, sum(map(_leaves, footer.schema.types[:place]))]
+    if (chunks[:, ENCRYPTED] > 0).any():
+        raise InputError(
+            f"{footer.path}: column {column!r} is encrypted; expected one that is not: write it "
+            "without encryption"
+        )
+    rows, values = footer.groups[:, 0], chunks[:, VALUES]
+    sizes = chunks[:, [COMPRESSED, UNCOMPRESSED]]
+    bad = (sizes < 0).any(axis=1) | (sizes[:, 0] > footer.identity[2])
+    bad |= (values < rows) if is_list else (values != rows)
+    if bad.any():
+        group = int(bad.argmax())
+        raise broken(
+            footer,
+            f"its footer says that row group {group} holds {rows[group]} rows, and {values[group]} "
+            f"values of column {column!r} in {sizes[group, 0]} bytes, which cannot be",
+        )
+    if is_list:
+        too_long = values > LONGEST_LIST * rows
+        dense = values > MOST_VALUES_A_BYTE * (1 + sizes[:, 1])
+        too_long |= dense & (values - rows >= LONGEST_LIST)
+        if too_long.any():
+            group = int(too_long.argmax())
+            raise InputError(
+                f"{footer.path}: row group {group} holds {values[group]} values of column "
+                f"{column!r} in {rows[group]} lists of {sizes[group, 1]} bytes; a list is read "
+                f"whole, and may hold {LONGEST_LIST} values at most: cut the lists at the ranks "
+                "that count"
+            )
+    return chunks
+
+
+def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGroup]:
+    """The row groups that hold rows; none if the bounds of one of them are not told."""
+    if not {query, item} <= set(footer.schema.names):
+        return []  # a folder's name gives the ids
+    kind = footer.schema.field(query).type
+    found = []
+    ids, items = chunks_of(footer, query).tolist(), chunks_of(footer, item).tolist()
+    for number, rows in enumerate(footer.groups[:, 0].tolist()):
+        if rows:
+            of_id, of_item = ids[number], items[number]
+            low = _bound(footer, of_id[LOW], of_id[LOW_SIZE], of_id[PHYSICAL], kind)
+            high = _bound(footer, of_id[HIGH], of_id[HIGH_SIZE], of_id[PHYSICAL], kind)
+            if low is None or high is None:
+                return []
+            sizes = of_item[VALUES], of_id[COMPRESSED], of_item[COMPRESSED]
+            found.append(RowGroup(file, number, rows, *sizes, low, high))
+    return found
+
+
+def _bound(footer: Footer, start: int, size: int, physical: int, kind: Any) -> Any:
+    """A bound as an integer, or as the bytes of a string; None if it is not told."""
+    if start < 0 or physical not in WIDTHS:
+        return None
+    raw = footer.raw[start : start + size].tobytes()
     width = WIDTHS[physical]
-    if not isinstance(raw, bytes):
-        raise ValueError
     if width is None and is_text_type(kind):
         return raw
-    if len(raw) != width or not kinds.is_integer(kind):
-        raise ValueError
+    if size != width or not kinds.is_integer(kind):
+        return None
     return int.from_bytes(raw, "little", signed=kinds.is_signed_integer(kind))
 
 
-# ------------------------------------------------------------------ Thrift's compact protocol
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, at
-        shift += 7
-        if shift > 63:
-            raise ValueError
-
-
-def _integer(data: bytes, at: int) -> tuple[int, int]:
-    value, at = _varint(data, at)
-    return value >> 1 ^ -(value & 1), at
-
-
-def _binary(data: bytes, at: int) -> tuple[bytes, int]:
-    size, at = _varint(data, at)
-    if at + size > len(data):
-        raise ValueError
-    return data[at : at + size], at + size
-
-
-def _list(data: bytes, at: int) -> tuple[list[Any], int]:
-    size, kind = data[at] >> 4, data[at] & 15
-    at += 1
-    if size == 15:
-        size, at = _varint(data, at)
-    if size > len(data) - at:
-        raise ValueError
-    values = []
-    for _ in range(size):
-        value, at = READERS[kind](data, at)
-        values.append(value)
-    return values, at
-
-
-def _struct(data: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """The fields of a structure, by their number."""
-    fields = {}
-    number = 0
-    while header := data[at]:
-        at += 1
-        kind = header & 15
-        if header >> 4:
-            number += header >> 4
-        else:
-            number, at = _integer(data, at)
-        fields[number], at = READERS[kind](data, at)
-    return fields, at + 1
-
-
-READERS: dict[int, Callable[[bytes, int], tuple[Any, int]]] = {
-    1: lambda data, at: (True, at),
-    2: lambda data, at: (False, at),
-    3: lambda data, at: (data[at], at + 1),
-    4: _integer,
-    5: _integer,
-    6: _integer,
-    7: lambda data, at: (None, at + 8),  # a double, which a footer has no use for
-    8: _binary,
-    9: _list,
-    10: _list,
-    12: _struct,
-}
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, or its type."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

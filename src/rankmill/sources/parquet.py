@@ -1,27 +1,37 @@
 """Parquet: one file, several, a glob, or a directory, also Hive-partitioned."""
 
 import glob
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow.types import is_dictionary
+from pyarrow.types import is_dictionary, is_large_list, is_list
 
 from rankmill.errors import InputError, UsageError
-from rankmill.lists import is_list_type
+from rankmill.kernels.footers import COMPRESSED, VALUES
+from rankmill.lists import is_list_type, split_lists
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
-from rankmill.sources.footers import RowGroup, read_row_groups
+from rankmill.sources.footers import (
+    Footer,
+    RowGroup,
+    broken,
+    check_unchanged,
+    chunks_of,
+    first_line,
+    read_footer,
+    row_groups,
+)
 from rankmill.sources.within import rows_within
 
 SUFFIXES = (".parquet", ".parq", ".pq")
-# Rows that are read to see how long lists are.
-SAMPLE_ROWS = 1024
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -29,8 +39,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 class ParquetPart:
     """A file, its footer, and the columns that the names of its folders give, as key=value."""
 
-    path: str
-    metadata: Any
+    footer: Footer
     schema: Any
     partition: dict[str, Any]
     groups: Collection[int]  # those to read
@@ -39,25 +48,28 @@ class ParquetPart:
 def open_parquet(paths: Sequence[str], name: str) -> Source:
     """Open Parquet files by path, glob or directory; only footers are read yet.
 
+    Folders called key=value are columns where they are below what was given: below a directory, or
+    below the part of a glob that stands before its first wildcard. Others tell nothing of the data.
+
     Raises
     ------
     InputError
         If nothing is there, or a file is no readable Parquet.
     """
-    return _source(name, _typed_partitions([_open_part(path) for path in find_files(paths)]))
+    parts = [_open_part(path, base) for path, base in _find(paths)]
+    return _source(name, _typed_partitions(parts))
 
 
 def _source(name: str, parts: list[ParquetPart]) -> Source:
     return Source(
         name=name,
-        schemas={part.path: part.schema for part in parts},
-        rows=sum(part.metadata.num_rows for part in parts),
+        schemas={part.footer.path: part.schema for part in parts},
+        rows=sum(part.footer.rows for part in parts),
         sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
-            _read_groups(part, groups, first_row, columns, batch_rows)
+            _read_groups(part, groups, columns)
             for part in parts
-            for batch_rows in [list[int]()]  # filled in by the first piece of a file that is read
-            for groups, first_row in _runs_of_groups(part, columns)
+            for groups in _runs_of_groups(part, columns)
         ],
         row_groups=partial(_row_groups, parts),
         within=partial(_within, name, parts),
@@ -68,8 +80,8 @@ def _row_groups(parts: list[ParquetPart], query: str, item: str) -> list[RowGrou
     """The row groups of all files; none if one file does not tell the bounds of all of its own."""
     found = []
     for number, part in enumerate(parts):
-        groups = read_row_groups(part.path, number, part.schema, query, item)
-        if sum(group.rows for group in groups) != part.metadata.num_rows:
+        groups = row_groups(part.footer, number, query, item)
+        if part.footer.rows and not groups:
             return []
         found += groups
     return found
@@ -101,7 +113,12 @@ def find_files(paths: Sequence[str]) -> list[str]:
     UsageError
         If a path is empty.
     """
-    found: list[str] = []
+    return [path for path, _ in _find(paths)]
+
+
+def _find(paths: Sequence[str]) -> list[tuple[str, Path]]:
+    """The files, and the folder of each below which folders are partitions."""
+    found: list[tuple[str, Path]] = []
     for path in paths:
         if not path:
             raise UsageError("a path is empty; expected a Parquet file, a glob or a directory")
@@ -109,13 +126,22 @@ def find_files(paths: Sequence[str]) -> list[str]:
             exists = Path(path).exists()
             matches = [path] if exists else sorted(glob.glob(path, recursive=True))
             for match in matches:
-                found += _files_of_directory(match) if Path(match).is_dir() else [match]
+                base = Path(match) if exists else _fixed(path)
+                if Path(match).is_dir():
+                    found += [(file, base) for file in _files_of_directory(match)]
+                else:
+                    found.append((match, base.parent if exists else base))
         except OSError as error:
             raise InputError(f"{path} cannot be opened: {error.strerror or error}") from None
         if not matches:
             kind = "no file matches" if glob.has_magic(path) else "no such file or directory:"
             raise InputError(f"{kind} {path}; expected a Parquet file, a glob or a directory")
     return found
+
+
+def _fixed(pattern: str) -> Path:
+    """The folders of a glob before its first wildcard."""
+    return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
 
 
 def _files_of_directory(directory: str) -> list[str]:
@@ -135,25 +161,14 @@ def _files_of_directory(directory: str) -> list[str]:
     return files
 
 
-def _open_part(path: str) -> ParquetPart:
-    try:
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            metadata = file.metadata
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise InputError(
-            f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
-        ) from None
-    folders = [part.partition("=") for part in Path(path).parts[:-1] if "=" in part]
-    partition = {unquote(key): unquote(value) for key, _, value in folders}
-    stored = set(schema.names)
-    return ParquetPart(
-        path,
-        metadata,
-        schema,
-        {key: partition[key] for key in partition if key not in stored},
-        range(metadata.num_row_groups),
-    )
+def _open_part(path: str, base: Path) -> ParquetPart:
+    footer = read_footer(path)
+    folders = Path(path).parent.relative_to(base).parts
+    keys = [folder.partition("=") for folder in folders if "=" in folder]
+    partition = {unquote(key): unquote(value) for key, _, value in keys}
+    stored = set(footer.schema.names)
+    partition = {key: partition[key] for key in partition if key not in stored}
+    return ParquetPart(footer, footer.schema, partition, range(len(footer.groups)))
 
 
 def _typed_partitions(parts: list[ParquetPart]) -> list[ParquetPart]:
@@ -186,102 +201,140 @@ def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
     """The values of a column in all files, nulls and empty lists included, and its bytes."""
     values = size = 0
     for part in parts:
-        values += part.metadata.num_rows if column in part.partition else 0
-        leaves = [
-            i
-            for i in range(part.metadata.num_columns)
-            if re.match(
-                rf"{re.escape(column)}(\.list|\.bag|$)", part.metadata.schema.column(i).path
-            )
-        ]
-        for group in range(part.metadata.num_row_groups):
-            for i in leaves:
-                chunk = part.metadata.row_group(group).column(i)
-                values += chunk.num_values
-                size += chunk.total_compressed_size
+        if column in part.partition:
+            values += part.footer.rows
+        else:
+            chunks = chunks_of(part.footer, column)
+            values += int(chunks[:, VALUES].sum())
+            size += int(chunks[:, COMPRESSED].sum())
     return values, size
 
 
-def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[tuple[list[int], int]]:
-    """Row groups, small ones together, and the first row of each run."""
-    kinds = [part.schema.field(name).type for name in columns]
+class Group(NamedTuple):
+    """A row group to read: its number, its first row, and what its footer says of its columns."""
+
+    number: int
+    first_row: int
+    rows: int
+    values: dict[str, int]
+
+    @property
+    def most_values(self) -> int:
+        """The values of its longest column."""
+        return max(self.values.values(), default=self.rows)
+
+
+def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
+    """Row groups, small ones together."""
+    names = [name for name in columns if name not in part.partition]
+    kinds = [part.schema.field(name).type for name in names]
     # The reader cannot join the dictionaries of row groups within lists.
     apart = any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
-    runs: list[tuple[list[int], int]] = []
-    start = rows = size = 0
-    for number in range(part.metadata.num_row_groups):
-        group = part.metadata.row_group(number)
-        rows += group.num_rows
-        size += group.total_byte_size
-        joins = not apart and runs and runs[-1][0][-1] == number - 1
-        if number not in part.groups:
-            pass
-        elif joins and rows <= BATCH_ROWS and size <= BATCH_BYTES:
-            runs[-1][0].append(number)
+    counts = zip(*(chunks_of(part.footer, name)[:, VALUES].tolist() for name in names), strict=True)
+    rows_and_bytes = part.footer.groups.tolist()
+    runs: list[list[Group]] = []
+    start = rows = size = values = 0
+    for number, (its_rows, its_bytes) in enumerate(rows_and_bytes):
+        group = Group(number, start, its_rows, dict(zip(names, next(counts, ()), strict=True)))
+        start += its_rows
+        if number not in part.groups or not its_rows:
+            continue
+        rows, size, values = rows + its_rows, size + its_bytes, values + group.most_values
+        joins = not apart and runs and runs[-1][-1].number == number - 1
+        if joins and rows <= BATCH_ROWS and size <= BATCH_BYTES and values <= BATCH_VALUES:
+            runs[-1].append(group)
         else:
-            runs.append(([number], start))
-            rows, size = group.num_rows, group.total_byte_size
-        start += group.num_rows
+            runs.append([group])
+            rows, size, values = its_rows, its_bytes, group.most_values
     return runs
 
 
-def _read_groups(
-    part: ParquetPart, groups: list[int], first_row: int, columns: list[str], batch_rows: list[int]
-) -> Iterator[Batch]:
-    which = f"row group {groups[0]}" + (f" to {groups[-1]}" if len(groups) > 1 else "")
-    expected = sum(part.metadata.row_group(group).num_rows for group in groups)
-    row = first_row
+def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
+    path = part.footer.path
+    stored = [name for name in columns if name not in part.partition]
+    row = groups[0].first_row
     try:
         with pq.ParquetFile(
-            part.path, metadata=part.metadata, page_checksum_verification=True
+            path, metadata=part.footer.metadata, page_checksum_verification=True
         ) as file:
-            stored = [name for name in columns if name not in part.partition]
-            for data in _batches(file, groups, stored, batch_rows):
-                yield Batch(_with_partition(data, part, columns), part.path, row)
+            for data in _batches(file, part.footer, groups, stored):
+                check_unchanged(part.footer)
+                yield Batch(_with_partition(data, part, columns), path, row)
                 row += data.num_rows
+    except MemoryError:
+        raise
     except (pa.ArrowException, OSError) as error:
-        raise InputError(
-            f"{part.path} is broken: {which} cannot be read: {first_line(error)}. "
-            "Write or fetch the file again"
+        last = f" to {groups[-1].number}" if len(groups) > 1 else ""
+        raise broken(
+            part.footer, f"row group {groups[0].number}{last} cannot be read: {first_line(error)}"
         ) from None
-    if row - first_row != expected:  # the reader may stop early without a word
-        raise InputError(
-            f"{part.path} is broken: {which} gave {row - first_row} rows, but its footer says "
-            f"{expected}. Write or fetch the file again"
-        )
 
 
 def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
-    for name in columns:
-        if name in part.partition:
-            data = data.append_column(name, pa.repeat(part.partition[name], data.num_rows))
-    return data
+    """The columns of a batch, those that folders give among them."""
+    arrays = [
+        pa.repeat(part.partition[name], data.num_rows)
+        if name in part.partition
+        else data.column(name)
+        for name in columns
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=columns)
 
 
-def _batches(
-    file: Any, groups: list[int], columns: list[str], batch_rows: list[int]
-) -> Iterator[Any]:
-    """The record batches of some row groups, in batches of about BATCH_VALUES values a column."""
-    if len(groups) > 1:  # iter_batches would end a batch with each row group
-        table = file.read_row_groups(groups, columns=columns, use_threads=False)
-        yield from table.combine_chunks().to_batches()
+def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:
+    """The record batches of row groups, of about BATCH_VALUES values a column.
+
+    Row groups are read one by one, also where they are joined: read together, values that are
+    missing in one would be taken from the next.
+    """
+    if len(groups) == 1:
+        yield from _group_batches(file, footer, groups[0], columns)
         return
-    read = partial(file.iter_batches, row_groups=groups, columns=columns, use_threads=False)
-    rows = max(1, file.metadata.row_group(groups[0]).num_rows)
-    if not batch_rows and rows > SAMPLE_ROWS:
-        # The footer would tell the number of values, but asking a broken one ends the process.
-        sample = next(read(batch_size=SAMPLE_ROWS))
-        longest = max(_count_values(column) for column in sample.columns) / sample.num_rows
-        batch_rows.append(max(1, int(BATCH_VALUES / max(1, longest))))
-    largest = min(BATCH_ROWS, *batch_rows) if batch_rows else BATCH_ROWS
-    batches = -(-rows // largest)
-    yield from read(batch_size=-(-rows // batches))
+    batches = [data for group in groups for data in _group_batches(file, footer, group, columns)]
+    yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
-def _count_values(column: Any) -> int:
-    return len(column.flatten()) if is_list_type(column.type) else len(column)
+def _group_batches(file: Any, footer: Footer, group: Group, columns: list[str]) -> Iterator[Any]:
+    """The batches of one row group; raises InputError if they are not what the footer says."""
+    largest = max(1, min(BATCH_ROWS, BATCH_VALUES * group.rows // group.most_values))
+    batch_rows = -(-group.rows // -(-group.rows // largest))
+    if not columns:  # folders' names give them all
+        for start in range(0, group.rows, batch_rows):
+            rows = min(batch_rows, group.rows - start)
+            yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
+        return
+    found = dict.fromkeys(columns, 0)
+    rows = 0
+    for data in file.iter_batches(
+        batch_size=batch_rows, row_groups=[group.number], columns=columns, use_threads=False
+    ):
+        rows += data.num_rows
+        for name in columns:
+            found[name] += count_values(data.column(name))
+        if rows >= group.rows:  # before the last batch is given out
+            _check_counts(footer, group, rows, found)
+        yield data
+    _check_counts(footer, group, rows, found)  # the reader may stop early without a word
 
 
-def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its type."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+def _check_counts(footer: Footer, group: Group, rows: int, found: dict[str, int]) -> None:
+    """Raise InputError if a row group held other rows or values than its footer says."""
+    counts = [("rows", rows, group.rows)]
+    counts += [(f"values of column {name!r}", found[name], group.values[name]) for name in found]
+    for what, held, said in counts:
+        if held != said:
+            which = f"row group {group.number}"
+            raise broken(footer, f"{which} gave {held} {what}, but its footer says {said}")
+
+
+def count_values(column: Any) -> int:
+    """The values of a column as Parquet counts them: a null or an empty list is one."""
+    kind = column.type
+    if not is_list_type(kind) or not len(column):
+        return len(column)
+    if is_list(kind) or is_large_list(kind):  # without a copy; null lists come as empty ones
+        raw = np.frombuffer(column.buffers()[1], np.int32 if is_list(kind) else np.int64)
+        offsets = raw[column.offset : column.offset + len(column) + 1]
+    else:
+        offsets, _ = split_lists(column)
+    return int(offsets[-1] - offsets[0]) + int(np.count_nonzero(offsets[1:] == offsets[:-1]))
