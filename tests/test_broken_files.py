@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +94,9 @@ def test_values_beyond_those_of_the_footer_are_not_read(tmp_path: Path) -> None:
 
 
 def test_a_footer_whose_row_groups_do_not_add_up(tmp_path: Path) -> None:
-    table = dump(9 * ROW_GROUP)
+    table = dump(3 * ROW_GROUP).select(["query_id", "items"])
     path = tmp_path / "p.parquet"
-    pq.write_table(table, path, row_group_size=ROW_GROUP)
+    pq.write_table(table, path, row_group_size=ROW_GROUP, store_schema=False)
     raw = path.read_bytes()
     size = int.from_bytes(raw[-8:-4], "little")
     seen = set()
@@ -174,3 +177,139 @@ def test_the_second_look_of_gap_is_at_the_same_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="predictions changed while it was read"):
         rankmill.evaluate(labels, path, ["gap"], memory=100, progress=replace)
     assert not other.exists()
+
+
+# ------------------------------------------------------------------ lists beyond memory
+
+
+def write_constant(path: Path, lengths: list[int]) -> None:
+    """Lists of nothing but the same item, which take next to no bytes."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    items = pa.array(np.zeros(offsets[-1], np.int8))
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets), items)
+    pq.write_table(pa.table({"query_id": range(len(lengths)), "items": lists}), path)
+
+
+def test_few_bytes_that_decode_to_many_items(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.parquet"
+    monkeypatch.setattr("rankmill.sources.footers.LONGEST_LIST", 1 << 18)
+    for lengths in ([1 << 20], [3 << 18] * 4, [0] * 500 + [1 << 23]):
+        write_constant(path, lengths)
+        assert path.stat().st_size < 5000
+        for call in (rankmill.evaluate, lambda *one: rankmill.plan(one[0], {"": one[1]})):
+            with pytest.raises(InputError, match=r"p\.parquet: .* may hold 262144 values") as told:
+                call(path, path)
+            assert f"{sum(lengths) + lengths.count(0)} values of" in str(told.value)
+    write_constant(path, [1 << 18] * 8)  # long, but one can be read at a time
+    batches = [
+        batch for piece in open_parquet([str(path)], "p").pieces(["items"]) for batch in piece
+    ]
+    assert [batch.data.num_rows for batch in batches] == [4] * 2
+
+
+def test_batches_are_bounded_in_values(tmp_path: Path) -> None:
+    """Also in files whose first lists are short, and in row groups that are joined."""
+    path = tmp_path / "p.parquet"
+    lengths = [1] * 200 + [50_000] * 200
+    write_constant(path, lengths)
+    table = pq.read_table(path)
+    for row_group in (400, 200, 10):
+        pq.write_table(table, path, row_group_size=row_group)
+        batches = [
+            batch.data
+            for piece in open_parquet([str(path)], "p").pieces(["items"])
+            for batch in piece
+        ]
+        assert max(len(batch["items"].flatten()) for batch in batches) <= 2 << 20
+        assert (
+            pa.Table.from_batches(batches)["items"]
+            .combine_chunks()
+            .equals(table["items"].combine_chunks())
+        )
+
+
+# ------------------------------------------------------------------ what pyarrow would die of
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Callable[[dict[str, list[str]]], Path]:
+    """A file with a plain footer and some columns encrypted."""
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):
+        def __init__(self, _: Any) -> None:
+            super().__init__()
+
+        def wrap_key(self, key: bytes, name: str) -> bytes:
+            return base64.b64encode(key)
+
+        def unwrap_key(self, wrapped: bytes, name: str) -> bytes:
+            return base64.b64decode(wrapped)
+
+    def write(column_keys: dict[str, list[str]]) -> Path:
+        factory = encryption.CryptoFactory(Keys)
+        properties = factory.file_encryption_properties(
+            encryption.KmsConnectionConfig(),
+            encryption.EncryptionConfiguration(
+                footer_key="footer", column_keys=column_keys, plaintext_footer=True
+            ),
+        )
+        table = pa.table({"query_id": [1, 2], "items": [[5], [6]], "secret": [0.5, 0.6]})
+        path = tmp_path / "encrypted.parquet"
+        with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
+            writer.write_table(table)
+        return path
+
+    return write
+
+
+def test_an_encrypted_column_that_is_not_needed(encrypted: Any, run_cli: Any) -> None:
+    path = encrypted({"column": ["secret"]})
+    assert rankmill.evaluate(path, path, ["map"])["map"] == 1.0
+    assert run_cli("evaluate", path, path, "--plan").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("encrypted_column", "named"), [("query_id", "query_id"), ("items.list.element", "items")]
+)
+def test_an_encrypted_column_that_is_needed(
+    encrypted: Any, run_cli: Any, encrypted_column: str, named: str
+) -> None:
+    path = encrypted({"column": [encrypted_column]})
+    for more in ([], ["--plan"]):
+        outcome = run_cli("evaluate", path, path, "-m", "map", *more)
+        assert outcome.exit_code == 3
+        assert f"encrypted.parquet: column '{named}' is encrypted" in outcome.stderr
+
+
+FLIPPED = """
+import sys, rankmill
+path, labels = sys.argv[1:]
+raw = open(path, "rb").read()
+start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+told = 0
+for place in range(start, len(raw)):
+    flipped = bytearray(raw)
+    flipped[place] ^= 1 << place % 8
+    with open(path, "wb") as file:
+        file.write(flipped)
+    try:
+        rankmill.plan(labels, {"": path}, ["map"])
+    except rankmill.InputError:
+        told += 1
+print(told)
+"""
+
+
+def test_a_plan_of_any_footer(tmp_path: Path) -> None:
+    """In a process of its own, which pyarrow might end."""
+    labels, path = tmp_path / "labels.parquet", tmp_path / "p.parquet"
+    for one in (labels, path):
+        pq.write_table(dump(9), one, row_group_size=3, store_schema=False)
+    done = subprocess.run(
+        [sys.executable, "-c", FLIPPED, str(path), str(labels)], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert int(done.stdout) > 100

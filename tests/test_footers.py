@@ -72,7 +72,7 @@ def test_chunks_of_columns_of_every_shape(tmp_path: Path, more: dict[str, Any]) 
     footer = read_footer(str(path))
     metadata = pq.read_metadata(path)
     leaves = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    assert footer.groups.tolist() == [
+    assert footer.groups == [
         [metadata.row_group(group).num_rows, metadata.row_group(group).total_byte_size]
         for group in range(4)
     ]

@@ -205,8 +205,8 @@ def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
             values += part.footer.rows
         else:
             chunks = chunks_of(part.footer, column)
-            values += int(chunks[:, VALUES].sum())
-            size += int(chunks[:, COMPRESSED].sum())
+            values += sum(chunk[VALUES] for chunk in chunks)
+            size += sum(chunk[COMPRESSED] for chunk in chunks)
     return values, size
 
 
@@ -230,12 +230,12 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
     kinds = [part.schema.field(name).type for name in names]
     # The reader cannot join the dictionaries of row groups within lists.
     apart = any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
-    counts = zip(*(chunks_of(part.footer, name)[:, VALUES].tolist() for name in names), strict=True)
-    rows_and_bytes = part.footer.groups.tolist()
+    chunks = {name: chunks_of(part.footer, name) for name in names}
     runs: list[list[Group]] = []
     start = rows = size = values = 0
-    for number, (its_rows, its_bytes) in enumerate(rows_and_bytes):
-        group = Group(number, start, its_rows, dict(zip(names, next(counts, ()), strict=True)))
+    for number, (its_rows, its_bytes) in enumerate(part.footer.groups):
+        counts = {name: of_groups[number][VALUES] for name, of_groups in chunks.items()}
+        group = Group(number, start, its_rows, counts)
         start += its_rows
         if number not in part.groups or not its_rows:
             continue
