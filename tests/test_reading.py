@@ -237,6 +237,45 @@ def test_hive_values_keep_their_type(tmp_path: Path) -> None:
     assert rankmill.evaluate(labels, f"{root}/user_id=*/part.parquet", ["hit"])["hit"] == 1.0
 
 
+@pytest.mark.parametrize(
+    "given", ["rank=3", "rank=3/p", "rank=3/p/*.parquet", "rank=3/p/a.parquet"]
+)
+def test_folders_above_what_is_given_are_no_partitions(tmp_path: Path, given: str) -> None:
+    """Here a rank of 3 for each row would put all in file order."""
+    folder = tmp_path / "rank=3" / "p"
+    folder.mkdir(parents=True)
+    rows = {"query_id": [1, 1, 1], "item_id": [5, 6, 7], "score": [0.1, 0.2, 0.3]}
+    pq.write_table(pa.table(rows), folder / "a.parquet")
+    labels = pa.table({"query_id": [1], "item_id": [7]})
+    assert rankmill.evaluate(labels, tmp_path / given, ["map"])["map"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "given", ["", "query_id=*", "query_id=*/*.parquet", "*/part.parquet", "**/*"]
+)
+def test_folders_below_what_is_given_are_partitions(tmp_path: Path, given: str) -> None:
+    for query in (1, 2):
+        folder = tmp_path / "q" / f"query_id={query}"
+        folder.mkdir(parents=True)
+        pq.write_table(pa.table({"items": [[query]]}), folder / "part.parquet")
+    labels = pa.table({"query_id": [1, 2], "items": [[1], [2]]})
+    source = f"{tmp_path}/q/{given}" if given != "**/*" else f"{tmp_path}/**/*.parquet"
+    assert rankmill.evaluate(labels, source, ["hit"])["hit"] == 1.0
+
+
+@pytest.mark.parametrize("rows", [1, 1500, 150_000])
+def test_folders_that_give_all_columns(tmp_path: Path, rows: int) -> None:
+    folder = tmp_path / "query_id=7" / "item_id=8"
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"other": np.zeros(rows)}), folder / "a.parquet", row_group_size=70_000)
+    result = rankmill.evaluate(pa.table({"query_id": [7], "item_id": [8]}), tmp_path, ["map"])
+    assert result["map"] == 1.0
+    assert result.inputs["predictions"]["rows"] == rows
+    assert result.audit["repeated_items"] == rows - 1
+    told = rankmill.plan(pa.table({"query_id": [7], "item_id": [8]}), {"": tmp_path}, ["map"])
+    assert told["predictions"][""]["bytes"] == 0
+
+
 def test_a_partition_column_that_is_stored_too(tmp_path: Path) -> None:
     folder = tmp_path / "query_id=5"
     folder.mkdir()
