@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rankmill.metrics import Metric, parse
 from rankmill.presets import PRESETS
-from rankmill.result import aligned_numbers, html_table, plain_table
+from rankmill.result import aligned_numbers, html_table, plain_lines, plain_table
 from rankmill.semantics import CHOICES, Semantics
 
 # The columns of `comparison_cells` that hold text.
@@ -114,11 +114,8 @@ class Comparison:
 
     def __repr__(self) -> str:
         header, rows = comparison_cells(self)
-        noted = notes(rows)
-        width = max((len(title) for title, _ in noted), default=0)
-        lines = [f"{title:<{width}}  {text}" for title, text in noted]
         table = plain_table(header[:-1], [row[:-1] for row in rows], left=TEXTS)
-        return "\n".join([table, "", *lines, LEGEND])
+        return "\n".join([table, "", *plain_lines(notes(rows)), LEGEND])
 
     def _repr_html_(self) -> str:
         return html_table(*comparison_cells(self), left=TEXTS)

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankmill import audit as audit_counts
+from rankmill.escaping import visible
 from rankmill.semantics import DEFAULT, Semantics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Result", "aligned_numbers", "html_table", "plain_table", "table_cells"]
+__all__ = ["Result", "aligned_numbers", "html_table", "plain_lines", "plain_table", "table_cells"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -208,12 +209,15 @@ def html_table(
     """Return rows of text as an HTML table; cells of columns at `left` are left-aligned."""
     from html import escape
 
+    def text(cell: str) -> str:
+        return escape(visible(cell))
+
     lines = ["<table>", "<thead><tr>"]
-    lines += [f'<th style="text-align: left">{escape(title)}</th>' for title in header]
+    lines += [f'<th style="text-align: left">{text(title)}</th>' for title in header]
     lines += ["</tr></thead>", "<tbody>"]
     for row in rows:
         cells = [
-            f'<td style="text-align: {"left" if position in left else "right"}">{escape(cell)}</td>'
+            f'<td style="text-align: {"left" if position in left else "right"}">{text(cell)}</td>'
             for position, cell in enumerate(row)
         ]
         lines.append(f"<tr>{''.join(cells)}</tr>")
@@ -224,7 +228,8 @@ def plain_table(
     header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0, 4)
 ) -> str:
     """Return rows of text as a table for a fixed-width font; columns at `left` are left-aligned."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    shown = [[visible(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
         parts = [
@@ -234,4 +239,11 @@ def plain_table(
         return "  ".join(parts).rstrip()
 
     rule = line(["-" * width for width in widths])
-    return "\n".join([line(header), rule, *map(line, rows)])
+    return "\n".join([line(shown[0]), rule, *map(line, shown[1:])])
+
+
+def plain_lines(texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Return titles and texts as lines for a fixed-width font, the texts below each other."""
+    shown = [(visible(title), visible(text)) for title, text in texts]
+    width = max((len(title) for title, _ in shown), default=0)
+    return [f"{title:<{width}}  {text}" for title, text in shown]

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.result import aligned_numbers, html_table, plain_table
+from rankmill.escaping import visible
+from rankmill.result import aligned_numbers, html_table, plain_lines, plain_table
 from rankmill.semantics import DEFAULT, Semantics
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
@@ -102,9 +103,9 @@ class Trace:
     def __repr__(self) -> str:
         drawn = self._drawn()
         header, rows, left = drawn.cells()
-        width = max((len(title) for title in drawn.facts), default=0)
-        facts = [f"{title:<{width}}  {text}" for title, text in drawn.facts.items()]
-        return "\n".join([plain_table(header, rows, left=left), "", *facts, self.headline])
+        facts = plain_lines(drawn.facts.items())
+        table = plain_table(header, rows, left=left)
+        return "\n".join([table, "", *facts, visible(self.headline)])
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -112,7 +113,9 @@ class Trace:
         drawn = self._drawn()
         header, rows, left = drawn.cells()
         facts = [f"{title}: {text}" for title, text in drawn.facts.items()]
-        below = [f"<div><small>{escape(line)}</small></div>" for line in [*facts, self.headline]]
+        below = [
+            f"<div><small>{escape(visible(line))}</small></div>" for line in [*facts, self.headline]
+        ]
         return "\n".join([html_table(header, rows, left=left), *below])
 
 

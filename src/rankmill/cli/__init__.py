@@ -13,6 +13,7 @@ import click
 
 from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError
+from rankmill.escaping import visible_message
 
 __all__ = ["COMMANDS", "main"]
 
@@ -77,13 +78,13 @@ class _Commands(click.Group):
         except click.exceptions.Exit as end:
             return end.exit_code, ""
         except click.UsageError as error:
-            return error.exit_code, f"error: {error.format_message()}{_advice(error.ctx)}"
+            return error.exit_code, _message(error.format_message()) + _advice(error.ctx)
         except click.ClickException as error:
-            return error.exit_code, f"error: {error.format_message()}"
+            return error.exit_code, _message(error.format_message())
         except InputError as error:
-            return 3, f"error: {error}"
+            return 3, _message(str(error))
         except RankmillError as error:
-            return 2, f"error: {error}"
+            return 2, _message(str(error))
         except (KeyboardInterrupt, click.Abort):
             return 130, process.INTERRUPTED
         except BrokenPipeError:
@@ -100,6 +101,10 @@ class _Commands(click.Group):
         return 0, ""
 
 
+def _message(text: str) -> str:
+    return f"error: {visible_message(text)}"
+
+
 def _advice(context: click.Context | None) -> str:
     if context is None:
         return ""
@@ -107,7 +112,7 @@ def _advice(context: click.Context | None) -> str:
 
 
 def _out_of_memory(error: MemoryError) -> str:
-    detail = f" ({error})" if str(error) else ""
+    detail = f" ({visible_message(str(error))})" if str(error) else ""
     return (
         f"error: not enough memory for this input{detail}; nothing written\n"
         "Use a machine with more memory, or evaluate the queries in several parts."
@@ -116,7 +121,8 @@ def _out_of_memory(error: MemoryError) -> str:
 
 def _bug(error: Exception) -> str:
     message = (
-        f"error: rankmill failed in a way it should not: {type(error).__name__}: {error}\n"
+        f"error: rankmill failed in a way it should not: {type(error).__name__}: "
+        f"{visible_message(str(error))}\n"
         "This is a bug; please report it, with the command line and this message."
     )
     if not os.environ.get("RANKMILL_DEBUG"):

@@ -11,10 +11,12 @@ from rankmill.cli.render import (
     CSV_HEADER,
     csv_text,
     described,
+    drawn,
     exact_rows,
     markdown,
     semantics_text,
 )
+from rankmill.escaping import visible
 from rankmill.result import Result, aligned_numbers, plain_table, table_cells
 from rankmill.semantics import DEFAULT
 
@@ -39,18 +41,18 @@ def render_all(results: Mapping[str, Result], format: str) -> str:
         rows = [[name, *row] for name, (_, cells) in tables.items() for row in cells]
         return markdown(header, rows, right=(2, 3, 4))
     names = list(results)
-    rows = [
+    texts = [
         [metric, *(value + "* "[not best] for value, best in cells)]
         for metric, cells in _values(results)
     ]
-    any_best = any(cell.endswith("*") for row in rows for cell in row[1:])
+    any_best = any(cell.endswith("*") for row in texts for cell in row[1:])
     parts = [
-        plain_table(["metric", *(f"{name} " for name in names)], rows, left=(0,)),
+        plain_table(["metric", *(f"{name} " for name in names)], texts, left=(0,)),
         *([_LEGEND] if any_best else []),
         "",
         plain_table(["audit", *names, ""], _counts(results), left=(0, len(names) + 1)),
         "",
-        *(f"{title}: {text}" for title, text in _facts(results)),
+        *(f"{visible(title)}: {visible(text)}" for title, text in _facts(results)),
     ]
     return "\n".join(parts) + "\n"
 
@@ -63,7 +65,6 @@ def draw_all(results: Mapping[str, Result]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console(highlight=False)
     values, counts = _values(results), _counts(results)
@@ -71,7 +72,7 @@ def draw_all(results: Mapping[str, Result]) -> None:
     names = list(results)
     widths = [
         max(
-            len(name),
+            len(visible(name)),
             *(len(cells[i][0]) for _, cells in values),
             *(len(row[i + 1]) for row in counts),
         )
@@ -81,23 +82,23 @@ def draw_all(results: Mapping[str, Result]) -> None:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         table.add_column("metric", no_wrap=True, style="bold", min_width=titles)
         for name in names[start:end]:
-            table.add_column(name, justify="right", overflow="fold")
+            table.add_column(drawn(name), justify="right", overflow="fold")
         for metric, cells in values:
-            shown = [Text(value, "bold" if best else "") for value, best in cells[start:end]]
-            table.add_row(metric, *shown)
+            shown = [drawn(value, "bold" if best else "") for value, best in cells[start:end]]
+            table.add_row(drawn(metric), *shown)
         table.add_section()
         for row in counts:
-            table.add_row(Text(row[0], "not bold"), *map(Text, row[start + 1 : end + 1]))
+            table.add_row(drawn(row[0], "not bold"), *map(drawn, row[start + 1 : end + 1]))
         console.print(table)
         console.print()
     facts = Table.grid(padding=(0, 2), pad_edge=False)
     facts.add_column(style="dim", overflow="fold")
     facts.add_column(overflow="fold")
-    for name, _, meaning in (row[:1] + row[-2:] for row in counts):
-        facts.add_row(name, meaning)
+    for row in counts:
+        facts.add_row(drawn(row[0]), drawn(row[-1]))
     facts.add_row()
     for fact in _facts(results):
-        facts.add_row(*map(Text, fact))
+        facts.add_row(*map(drawn, fact))
     console.print(facts)
 
 

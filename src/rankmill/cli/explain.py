@@ -20,8 +20,9 @@ from rankmill.cli.options import (
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown, semantics_text
+from rankmill.escaping import markdown_text
 from rankmill.metrics import parse
-from rankmill.result import plain_table
+from rankmill.result import plain_lines, plain_table
 from rankmill.semantics import DEFAULT
 
 if TYPE_CHECKING:
@@ -107,13 +108,10 @@ def _render(found: Trace, format: str) -> str:
     if format == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
     if format == "csv":
-        rows = [["" if one is None else str(one) for one in row.values()] for row in found.rows()]
-        return csv_text(found.table.column_names, rows)
+        return csv_text(found.table.column_names, [list(row.values()) for row in found.rows()])
     header, cells, left = found.cells()
     if format == "markdown":
         right = [place for place in range(len(header)) if place not in left]
-        return markdown(header, cells, right) + f"\n{found.headline}\n"
-    facts = _facts(found)
-    width = max(map(len, facts))
-    lines = [f"{title:<{width}}  {text}" for title, text in facts.items()]
+        return markdown(header, cells, right) + f"\n{markdown_text(found.headline)}\n"
+    lines = plain_lines(_facts(found).items())
     return "\n".join([plain_table(header, cells, left), "", *lines]) + "\n"

@@ -93,7 +93,7 @@ def _render(found: Comparison, format: str) -> str:
     if format == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
     if format == "csv":
-        base = [found.base, "", "", repr(found.value), *[""] * 7]
+        base = [found.base, "", "", found.value, *[None] * 7]
         rows = [_exact(name, "", whole) for name, whole in found.wholes.items()]
         rows += [
             _exact(name, field, one)
@@ -106,13 +106,15 @@ def _render(found: Comparison, format: str) -> str:
     return f"{found!r}\n"
 
 
-def _exact(name: str, field: str, change: Change) -> list[str]:
-    numbers = [change.value, change.difference, change.queries, *(change.example or [None] * 3)]
+def _exact(name: str, field: str, change: Change) -> list[str | float | None]:
     return [
         name,
         field,
         change.choices.get(field, ""),
-        *("" if number is None else str(number) for number in numbers),
+        change.value,
+        change.difference,
+        change.queries,
+        *(change.example or [None] * 3),
         " ".join(change.kept),
         change.reason,
     ]

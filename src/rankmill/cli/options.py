@@ -57,7 +57,8 @@ _OUTPUT = (
         "format",
         type=click.Choice(FORMATS),
         metavar="FORMAT",
-        help="table, json, csv or markdown; if not given, as the suffix of -o says, else table.",
+        help="table, json, csv or markdown; if not given, as the suffix of -o says, else table. In "
+        "csv a text that begins with = + - @ or ' has a ' before it: it is no formula.",
     ),
     click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead."),
 )

@@ -14,6 +14,8 @@ from typing import NoReturn, TextIO
 
 import click
 
+from rankmill.escaping import visible_message
+
 __all__ = ["INTERRUPTED", "end", "is_terminal", "prepare", "why_output_fails"]
 
 INTERRUPTED = "error: interrupted; nothing written"
@@ -105,4 +107,4 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     with suppress(OSError):  # nobody reads it: the run goes on
-        click.echo(f"warning: {message}", err=True)
+        click.echo(f"warning: {visible_message(str(message))}", err=True)

@@ -7,16 +7,20 @@ import io
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from rankmill import audit
 from rankmill.cli.inputs import PARQUET_SUFFIXES
 from rankmill.errors import UsageError
+from rankmill.escaping import csv_cell, markdown_text, visible
 from rankmill.presets import PRESETS
-from rankmill.result import Result, plain_table, table_cells
+from rankmill.result import Result, plain_lines, plain_table, table_cells
 from rankmill.semantics import DEFAULT, Semantics
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 __all__ = [
     "CSV_HEADER",
@@ -25,6 +29,7 @@ __all__ = [
     "described",
     "draw",
     "draw_rows",
+    "drawn",
     "emit",
     "exact_rows",
     "format_for",
@@ -70,7 +75,7 @@ def render(result: Result, format: str) -> str:
     digits = max((len(count) for _, count, _ in counts), default=0)
     lines = [plain_table(header, rows), ""]
     lines += [f"{name:<{width}}  {count:>{digits}}  {meaning}" for name, count, meaning in counts]
-    lines += [""] + [f"{name:<11}  {text}" for name, text in _facts(result)]
+    lines += ["", *plain_lines(_facts(result))]
     return "\n".join(lines) + "\n"
 
 
@@ -85,26 +90,26 @@ def draw(result: Result) -> None:
     metrics = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for position, title in enumerate(header):
         metrics.add_column(
-            title,
+            drawn(title),
             style="bold" if position < 2 else "",
             justify="left" if position in (0, 4) else "right",
             no_wrap=position != 4,
         )
     for row in rows:
-        metrics.add_row(*map(Text, row))
+        metrics.add_row(*map(drawn, row))
 
     counts = Table.grid(padding=(0, 2), pad_edge=False)
     counts.add_column(no_wrap=True)
     counts.add_column(justify="right", no_wrap=True)
     counts.add_column(style="dim")
     for cells in _audit_rows(result):
-        counts.add_row(*map(Text, cells))
+        counts.add_row(*map(drawn, cells))
 
     facts = Table.grid(padding=(0, 2), pad_edge=False)
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(overflow="fold")
     for fact in _facts(result):
-        facts.add_row(*map(Text, fact))
+        facts.add_row(*map(drawn, fact))
 
     console = Console(highlight=False)
     for part in (metrics, Text(), counts, Text(), facts):
@@ -130,17 +135,24 @@ def draw_rows(
     for position, title in enumerate(header):
         last = position == len(header) - 1
         justify: Literal["left", "right"] = "left" if position in left else "right"
-        table.add_column(title, justify=justify, no_wrap=not last, overflow="fold")
+        table.add_column(drawn(title), justify=justify, no_wrap=not last, overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(drawn, row))
     below = Table.grid(padding=(0, 2), pad_edge=False)
     below.add_column(style="dim", overflow="fold")
     below.add_column(overflow="fold")
     for fact in facts:
-        below.add_row(*map(Text, fact))
+        below.add_row(*map(drawn, fact))
     console = Console(highlight=False)
     for part in (table, Text(), below):
         console.print(part)
+
+
+def drawn(text: str, style: str = "") -> Text:
+    """Return a text as rich draws it: made visible, and no markup."""
+    from rich.text import Text
+
+    return Text(visible(text), style)
 
 
 def emit(text: str) -> None:
@@ -149,10 +161,11 @@ def emit(text: str) -> None:
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
 
-def csv_text(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as comma-separated values."""
+def csv_text(header: Sequence[str], rows: Sequence[Sequence[str | float | None]]) -> str:
+    """Return rows as comma-separated values; texts are data and never a formula."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    lines = ([csv_cell(cell) for cell in row] for row in (header, *rows))
+    csv.writer(text, lineterminator="\n").writerows(lines)
     return text.getvalue()
 
 
@@ -161,22 +174,22 @@ def markdown(
 ) -> str:
     """Return rows as a Markdown pipe table; columns at the positions `right` are right-aligned."""
     rules = ["---:" if position in right else "---" for position in range(len(header))]
-    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [header, rules, *escaped])
+    escaped = [[markdown_text(cell) for cell in row] for row in (header, *rows)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [escaped[0], rules, *escaped[1:]])
 
 
-def exact_rows(result: Result) -> list[list[str]]:
-    """Return the rows under `CSV_HEADER`: a metric each, numbers with every digit."""
-    rows = []
-    for name, value in result.metrics.items():
-        numbers = [value, result.standard_errors.get(name), result.queries]
-        numbers += result.bounds.get(name, (None, None))
-        rows.append([name, *("" if number is None else _exact(number) for number in numbers)])
-    return rows
-
-
-def _exact(number: float) -> str:
-    return str(number) if isinstance(number, int) else repr(float(number))
+def exact_rows(result: Result) -> list[list[str | float | None]]:
+    """Return the rows under `CSV_HEADER`: a metric each, its numbers as they are."""
+    return [
+        [
+            name,
+            value,
+            result.standard_errors.get(name),
+            result.queries,
+            *result.bounds.get(name, (None, None)),
+        ]
+        for name, value in result.metrics.items()
+    ]
 
 
 def _audit_rows(result: Result) -> list[tuple[str, str, str]]:

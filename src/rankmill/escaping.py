@@ -1,0 +1,73 @@
+"""Data shown as text: nothing in an id or a name acts on a terminal, a page or a spreadsheet.
+
+Each writer of text takes one of these functions, in one place. JSON and Parquet hold data as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["csv_cell", "markdown_text", "visible", "visible_message"]
+
+# Printable for Python, but they take no room: two ids that differ in one would look the same.
+_NO_ROOM = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# In Markdown: code, emphasis, links, tags, entities, cells, strikethrough and formulas. An
+# underscore within a word is none.
+_MARKDOWN = re.compile(r"[\\`*\[<&|~$]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
+# What a spreadsheet takes for a formula, in full width too; and the mark that says it is text.
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "'")
+
+
+def visible(text: str) -> str:
+    r"""Text with all that is not a visible character or a space escaped as in Python.
+
+    Control characters, line breaks, tabs, marks of direction, characters without room, other spaces
+    and lone surrogates become ``\x1b``, ``\n``, ``\u202e`` and the like; a backslash becomes two,
+    so that no two texts look the same.
+
+    Examples
+    --------
+    >>> print(visible("a\x1b[31m\nb"), visible("a\\n"))
+    a\x1b[31m\nb a\\n
+    """
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
+    return "".join(_escaped(one) if one == "\\" or _unseen(one) else one for one in text)
+
+
+def visible_message(text: str) -> str:
+    """A message that quotes data: as `visible`, but backslashes stay, as ids have theirs escaped.
+
+    Its own line breaks have to be added afterwards.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_escaped(one) if _unseen(one) else one for one in text)
+
+
+def markdown_text(text: str) -> str:
+    """Text that Markdown shows as `visible` makes it, in a table's cell too."""
+    return _MARKDOWN.sub(r"\\\g<0>", visible(text))
+
+
+def csv_cell(value: str | float | None) -> str:
+    """A cell: a number with every digit; a text made visible, and never a formula.
+
+    One that begins with = + - @ or ' gets a ' before it, which spreadsheets take for the mark of a
+    text and others can take off.
+    """
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return str(value)
+    return f"'{visible(value)}" if value.startswith(_FORMULA) else visible(value)
+
+
+def _unseen(character: str) -> bool:
+    return not character.isprintable() or _NO_ROOM.match(character) is not None
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
