@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -105,12 +106,18 @@ class Processes:
         return sorted(path for path in (self.folder / "cache").rglob("*") if path.is_file())
 
 
-@pytest.fixture
-def processes(tmp_path):
-    found = Processes(tmp_path)
+@pytest.fixture(scope="module")
+def started(tmp_path_factory):
+    found = Processes(tmp_path_factory.mktemp("kernel"))
     found.start()
     yield found
     found.stop()
+
+
+@pytest.fixture
+def processes(started):
+    shutil.rmtree(started.folder / "cache", ignore_errors=True)
+    return started
 
 
 def damages(content: bytes) -> dict[str, bytes]:
@@ -122,8 +129,8 @@ def damages(content: bytes) -> dict[str, bytes]:
         changed[place] ^= 1 << draw.randrange(8)
         return bytes(changed)
 
-    lengths = (0, 15, 16, len(content) // 2, len(content) - 1)
-    places = (0, 16, 40, *(draw.randrange(len(content)) for _ in range(4)), len(content) - 1)
+    lengths = (0, 16, len(content) // 2, len(content) - 1)
+    places = (0, 16, draw.randrange(len(content)), draw.randrange(len(content)))
     return {
         **{f"cut to {length}": content[:length] for length in lengths},
         **{f"flipped at {place}": flipped(place) for place in places},
@@ -177,6 +184,9 @@ def test_a_changed_source_is_compiled_anew(processes):
     assert processes.call("int64") == [[18, 1, 0]]
     assert processes.call("int64") == [[18, 0, 1]]
     assert len(processes.kept()) == 1
+    processes.stop()
+    (processes.folder / "some_kernel.py").write_text(KERNEL)
+    processes.start()
 
 
 def test_processes_that_start_together_keep_what_each_compiled(processes):
@@ -192,7 +202,6 @@ def test_a_file_that_cannot_be_replaced_is_a_warning(processes):
     path.unlink()
     path.mkdir()
     assert processes.call("int64") == [[12, 1, 0]]
-    processes.stop()
     assert (
         "compiled kernels cannot be saved ([Errno 21] Is a directory"
         in (processes.folder / "errors").read_text()
@@ -218,12 +227,12 @@ print(out[0], jit.compiled_so_far().compiled, "numba.np.linalg" in sys.modules)
 """
 
 
-def test_a_saved_kernel_is_loaded_without_the_compiler_where_numba_is_known(processes, tmp_path):
+def test_a_saved_kernel_is_loaded_without_the_compiler_where_numba_is_known(processes):
     def call(version: str) -> str:
         return subprocess.run(
             [sys.executable, "-c", ALONE, version],
-            cwd=tmp_path,
-            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+            cwd=processes.folder,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(processes.folder / "cache")},
             capture_output=True,
             text=True,
             check=True,
@@ -232,10 +241,6 @@ def test_a_saved_kernel_is_loaded_without_the_compiler_where_numba_is_known(proc
     assert call("known") == "12 1 True\n"
     assert call("known") == "12 0 False\n"
     assert call("newer") == "12 0 True\n"
-    (path,) = processes.kept()
-    path.unlink()
-    assert call("newer") == "12 1 True\n"
-    assert call("known") == "12 0 False\n"
 
 
 @pytest.mark.parametrize("change", ["another parameter", "no such method"])
