@@ -207,8 +207,8 @@ def test_foreign_imports(module: str) -> None:
     allowed = {"numpy", "numba"} if is_in(module, KERNELS) else {"numpy", "pyarrow"}
     if is_in(module, TOP):
         allowed = {"click", "rich", "pyarrow"}
-    if module == "rankmill.kernels.intrinsics":
-        allowed = allowed | {"llvmlite"}  # numba's own: what an instruction is made with
+    if module in ("rankmill.kernels.intrinsics", "rankmill.kernels.jit"):
+        allowed = allowed | {"llvmlite"}  # a part of numba
     if module == "rankmill.torch":
         allowed = {"torch"}
     if module == "rankmill.kaggle.confidence":
