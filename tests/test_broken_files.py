@@ -313,3 +313,19 @@ def test_a_plan_of_any_footer(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert int(done.stdout) > 100
+
+
+MANY_FILES = """
+import resource, sys, rankmill
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+print(rankmill.evaluate(sys.argv[1], sys.argv[1], ["map"], threads=2)["map"])
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit of open files")
+def test_more_files_than_may_be_open(tmp_path: Path) -> None:
+    for part in range(100):
+        pq.write_table(pa.table({"query_id": [part], "items": [[1]]}), tmp_path / f"{part}.parquet")
+    command = [sys.executable, "-c", MANY_FILES, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "1.0\n")

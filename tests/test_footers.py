@@ -15,6 +15,7 @@ from rankmill import InputError
 from rankmill.kernels import footers as fields
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.sources.footers import chunks_of, read_footer, row_groups
+from rankmill.sources.parquet import open_parquet
 
 
 @pytest.mark.parametrize("kind", [*strategies.INTEGER_TYPES, *strategies.STRING_TYPES], ids=str)
@@ -84,6 +85,38 @@ def test_chunks_of_columns_of_every_shape(tmp_path: Path, more: dict[str, Any]) 
             assert said[fields.VALUES] == chunk.num_values
             assert said[fields.COMPRESSED] == chunk.total_compressed_size
             assert said[fields.UNCOMPRESSED] == chunk.total_uncompressed_size
+
+
+LISTS = {
+    "list": pa.list_(pa.int64()),
+    "large_list": pa.large_list(pa.int16()),
+    "fixed_size_list": pa.list_(pa.int64(), 2),
+    "list_view": pa.list_view(pa.int64()),
+    "large_list_view": pa.large_list_view(pa.string()),
+    "list of dictionary": pa.list_(pa.dictionary(pa.int16(), pa.string())),
+}
+
+
+@pytest.mark.parametrize("compliant", [True, False])
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_of_every_type_are_counted_as_footers_count_them(
+    tmp_path: Path, name: str, compliant: bool
+) -> None:
+    """Null lists, empty lists and null items: an error says where a count is not the footer's."""
+    kind = LISTS[name]
+    one: Any = "a" if kind.value_type not in (pa.int64(), pa.int16()) else 1
+    lists = [[[one] * 2, None, [None, one]], [[one], [], None, [None] * 3]][
+        0 if name == "fixed_size_list" else 1
+    ] * 50
+    table = pa.table({"items": pa.array(lists, kind), "query_id": range(len(lists))})
+    path = tmp_path / "p.parquet"
+    for row_group in (7, 60, 1000):
+        for version in ("1.0", "2.0"):
+            options = {"row_group_size": row_group, "data_page_version": version}
+            pq.write_table(table, path, use_compliant_nested_type=compliant, **options)
+            source = open_parquet([str(path)], "p")
+            batches = [batch.data for piece in source.pieces(["items"]) for batch in piece]
+            assert [row for data in batches for row in data["items"].to_pylist()] == lists
 
 
 def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:

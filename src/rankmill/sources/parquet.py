@@ -2,6 +2,7 @@
 
 import glob
 import itertools
+import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -264,10 +265,12 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
     except MemoryError:
         raise
     except (pa.ArrowException, OSError) as error:
+        check_unchanged(part.footer)
+        if isinstance(error, OSError) and error.errno:  # the system's, such as too many open files
+            raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
         last = f" to {groups[-1].number}" if len(groups) > 1 else ""
-        raise broken(
-            part.footer, f"row group {groups[0].number}{last} cannot be read: {first_line(error)}"
-        ) from None
+        which = f"row group {groups[0].number}{last}"
+        raise broken(part.footer, f"{which} cannot be read: {first_line(error)}") from None
 
 
 def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
