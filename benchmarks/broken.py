@@ -109,7 +109,7 @@ def made(seed: int, number: int) -> Case:
         {side: tables[side].column_names for side in SIDES},
         files,
         options,
-        query_id(int(draw.integers(QUERIES)), strings),
+        draw.choice(tables["predictions"]["user_id"].to_pylist()).item(),
     )
 
 

@@ -160,7 +160,7 @@ def compared(case: Case, files: dict[str, Path], output: str, folder: Path) -> s
         return f"WRONG: {', '.join(differing)}"
     # pyarrow may end the process over a footer whose rows it reads: no verdict then.
     ended = forked(partial(print_contradictions, files[case.side], roles[case.side]), folder)
-    told = ended.output.strip()
+    told = "; ".join(ended.output.splitlines())
     return f"scored, but the file contradicts itself: {told}" if told else "scored"
 
 
