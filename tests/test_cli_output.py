@@ -14,6 +14,9 @@ from rankmill.cli.planned import render_plan
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import format_for, markdown, render
 from rankmill.result import Result
+from rankmill.semantics import DEFAULT
+
+MEANINGS = audit.meanings(DEFAULT)
 
 # Rendering
 
@@ -69,7 +72,7 @@ def test_the_table_for_pipes_is_plain_and_whole():
         "queries_labelled   1,200,000  queries with at least one label",
         "queries_predicted          0  queries with at least one prediction",
         "queries_in_both            0  queries with labels and predictions",
-        f"tied_confidences       4,321  {audit.FIELDS['tied_confidences']}",
+        f"tied_confidences       4,321  {MEANINGS['tied_confidences']}",
         "",
         "labels       [red]labels.parquet (wide; 1,200,000 rows; query = user_id, item = items)",
         f"predictions  {'p' * 100} (long; 7 rows)",
@@ -142,8 +145,8 @@ def test_systems_stand_side_by_side_and_the_best_are_marked():
         "queries_labelled   1,200,000  1,200,000  1,200,000  queries with at least one label",
         "queries_predicted          0          0          0  queries with at least one prediction",
         "queries_in_both            0          0          0  queries with labels and predictions",
-        f"null_items                 0          7          7  {audit.FIELDS['null_items']}",
-        f"tied_confidences       4,321          0          0  {audit.FIELDS['tied_confidences']}",
+        f"null_items                 0          7          7  {MEANINGS['null_items']}",
+        f"tied_confidences       4,321          0          0  {MEANINGS['tied_confidences']}",
         "",
         "labels: [red]labels.parquet (wide; 1,200,000 rows; query = user_id, item = items)",
         *(f"{name}: {'p' * 100} (long; 7 rows)" for name in ("old", "x/new", "x/same")),

@@ -4,28 +4,95 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["FIELDS", "HEADLINE", "add", "empty", "notable"]
+from rankmill.semantics import Semantics
 
-FIELDS: dict[str, str] = {
-    "queries_labelled": "queries with at least one label",
-    "queries_predicted": "queries with at least one prediction",
-    "queries_in_both": "queries with labels and predictions",
-    "queries_only_labelled": "labelled but never predicted: by default they score 0",
-    "queries_only_predicted": "predicted but without a label: by default left out; wrong in gap",
-    "empty_label_lists": "queries of the label input that were left without a label",
-    "repeated_labels": "labels dropped because their query had them already",
-    "null_labels": "null items among the labels, dropped",
-    "nonpositive_gains": "labels dropped because their gain is 0 or less",
-    "repeated_items": "predictions that repeat an earlier one of their list: by default wrong",
-    "null_items": "null items among the predictions, dropped: those behind move up",
-    "short_lists": "lists with fewer predictions than the largest cutoff",
-    "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
-    "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",
-}
-"""Name of each count -> what it counts, in the order in which results show them."""
+__all__ = ["FIELDS", "HEADLINE", "add", "empty", "meanings", "notable"]
+
+FIELDS = (
+    "queries_labelled",
+    "queries_predicted",
+    "queries_in_both",
+    "queries_only_labelled",
+    "queries_only_predicted",
+    "empty_label_lists",
+    "repeated_labels",
+    "null_labels",
+    "nonpositive_gains",
+    "repeated_items",
+    "null_items",
+    "short_lists",
+    "tied_confidences",
+    "tied_ranks",
+)
+"""Name of each count, in the order in which results show them; `meanings` says what it counts."""
 
 HEADLINE = frozenset({"queries_labelled", "queries_predicted", "queries_in_both"})
 """The counts that any input has; the others tell of something that a reader may not expect."""
+
+_SCORE = {
+    "skip": "left out of means",
+    "zero": "they score 0",
+    "one": "they score 1",
+    "error": "an error",
+}
+_REPEATED_LABELS = {
+    "set": "dropped",
+    "count": "R counts them, hits do not",
+    "error": "an error",
+}
+_REPEATED_ITEMS = {
+    "once": "wrong",
+    "drop": "dropped, and those behind move up",
+    "each": "hits again if the first is one",
+    "error": "an error",
+}
+
+
+def meanings(semantics: Semantics) -> dict[str, str]:
+    """Return what each count of `FIELDS` counts, and what these semantics make of it."""
+    return {
+        "queries_labelled": "queries with at least one label",
+        "queries_predicted": "queries with at least one prediction",
+        "queries_in_both": "queries with labels and predictions",
+        "queries_only_labelled": f"labelled but never predicted: {_unpredicted(semantics)}",
+        "queries_only_predicted": (
+            f"predicted but without a label: {_unlabelled(semantics)}; wrong in gap"
+        ),
+        "empty_label_lists": (
+            f"queries of the label input that were left without a label: {_no_relevant(semantics)}"
+        ),
+        "repeated_labels": (
+            f"labels that their query had already: {_REPEATED_LABELS[semantics.repeated_labels]}"
+        ),
+        "null_labels": "null items among the labels, dropped",
+        "nonpositive_gains": "labels dropped because their gain is 0 or less",
+        "repeated_items": (
+            "predictions that repeat an earlier one of their list: "
+            f"{_REPEATED_ITEMS[semantics.repeated_predictions]}"
+        ),
+        "null_items": "null items among the predictions, dropped: those behind move up",
+        "short_lists": "lists with fewer predictions than the largest cutoff",
+        "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
+        "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",
+    }
+
+
+def _unpredicted(semantics: Semantics) -> str:
+    score = _SCORE[semantics.unpredicted]
+    in_total = semantics.gap_total in ("labelled_queries", "label_pairs")
+    return f"{score}, but gap counts them" if score == _SCORE["skip"] and in_total else score
+
+
+def _unlabelled(semantics: Semantics) -> str:
+    strange, empty = _SCORE[semantics.unlabelled], _SCORE[semantics.no_relevant]
+    return strange if strange == empty else f"{strange}; if among the labels, {empty}"
+
+
+def _no_relevant(semantics: Semantics) -> str:
+    score = _SCORE[semantics.no_relevant]
+    if semantics.no_relevant == "skip" or semantics.unpredicted == "zero":
+        return score
+    return f"{score} if predicted, else left out"
 
 
 def empty() -> dict[str, int]:

@@ -33,7 +33,7 @@ class Result:
     queries : int
         Number of queries averaged over: by default those with at least one label.
     audit : dict of str to int
-        What was counted, see `rankmill.audit.FIELDS`.
+        What was counted, see `rankmill.audit.meanings`.
     inputs : dict
         Under "labels" and "predictions": source, shape, rows and columns of what was read.
     seconds : float
@@ -140,8 +140,9 @@ class Result:
         from html import escape
 
         lines = [html_table(*table_cells(self))]
+        meanings = audit_counts.meanings(self.semantics)
         for name, count in audit_counts.notable(self.audit).items():
-            meaning = escape(audit_counts.FIELDS[name])
+            meaning = escape(meanings[name])
             lines.append(f"<div><small>{escape(name)} <b>{count:,}</b>: {meaning}</small></div>")
         return "\n".join(lines)
 

@@ -144,10 +144,11 @@ def _values(results: Mapping[str, Result]) -> list[tuple[str, list[tuple[str, bo
 def _counts(results: Mapping[str, Result]) -> list[list[str]]:
     """Return the counts that any input has or that one of these does, and their meanings."""
     audits = [one.audit for one in results.values()]
+    semantics = next(iter(results.values())).semantics
     shown = set(audit.HEADLINE).union(*(audit.notable(one) for one in audits))
     return [
         [name, *(f"{one.get(name, 0):,}" for one in audits), meaning]
-        for name, meaning in audit.FIELDS.items()
+        for name, meaning in audit.meanings(semantics).items()
         if name in shown
     ]
 

@@ -197,7 +197,7 @@ def _audit_rows(result: Result) -> list[tuple[str, str, str]]:
     shown |= audit.notable(result.audit).keys()
     return [
         (name, f"{result.audit[name]:,}", meaning)
-        for name, meaning in audit.FIELDS.items()
+        for name, meaning in audit.meanings(result.semantics).items()
         if name in shown
     ]
 
