@@ -219,7 +219,7 @@ def test_several_systems(run, dump, systems, tmp_path):
     code, out, err = run("evaluate", dump[0], *systems, *asked)
     assert (code, err) == (0, "")
     content = json.loads(out)
-    assert content["queries"] == 3
+    assert [one["queries"] for one in content["systems"].values()] == [3, 3]
     name = tmp_path.name
     assert list(content["systems"]) == [f"{name}/predictions", "other/predictions"]
     right, wrong = content["systems"].values()

@@ -158,17 +158,18 @@ def test_systems_stand_side_by_side_and_the_best_are_marked():
 
 def test_systems_as_csv_markdown_and_json():
     assert render_all(three(), "csv").splitlines()[:4] == [
-        "system,metric,value,standard_error,queries,worst,best",
-        "old,map@12,0.30000000000000004,0.00123456789,1200000,,",
-        "old,gap,0.0212,,1200000,0.0211,0.0213",
-        "x/new,map@12,0.25,0.00123456789,1200000,,",
+        "system,metric,value,standard_error,queries,worst,best,note",
+        "old,map@12,0.30000000000000004,0.00123456789,1200000,,,",
+        "old,gap,0.0212,,1200000,0.0211,0.0213,",
+        "x/new,map@12,0.25,0.00123456789,1200000,,,",
     ]
     lines = render_all(three(), "markdown").splitlines()
     assert lines[0] == "| system | metric | value | standard error | queries | worst..best |"
     assert lines[2] == "| old | map@12 | 0.3000000 | 0.00123 | 1,200,000 |  |"
     assert len(lines) == 8
     content = json.loads(render_all(three(), "json"))
-    assert list(content) == ["rankmill", "queries", "systems"]
+    assert list(content) == ["rankmill", "same_queries", "note", "systems"]
+    assert (content["same_queries"], content["note"]) == (True, None)
     assert list(content["systems"]) == ["old", "x/new", "x/same"]
     whole = json.loads(render(made(), "json"))
     assert content["systems"]["old"] | {key: content[key] for key in content if key in whole} == (

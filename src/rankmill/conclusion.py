@@ -10,14 +10,14 @@ import pyarrow as pa
 
 from rankmill import audit
 from rankmill.buffers import arrow_of
-from rankmill.counting import Counted
+from rankmill.counting import Counted, counts_may_differ
 from rankmill.gap import AmongState, CorrectState, GapCounter
 from rankmill.ids import ids_to_arrow, join_ids, take_ids
 from rankmill.metrics import Metric
 from rankmill.parts import State, reread_among
 from rankmill.pooled import join, rank_pooled
 from rankmill.reading import Input
-from rankmill.result import Result
+from rankmill.result import CountedQueries, Result
 from rankmill.scoring import Confidences, Tally
 from rankmill.state import MeanState
 from rankmill.workers import Workers
@@ -83,8 +83,8 @@ def with_confidences(state: State, confidences: Confidences) -> State:
     return replace(state, correct=correct)
 
 
-def conclude(one: Tallied, began: float) -> Result:
-    """The result of what was tallied."""
+def conclude(one: Tallied, began: float, *, several: bool = False) -> Result:
+    """The result of what was tallied; which queries count is kept where `several` are compared."""
     plan, confidences = one.tally.plan, one.tally.confidences
     among = _among(one.state, confidences, one.predictions, one.workers)
     result = one.state.finish(among, one.workers.threads)
@@ -95,7 +95,21 @@ def conclude(one: Tallied, began: float) -> Result:
         inputs={"labels": one.labels.described(), "predictions": one.predictions.described()},
         seconds=time.perf_counter() - began,
         per_query=_per_query_table(one) if plan.keep_values else None,
+        counted=_counted(one) if several else None,
     )
+
+
+def _counted(one: Tallied) -> CountedQueries | None:
+    """Which queries count; None where that is the same for all systems, or not known of all."""
+    state, tally = one.state, one.tally
+    queries = state.audit["queries_labelled"] + state.audit["empty_label_lists"]
+    whole = one.counted.queries == state.queries and len(tally.has_labels) == queries
+    if not whole or not counts_may_differ(state.semantics):
+        return None
+    others = None
+    if one.counted.strangers:
+        others = ids_to_arrow(tally.strangers(), _query_types(one.predictions))
+    return CountedQueries(one.counted.among_labels, others)
 
 
 def _among(

@@ -7,6 +7,7 @@ import numpy as np
 from rankmill.errors import InputError
 from rankmill.ids import id_text
 from rankmill.scoring import Tally
+from rankmill.semantics import Semantics
 
 
 class Counted(NamedTuple):
@@ -30,6 +31,11 @@ class Counted(NamedTuple):
     strangers: bool
     no_relevant: float
     unlabelled: float
+
+
+def counts_may_differ(semantics: Semantics) -> bool:
+    """Whether it is up to the predictions which queries count: those that they hold."""
+    return semantics.unpredicted != "zero" or semantics.unlabelled in ("zero", "one")
 
 
 def counted_queries(tally: Tally, source: str) -> Counted:

@@ -194,7 +194,7 @@ def evaluate_runs(
         )
         with closing(tallied):
             for name, one in zip(runs, tallied, strict=True):
-                results[name] = conclude(one, began)
+                results[name] = conclude(one, began, several=len(runs) > 1)
                 began = time.perf_counter()
     return results
 

@@ -5,16 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill import audit as audit_counts
 from rankmill.escaping import visible
 from rankmill.semantics import DEFAULT, Semantics
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
-__all__ = ["Result", "aligned_numbers", "html_table", "plain_lines", "plain_table", "table_cells"]
+__all__ = [
+    "CountedQueries",
+    "Result",
+    "aligned_numbers",
+    "html_table",
+    "plain_lines",
+    "plain_table",
+    "table_cells",
+]
+
+
+class CountedQueries(NamedTuple):
+    """The queries that a mean is over.
+
+    Attributes
+    ----------
+    of_labels : ndarray of bool
+        Which of the queries of the labels they are, in the order of the labels.
+    others : pyarrow.Array or None
+        The ids of those that are not among the labels, ascending; None if none of them counts.
+    """
+
+    of_labels: np.ndarray
+    others: pa.Array | None
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -44,6 +68,9 @@ class Result:
         for.
     semantics : Semantics
         How it was counted, where evaluators differ.
+    counted : CountedQueries or None
+        Which queries were averaged over, where several systems may have different ones. None where
+        these semantics give all systems the same, and where the labels did not fit in memory.
 
     Examples
     --------
@@ -74,6 +101,7 @@ class Result:
     seconds: float = 0.0
     per_query: pa.Table | None = None
     semantics: Semantics = DEFAULT
+    counted: CountedQueries | None = None
 
     def __getitem__(self, name: str) -> float:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.

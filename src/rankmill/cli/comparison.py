@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rankmill import audit
 from rankmill.cli.render import (
@@ -16,14 +15,11 @@ from rankmill.cli.render import (
     markdown,
     semantics_text,
 )
-from rankmill.escaping import visible
+from rankmill.escaping import markdown_text, visible
 from rankmill.result import Result, aligned_numbers, plain_table, table_cells
 from rankmill.semantics import DEFAULT
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["draw_all", "per_query_of_all", "render_all"]
+__all__ = ["draw_all", "render_all"]
 
 _LEGEND = "* the best of a metric"
 
@@ -32,18 +28,21 @@ def render_all(results: Mapping[str, Result], format: str) -> str:
     """Return the results of several systems as text in one format, with a line break at the end."""
     if format == "json":
         return _json(results)
+    _, note = _compared(results)
     if format == "csv":
-        rows = [[name, *row] for name, one in results.items() for row in exact_rows(one)]
-        return csv_text(["system", *CSV_HEADER], rows)
+        rows = [[name, *row, note] for name, one in results.items() for row in exact_rows(one)]
+        return csv_text(["system", *CSV_HEADER, "note"], rows)
     if format == "markdown":
         tables = {name: table_cells(one) for name, one in results.items()}
-        header = ["system", *next(iter(tables.values()))[0]]
-        rows = [[name, *row] for name, (_, cells) in tables.items() for row in cells]
-        return markdown(header, rows, right=(2, 3, 4))
+        header = max((header for header, _ in tables.values()), key=len)
+        cells = [[name, *row] for name, (_, part) in tables.items() for row in part]
+        filled = [row + [""] * (len(header) + 1 - len(row)) for row in cells]
+        table = markdown(["system", *header], filled, right=(2, 3, 4))
+        return table + (f"\n{markdown_text(note)}\n" if note else "")
     names = list(results)
     texts = [
         [metric, *(value + "* "[not best] for value, best in cells)]
-        for metric, cells in _values(results)
+        for metric, cells in _values(results, comparable=not note)
     ]
     any_best = any(cell.endswith("*") for row in texts for cell in row[1:])
     parts = [
@@ -52,7 +51,7 @@ def render_all(results: Mapping[str, Result], format: str) -> str:
         "",
         plain_table(["audit", *names, ""], _counts(results), left=(0, len(names) + 1)),
         "",
-        *(f"{visible(title)}: {visible(text)}" for title, text in _facts(results)),
+        *(f"{visible(title)}: {visible(text)}" for title, text in _facts(results, note)),
     ]
     return "\n".join(parts) + "\n"
 
@@ -67,7 +66,8 @@ def draw_all(results: Mapping[str, Result]) -> None:
     from rich.table import Table
 
     console = Console(highlight=False)
-    values, counts = _values(results), _counts(results)
+    _, note = _compared(results)
+    values, counts = _values(results, comparable=not note), _counts(results)
     titles = max(len(row[0]) for row in [*values, *counts])
     names = list(results)
     widths = [
@@ -97,32 +97,19 @@ def draw_all(results: Mapping[str, Result]) -> None:
     for row in counts:
         facts.add_row(drawn(row[0]), drawn(row[-1]))
     facts.add_row()
-    for fact in _facts(results):
+    for fact in _facts(results, note):
         facts.add_row(*map(drawn, fact))
     console.print(facts)
 
 
-def per_query_of_all(results: Mapping[str, Result]) -> pa.Table:
-    """Return the values of all systems a query: its id, then a column NAME:metric for each."""
-    tables = {name: one.per_query for name, one in results.items() if one.per_query is not None}
-    first = next(iter(tables.values()))
-    columns = {f"{name}:{metric}": (name, metric) for name in tables for metric in _metrics(first)}
-    query = first.column_names[0]
-    joined = first.select([0]).rename_columns(["query" if query in columns else query])
-    for title, (name, metric) in columns.items():
-        joined = joined.append_column(title, tables[name].column(metric))
-    return joined
-
-
-def _metrics(table: pa.Table) -> list[str]:
-    names: list[str] = table.column_names[1:]
-    return names
-
-
 def _json(results: Mapping[str, Result]) -> str:
+    same, note = _compared(results)
     contents = {name: one.to_dict() for name, one in results.items()}
-    first = next(iter(contents.values()))
-    shared = {"rankmill": first["rankmill"], "queries": first["queries"]}
+    shared = {
+        "rankmill": next(iter(contents.values()))["rankmill"],
+        "same_queries": same,
+        "note": note or None,
+    }
     systems = {
         name: {key: value for key, value in content.items() if key not in shared}
         for name, content in contents.items()
@@ -130,15 +117,35 @@ def _json(results: Mapping[str, Result]) -> str:
     return json.dumps(shared | {"systems": systems}, indent=2, allow_nan=False) + "\n"
 
 
-def _values(results: Mapping[str, Result]) -> list[tuple[str, list[tuple[str, bool]]]]:
-    """Return each metric with the value of each system as text, and whether it is the best."""
+def _compared(results: Mapping[str, Result]) -> tuple[bool | None, str]:
+    """Return whether systems were averaged over the same queries, and in words if they were not."""
+    from rankmill.joining import same_queries  # loads what evaluating has loaded before
+
+    same = same_queries(results)
+    if same:
+        return same, ""
+    counts = ", ".join(f"{name} {one.queries:,}" for name, one in results.items())
+    if same is None:
+        return same, f"perhaps averaged over different queries: {counts}; --per-query tells"
+    return same, f"averaged over different queries, so that values do not compare: {counts}"
+
+
+def _values(
+    results: Mapping[str, Result], *, comparable: bool
+) -> list[tuple[str, list[tuple[str, bool]]]]:
+    """Return each metric with the value of each system as text, and whether it is the best.
+
+    None is the best unless they are `comparable`.
+    """
     metrics = list(next(iter(results.values())).metrics)
     numbers = [[one.metrics[metric] for one in results.values()] for metric in metrics]
     texts = iter(aligned_numbers([value for row in numbers for value in row], 6))
-    return [
-        (metric, [(next(texts), min(row) < value == max(row)) for value in row])
-        for metric, row in zip(metrics, numbers, strict=True)
-    ]
+    rows = []
+    for metric, row in zip(metrics, numbers, strict=True):
+        known = [value for value in row if value is not None]
+        best = max(known) if comparable and len(set(known)) > 1 else None
+        rows.append((metric, [(next(texts), best is not None and value == best) for value in row]))
+    return rows
 
 
 def _counts(results: Mapping[str, Result]) -> list[list[str]]:
@@ -153,13 +160,15 @@ def _counts(results: Mapping[str, Result]) -> list[list[str]]:
     ]
 
 
-def _facts(results: Mapping[str, Result]) -> list[tuple[str, str]]:
+def _facts(results: Mapping[str, Result], note: str) -> list[tuple[str, str]]:
     labels = next(iter(results.values())).inputs.get("labels", {})
     facts = [("labels", described(labels))]
     facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
     semantics = next(iter(results.values())).semantics
     if semantics != DEFAULT:
         facts.append(("semantics", semantics_text(semantics)))
+    if note:
+        facts.append(("queries", note))
     return [*facts, ("seconds", f"{sum(one.seconds for one in results.values()):.2f}")]
 
 

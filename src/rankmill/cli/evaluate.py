@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankmill import writing
-from rankmill.cli.comparison import draw_all, per_query_of_all, render_all
+from rankmill.cli.comparison import draw_all, render_all
 from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.options import (
     column_options,
@@ -143,7 +143,9 @@ def _deliver(
     if output is not None:
         files.append((output, text))
     if per_query is not None:
-        files.append((per_query, per_query_of_all(results) if only is None else only.per_query))
+        from rankmill.joining import join_per_query
+
+        files.append((per_query, join_per_query(results) if only is None else only.per_query))
     writing.write_files(files)
     if output is not None:
         return
