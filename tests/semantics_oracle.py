@@ -328,10 +328,13 @@ def evaluate(
                 "predicted_label_pairs": sum(truths[q].count for q in labelled if q in predicted),
                 "hits": sum(one.right for one in listed),
             }
-            total = max(1, totals[semantics["gap_total"]])
-            result.metrics[metric] = gap(listed, semantics["gap_ties"]) / total
-            result.standard_errors[metric] = None
-            result.bounds[metric] = gap(listed, "worst") / total, gap(listed, "best") / total
+            total = totals[semantics["gap_total"]]
+            if semantics["gap_total"] == "hits":
+                total = max(1, total)  # 0 without hits, as in scikit-learn
+            result.metrics[metric] = result.standard_errors[metric] = None
+            if total:
+                result.metrics[metric] = gap(listed, semantics["gap_ties"]) / total
+                result.bounds[metric] = gap(listed, "worst") / total, gap(listed, "best") / total
             tied = max(tied, tied_with_right(listed))
             continue
         values = {
@@ -343,7 +346,7 @@ def evaluate(
         result.per_query[metric] = values
         found = list(values.values())
         result.metrics[metric], result.standard_errors[metric] = (
-            mean_and_error(found) if found else (0.0, None)
+            mean_and_error(found) if found else (None, None)
         )
     result.audit = oracle.audit(labels, settled, [m for m in metrics if parse(m)[0] != "gap"])
     by_file_order = order == "confidence" or (order == "given" and long_by_confidence)

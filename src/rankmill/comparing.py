@@ -19,6 +19,7 @@ from rankmill.ids import id_value
 from rankmill.metrics import Metric, parse
 from rankmill.presets import PRESETS, preset, semantics_of
 from rankmill.reading import LabelsRead, read_labels
+from rankmill.result import check_values
 from rankmill.scoring import Tally
 from rankmill.semantics import DEFAULT, Semantics
 from rankmill.workers import Workers
@@ -177,8 +178,11 @@ def _scorer(
         with Workers(threads) as workers:
             (one,) = tally_runs(labels, {"": predictions}, [metric.text], workers, **more)
             result = conclude(one, 0.0)
+        check_values({"": result})
+        value = result.metrics[metric.text]
+        assert value is not None
         values = _by_query(one.tally, one.counted) if metric.spec.kernel else None
-        return _Scored(result[metric.text], values, partial(_query, one.tally))
+        return _Scored(value, values, partial(_query, one.tally))
 
     return score
 

@@ -137,6 +137,7 @@ def _gaps_in_order(state: State, confidences: Confidences) -> dict[str, float]:
     return {
         name: math.fsum(rank_pooled(join(parts), ties).terms) / state.total(name)
         for name, parts in zip(state.correct, confidences.kept or [], strict=True)
+        if state.total(name)
     }
 
 

@@ -33,6 +33,11 @@ class Counted(NamedTuple):
     unlabelled: float
 
 
+def counts_without_labels(semantics: Semantics) -> bool:
+    """Whether a query without a label may count, so that there is a mean without any label."""
+    return any(one in ("zero", "one") for one in (semantics.no_relevant, semantics.unlabelled))
+
+
 def counts_may_differ(semantics: Semantics) -> bool:
     """Whether it is up to the predictions which queries count: those that they hold."""
     return semantics.unpredicted != "zero" or semantics.unlabelled in ("zero", "one")

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 
 from rankmill.conclusion import Tallied, conclude
+from rankmill.counting import counts_without_labels
 from rankmill.errors import UsageError, positive
 from rankmill.metrics import DEFAULT_METRICS, check_defined, parse_all
 from rankmill.parts import State
@@ -290,7 +291,8 @@ def tally_runs(
         **columns,
     )
     repeats = semantics.repeated_labels
-    whole = cache(lambda: read(label_input, gains, workers, repeats=repeats, whole=not part))
+    labelled = not part and not counts_without_labels(semantics)
+    whole = cache(lambda: read(label_input, gains, workers, repeats=repeats, whole=labelled))
     read_range = partial(read_labels, gains=gains, workers=workers, repeats=repeats, whole=False)
     rows = sum(one.source.rows for one in inputs.values())
     before = told = 0

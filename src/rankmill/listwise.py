@@ -198,8 +198,9 @@ def listwise_ap_loss(
     factors = -weight / counted.sum() if gradient else np.empty(0)
     slopes = np.empty(len(lists.scores) if gradient else 0, lists.scores.dtype)
     ap = _score(lists, binning, factors, slopes)
-    loss = 1.0 - MeanState.of((ap * weight)[counted]).mean
-    return ListwiseLoss(loss, _shaped_like(lists.given, slopes) if gradient else None)
+    mean = MeanState.of((ap * weight)[counted]).mean
+    assert mean is not None  # there are queries
+    return ListwiseLoss(1.0 - mean, _shaped_like(lists.given, slopes) if gradient else None)
 
 
 def checked_binning(bins: Any, low: Any, high: Any, tied: Any) -> Binning:

@@ -115,29 +115,35 @@ class State:
     def finish(self, among: Mapping[str, AmongState], threads: int | None) -> Result:
         """The result, from counts that are sure to be those of this state."""
         gaps = {
-            name: gap_of_states(one, among[name], self.total(name), thread_count(threads))
+            name: gap_of_states(one, among[name], max(1, self.total(name)), thread_count(threads))
             for name, one in self.correct.items()
         }
-        means = {name: one.mean for name, one in self.means.items()}
-        means |= {name: getattr(one, self._ties()) for name, one in gaps.items()}
+        values = {name: one.mean for name, one in self.means.items()}
+        values |= {
+            name: getattr(one, self._ties()) if self.total(name) else None
+            for name, one in gaps.items()
+        }
         tied = max((one.tied for one in gaps.values()), default=0)
         return Result(
-            metrics={name: means[name] for name in self.metrics},
+            metrics={name: values[name] for name in self.metrics},
             standard_errors={
                 name: self.means[name].standard_error if name in self.means else None
                 for name in self.metrics
             },
-            bounds={name: (one.worst, one.best) for name, one in gaps.items()},
+            bounds={name: (one.worst, one.best) for name, one in gaps.items() if self.total(name)},
             queries=self.queries,
             audit=audit.add(self.audit, {"tied_confidences": tied}),
             semantics=self.semantics,
         )
 
     def total(self, name: str) -> int:
-        """What a metric over all predictions is divided by; 1 where there is nothing."""
+        """What a metric over all predictions is divided by; 0 where it has no value for that.
+
+        Divided by the hits, it is 0 where there are none, as in scikit-learn.
+        """
         if self.semantics.gap_total == "hits":
             return max(1, int(self.correct[name].counts.sum()))
-        return max(1, self.gap_total)
+        return self.gap_total
 
     @property
     def fingerprint(self) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill import audit as audit_counts
+from rankmill.errors import InputError
 from rankmill.escaping import visible
 from rankmill.semantics import DEFAULT, Semantics
 
@@ -19,6 +20,7 @@ __all__ = [
     "CountedQueries",
     "Result",
     "aligned_numbers",
+    "check_values",
     "html_table",
     "plain_lines",
     "plain_table",
@@ -47,13 +49,15 @@ class Result:
 
     Attributes
     ----------
-    metrics : dict of str to float
-        Value of each metric, under the name it was asked for by, in the order asked.
+    metrics : dict of str to (float or None)
+        Value of each metric, under the name it was asked for by, in the order asked. None where it
+        has none: no query counts in the mean, or gap is divided by nothing.
     standard_errors : dict of str to (float or None)
         Standard error of the mean over queries; None for gap, which is no mean over queries, and
         where there are fewer than two queries.
     bounds : dict of str to (float, float)
-        For each gap metric the worst and the best value over all orders of tied predictions.
+        For each gap metric that has a value the worst and the best one over all orders of tied
+        predictions.
     queries : int
         Number of queries averaged over: by default those with at least one label.
     audit : dict of str to int
@@ -92,7 +96,7 @@ class Result:
     audit: queries_only_labelled 7
     """
 
-    metrics: dict[str, float]
+    metrics: dict[str, float | None]
     standard_errors: dict[str, float | None]
     bounds: dict[str, tuple[float, float]]
     queries: int
@@ -103,8 +107,10 @@ class Result:
     semantics: Semantics = DEFAULT
     counted: CountedQueries | None = None
 
-    def __getitem__(self, name: str) -> float:
+    def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
+
+        It is None where the metric has no value.
 
         Raises
         ------
@@ -173,6 +179,20 @@ class Result:
             meaning = escape(meanings[name])
             lines.append(f"<div><small>{escape(name)} <b>{count:,}</b>: {meaning}</small></div>")
         return "\n".join(lines)
+
+
+def check_values(results: Mapping[str, Result]) -> None:
+    """Raise InputError if a metric has no value in one of the results."""
+    for result in results.values():
+        missing = [name for name, value in result.metrics.items() if value is None]
+        if missing:
+            source = result.inputs.get("predictions", {}).get("source", "predictions")
+            why = "there is nothing to divide by" if result.queries else "no query counts"
+            raise InputError(
+                f"{source}: {', '.join(missing)} has no value, as {why} under these semantics: "
+                "check that the query ids of both sides agree, or count queries without labels or "
+                "predictions as well"
+            )
 
 
 def _meaning(name: object) -> tuple[str, int | None] | None:

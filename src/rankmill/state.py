@@ -76,9 +76,9 @@ class MeanState:
         return cls(int(row["count"]), int(row["total"]), int(row["squares"]))
 
     @property
-    def mean(self) -> float:
-        """The correctly rounded mean; 0.0 of no values."""
-        return self.total / (self.count << UNIT) if self.count else 0.0
+    def mean(self) -> float | None:
+        """The correctly rounded mean; None of no values."""
+        return self.total / (self.count << UNIT) if self.count else None
 
     @property
     def standard_error(self) -> float | None:

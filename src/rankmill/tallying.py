@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from rankmill.conclusion import Tallied, state_of, with_confidences
-from rankmill.counting import counted_queries
+from rankmill.counting import counted_queries, counts_without_labels
 from rankmill.labels import RepeatedQueryError
 from rankmill.metrics import Metric
 from rankmill.parts import State
@@ -77,7 +77,7 @@ def _tally_ranges(
     if one is not None and (rows, label_rows) != (predictions.source.rows, labels.source.rows):
         raise UnsortedError
     state = with_confidences(functools.reduce(State.merge, states), confidences)
-    if not plan.part:
+    if not plan.part and not counts_without_labels(plan.semantics):
         check_labelled(labels, state.audit["queries_labelled"])
     return Tallied(state, tally, counted, labels, predictions, workers)
 

@@ -28,7 +28,7 @@ class Trace:
     query : int or str or None
         The query whose list it is; None for gap, which ranks all predictions in one list.
     value : float or None
-        As `evaluate` has it; None where the query does not count.
+        As `evaluate` has it; None where the query does not count, or gap is divided by nothing.
     total : float
         What the terms of all rows add up to.
     divisor : float or None
@@ -54,7 +54,8 @@ class Trace:
         """The value, and what it is the quotient of, in a line."""
         of = self.metric if self.query is None else f"{self.metric} of query {self.query}"
         if self.value is None:
-            return f"{of}: it does not count"
+            why = "there is nothing to divide by" if self.query is None else "it does not count"
+            return f"{of}: {why}"
         if self.divisor is None:
             return f"{of} = {self.value!r}"
         return f"{of} = {self.total!r} / {self.divisor:.17g} = {self.value!r}"

@@ -159,7 +159,7 @@ def _trace_query(
     if status:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
         found.facts.pop("divisor", None)
-    value = state.means[metric.text].mean if state.queries else None
+    value = state.means[metric.text].mean
     return replace(found, query=id_value(query, 0), value=value)
 
 

@@ -21,6 +21,7 @@ from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import draw, emit, format_for, render
 from rankmill.metrics import DEFAULT_METRICS, parse
+from rankmill.result import check_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,6 +129,7 @@ def command(
     with Progress() as progress:
         results = rankmill.evaluate_runs(label_source, runs, metrics, **options, progress=progress)
     _deliver(results, chosen, output, per_query)
+    check_values(results)
 
 
 def _deliver(

@@ -20,6 +20,7 @@ from rankmill.cli.options import (
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown, semantics_text
+from rankmill.errors import InputError
 from rankmill.escaping import markdown_text
 from rankmill.metrics import parse
 from rankmill.result import plain_lines, plain_table
@@ -95,6 +96,8 @@ def command(
         draw_rows(header, cells, left, list(_facts(found).items()))
     else:
         emit(_render(found, chosen))
+    if found.value is None and found.query is None:
+        raise InputError(f"{predictions}: {found.headline}")
 
 
 def _facts(found: Trace) -> dict[str, str]:

@@ -135,7 +135,9 @@ def _mean(
         return MeanState.of(compute(Metric(name, k, f"{name}@{k}"), given))
 
     states = map_blocks(score, count, available_cpus())
-    return functools.reduce(MeanState.merge, states).mean
+    mean = functools.reduce(MeanState.merge, states).mean
+    assert mean is not None  # there are queries
+    return mean
 
 
 def _not_among(labels: Any, kind: Any) -> Any:

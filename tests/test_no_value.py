@@ -1,0 +1,198 @@
+"""A metric over no query has no value: None, null, an empty cell, and exit code 3."""
+
+import json
+import re
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from cli_runs import on_a_terminal
+from rankmill.presets import PRESETS
+from rankmill.semantics import DEFAULT
+from rankmill.state import MeanState
+
+# Those that count a query whose labels are all of gain 0.
+COUNTING = [name for name, one in PRESETS.items() if one.semantics.no_relevant == "zero"]
+
+
+def zero_gains():
+    labels = pa.table({"query": [1, 2], "items": [[5], [6, 7]], "gain": [[0.0], [-1.0, 0.0]]})
+    predictions = pa.table({"query": [1, 2], "items": [[5], [6]], "score": [[0.5], [0.25]]})
+    return labels, predictions
+
+
+def apart():
+    """Labels and predictions without a query in common."""
+    labels = pa.table({"query": [1, 2], "items": [[5], [6]]})
+    return labels, pa.table({"query": [8, 9], "items": [[5], [6]], "score": [[0.5], [0.25]]})
+
+
+SKIP = {"unpredicted": "skip"}
+
+
+@pytest.mark.small
+def test_a_mean_of_nothing_is_none():
+    assert MeanState().mean is None
+    assert MeanState().standard_error is None
+    result = rankmill.evaluate(*apart(), ["map", "gap", "recall@3"], semantics=SKIP)
+    assert result.metrics == {"map": None, "gap": 0.0, "recall@3": None}
+    assert result["map"] is None
+    assert result.queries == 0
+    assert result.standard_errors == {"map": None, "gap": None, "recall@3": None}
+    assert json.loads(result.to_json())["metrics"] == {"map": None, "gap": 0, "recall@3": None}
+    assert repr(result).splitlines()[2].split() == ["map", "0"]
+    assert result.per_query.num_rows == 0
+
+
+def test_the_presets_that_count_queries_without_labels():
+    assert len(COUNTING) == 9
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", PRESETS)
+def test_labels_of_no_gain(name):
+    """They are refused where no query counts, and score 0 where a query without labels does."""
+    if name not in COUNTING:
+        with pytest.raises(rankmill.InputError, match="no query has a label"):
+            rankmill.evaluate(*zero_gains(), "map@3", gain="gain", semantics=name)
+        return
+    result = rankmill.evaluate(*zero_gains(), ["map@3", "ndcg"], gain="gain", semantics=name)
+    assert result.metrics == {"map@3": 0.0, "ndcg": 0.0}
+    assert result.queries == 2
+    assert result.per_query["map@3"].to_pylist() == [0, 0]
+    runs = {"a": zero_gains()[1], "b": zero_gains()[1].slice(1)}
+    both = rankmill.evaluate_runs(zero_gains()[0], runs, "map", gain="gain", semantics=name)
+    assert both["a"].metrics == both["b"].metrics == {"map": 0.0}
+
+
+@pytest.mark.small
+def test_queries_that_score_one_are_a_mean_too():
+    for semantics in ({"no_relevant": "one"}, {"unlabelled": "one"}):
+        labels, predictions = zero_gains()
+        if "unlabelled" in semantics:
+            predictions = apart()[1]
+        result = rankmill.evaluate(labels, predictions, "map", gain="gain", semantics=semantics)
+        assert (result["map"], result.queries) == (1.0, 2)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("ties", ["expected", "ids"])
+def test_gap_divided_by_nothing_has_no_value(ties):
+    semantics = {"no_relevant": "zero", "gap_ties": ties}
+    for total in ("labelled_queries", "label_pairs", "predicted_label_pairs"):
+        options = {"gain": "gain", "semantics": semantics | {"gap_total": total}}
+        result = rankmill.evaluate(*zero_gains(), ["gap", "map"], **options)
+        assert result.metrics == {"gap": None, "map": 0.0}
+        assert result.bounds == {}
+        found = rankmill.trace(*zero_gains(), "gap", **options)
+        assert (found.value, found.divisor) == (None, 0.0)
+        assert found.headline == "gap: there is nothing to divide by"
+        assert json.loads(json.dumps(found.to_dict()))["value"] is None
+    # scikit-learn defines it: where nothing is right, the value is 0.
+    semantics["gap_total"] = "hits"
+    result = rankmill.evaluate(*zero_gains(), "gap", gain="gain", semantics=semantics)
+    assert result.metrics == {"gap": 0.0}
+    assert result.bounds == {"gap": (0.0, 0.0)}
+
+
+@pytest.mark.small
+def test_a_part_without_queries_has_no_value_and_merges():
+    labels, predictions = zero_gains()
+    part = rankmill.evaluate_part(labels, predictions, "map", gain="gain")
+    assert part.result().metrics == {"map": None}
+    full = rankmill.evaluate_part(*(one.slice(0, 1) for one in apart()), "map", semantics=DEFAULT)
+    assert part.merge(full).result().metrics == {"map": 0.0}
+
+
+@pytest.mark.small
+def test_semantics_without_a_value_are_compared_with_the_others():
+    found = rankmill.compare_semantics(*apart(), "map", {"a": SKIP, "b": "default", "c": "spark"})
+    assert (found.base, found.value) == ("b", 0.0)
+    reason = "map has no value, as no query counts under these semantics"
+    assert found.fields["a"]["unpredicted"].value is None
+    assert found.fields["a"]["unpredicted"].reason == found.wholes["a"].reason == reason
+    assert (found.wholes["a"].value, found.wholes["a"].kept) == (0.0, ("unpredicted",))
+    with pytest.raises(rankmill.InputError, match=reason):
+        rankmill.compare_semantics(*apart(), "map", {"a": SKIP, "b": SKIP})
+
+
+@pytest.fixture
+def dump(tmp_path):
+    paths = [tmp_path / name for name in ("labels.parquet", "apart.parquet", "same.parquet")]
+    for path, table in zip(paths, (*apart(), apart()[0]), strict=True):
+        pq.write_table(table, path)
+    return paths
+
+
+ASKED = ["-m", "map@3", "-m", "gap", "--semantics", "unpredicted=skip"]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("format", "shown"),
+    [
+        ("table", "\nmap@3 0\n"),
+        ("csv", "\nmap@3,,,0,,\n"),
+        ("markdown", "\n| map@3 |  |  | 0 |  |\n"),
+        ("json", '"map@3": null,'),
+    ],
+)
+def test_it_is_shown_as_nothing_and_the_exit_code_is_3(run, dump, tmp_path, format, shown):
+    code, out, err = run("evaluate", *dump[:2], *ASKED, "--format", format)
+    assert code == 3
+    assert shown in re.sub(" {3,}", " ", out)
+    assert err == (
+        f"error: {dump[1]}: map@3 has no value, as no query counts under these semantics: check "
+        "that the query ids of both sides agree, or count queries without labels or predictions "
+        "as well\n"
+    )
+    written = tmp_path / "out"
+    assert run("evaluate", *dump[:2], *ASKED, "--format", format, "-o", written) == (3, "", err)
+    assert shown in re.sub(" {3,}", " ", written.read_text())
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("format", ["table", "csv", "markdown", "json"])
+def test_a_system_without_a_value_among_others(run, dump, format):
+    asked = ["-m", "map@3", "--semantics", "unpredicted=skip", "--format", format]
+    code, out, err = run("evaluate", *dump, *asked)
+    assert code == 3
+    assert err.startswith(f"error: {dump[1]}: map@3 has no value")
+    wanted = {
+        "table": "\nmap@3 1.00000\n",
+        "csv": "\napart,map@3,,,0,,,",
+        "markdown": "\n| apart | map@3 |  |  | 0 |\n",
+        "json": '"map@3": null',
+    }
+    assert wanted[format] in re.sub(" {3,}", " ", out)
+
+
+def test_on_a_terminal(dump):
+    arguments = ["evaluate", *map(str, dump[:2]), *ASKED]
+    lines = on_a_terminal(f"from rankmill.cli import main\nmain({arguments!r})", 120)
+    assert any(line.split() == ["map@3", "0"] for line in lines)
+    assert any(line.startswith("error: ") for line in lines)
+
+
+@pytest.mark.small
+def test_explain_gap_without_a_value(run, tmp_path):
+    paths = [tmp_path / "l.parquet", tmp_path / "p.parquet"]
+    for path, table in zip(paths, zero_gains(), strict=True):
+        pq.write_table(table, path)
+    code, out, err = run(
+        *("explain", *paths, "-m", "gap", "--gain", "gain", "--preset", "google_landmarks_v2")
+    )
+    assert code == 3
+    assert out.endswith("value        gap: there is nothing to divide by\n")
+    assert err == f"error: {paths[1]}: gap: there is nothing to divide by\n"
+    code, out, err = run("explain", *paths, "-m", "gap", "--gain", "gain", "--preset", "sklearn")
+    assert (code, err) == (0, "")
+    assert out.endswith("value        gap = 0.0 / 1 = 0.0\n")
+    code, out, err = run(
+        *("evaluate", *paths, "-m", "map", "-m", "gap", "--gain", "gain"),
+        *("--preset", "google_landmarks_v2"),
+    )
+    assert code == 3
+    assert "gap has no value, as there is nothing to divide by" in err
