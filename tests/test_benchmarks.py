@@ -159,9 +159,9 @@ def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ broken files, and kills
 
 
-def test_broken_files(tmp_path: Path) -> None:
+def test_broken_files() -> None:
     script = [sys.executable, str(BENCHMARKS / "hostile.py"), "--cases=60"]
-    finished = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    finished = subprocess.run(script, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     *rows, told = finished.stdout.splitlines()
     assert told == "60 cases, 0 failed"
@@ -234,8 +234,8 @@ def test_a_file_that_contradicts_itself(
     assert told in capsys.readouterr().out
 
 
-def test_kills_leave_nothing_torn_and_nothing_behind(tmp_path: Path) -> None:
+def test_kills_leave_nothing_torn_and_nothing_behind() -> None:
     script = [sys.executable, str(BENCHMARKS / "kills.py"), "--rounds=2", "--rows=100_000"]
-    finished = subprocess.run(script, capture_output=True, text=True, check=False, cwd=tmp_path)
+    finished = subprocess.run(script, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert finished.stdout.count("| SIG") == 3
