@@ -189,6 +189,16 @@ def test_a_changed_source_is_compiled_anew(processes):
     processes.start()
 
 
+def test_a_kernel_is_stale_where_a_file_beside_it_changed(monkeypatch):
+    from rankmill.kernels.matching import mark_repeats
+
+    assert {"identity.py", "intrinsics.py"} <= {name for name, *_ in jit._helpers()}
+    made_for = jit._Cache(mark_repeats.__wrapped__)._made_for
+    assert jit._Cache(mark_repeats.__wrapped__)._made_for == made_for
+    monkeypatch.setattr(jit, "_helpers", lambda: [("identity.py", 1, 2)])
+    assert jit._Cache(mark_repeats.__wrapped__)._made_for != made_for
+
+
 def test_processes_that_start_together_keep_what_each_compiled(processes):
     kinds = ["int64", "float64", "int32", "float32"]
     assert processes.call(*kinds, *kinds) == [[12, 1, 0]] * 8

@@ -1,8 +1,4 @@
-"""Single instructions that numba has no name for, and what they are in plain Python.
-
-The cache of a kernel watches the kernel's own file only. So a change of what an intrinsic does gets
-a new name.
-"""
+"""Single instructions that numba has no name for, and what they are in plain Python."""
 
 import numpy as np
 from llvmlite import ir

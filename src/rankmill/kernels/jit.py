@@ -44,7 +44,7 @@ _linked: list[bool] = []
 
 
 def helper(function: Callable[..., Any]) -> Any:
-    """Compile a function that only kernels of its own file call (the cache watches one file)."""
+    """Compile a function that only kernels call."""
     return njit(nogil=True)(function)
 
 
@@ -153,7 +153,7 @@ class _Cache:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._numba: Any = CompileResultCacheImpl(function)  # type: ignore[no-untyped-call]
         self.cache_path = str(self._numba.locator.get_cache_path())
-        source = self._numba.locator.get_source_stamp(), function.__code__.co_code
+        source = self._numba.locator.get_source_stamp(), function.__code__.co_code, _helpers()
         self._made_for = repr((numba.__version__, source)).encode()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -191,6 +191,14 @@ class _Cache:
         version = repr((sig, codegen.magic_tuple())).encode()
         name = f"{self._numba.filename_base}.{_checksum(version).hex()}.nbc"
         return os.path.join(self.cache_path, name), self._made_for + version
+
+
+@functools.cache
+def _helpers() -> list[tuple[str, int, int]]:
+    """What tells that a file beside this one changed: kernels call helpers of other files."""
+    with os.scandir(os.path.dirname(__file__)) as entries:
+        found = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]
+    return sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in found)
 
 
 def _prepare_to_link(target_context: Any) -> None:
