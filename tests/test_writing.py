@@ -1,6 +1,8 @@
 import os
 import signal
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -8,17 +10,29 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from rankmill import signals
 from rankmill.errors import UsageError
 from rankmill.writing import (
-    _interrupts_held,
+    _complete_files,
+    _signals_held,
     check_target,
-    write_atomically,
     write_files,
     write_table,
     write_text,
 )
 
 TABLE = pa.table({"user": pa.array([3, 1], pa.uint16()), "map@12": [0.5, 0.25]})
+
+
+@pytest.fixture(autouse=True, params=["without a name", "with a name"])
+def temporary(request, monkeypatch):
+    """Run each test as on a system that has files without a name, and as on one that has none."""
+    if request.param == "with a name":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    elif not hasattr(os, "O_TMPFILE"):
+        pytest.skip("needs O_TMPFILE, which Linux has")
+    yield request.param
+    assert not signals.leftovers
 
 
 @pytest.fixture
@@ -46,12 +60,14 @@ def test_text_that_utf_8_cannot_hold_is_escaped(tmp_path):
     assert (tmp_path / "a").read_text() == "file \\udcff"
 
 
-def test_the_target_changes_only_at_the_end(tmp_path):
+def test_the_target_changes_only_at_the_end(tmp_path, temporary):
     target = tmp_path / "a"
     target.write_text("old")
-    with write_atomically(target) as temporary:
-        temporary.write_text("new")
-        assert temporary.parent == tmp_path
+    with _complete_files([target]) as (file,):
+        file.write(b"new")
+        file.flush()
+        assert len(os.listdir(tmp_path)) == (1 if temporary == "without a name" else 2)
+        assert signals.leftovers <= set(map(str, tmp_path.iterdir()))
         assert target.read_text() == "old"
     assert target.read_text() == "new"
     assert os.listdir(tmp_path) == ["a"]
@@ -65,8 +81,8 @@ def test_an_exception_leaves_everything_as_it_was(tmp_path, error, old):
         target.write_text(old)
 
     def fail_halfway():
-        with write_atomically(target) as temporary:
-            temporary.write_text("half of")
+        with _complete_files([target]) as (file,):
+            file.write(b"half of")
             raise error
 
     with pytest.raises(error):
@@ -161,10 +177,8 @@ def test_an_impossible_target_is_found_before_anything_is_written(
     Path("file").write_text("old")
     with pytest.raises(UsageError, match=message):
         check_target(path)
-    entered = False
-    with pytest.raises(UsageError, match=message), write_atomically(path):
-        entered = True
-    assert not entered
+    with pytest.raises(UsageError, match=message):
+        write_files([("other", "text"), (path, "text")])
     assert os.listdir(tmp_path) == ["file"]
     assert Path("file").read_text() == "old"
 
@@ -184,19 +198,97 @@ def test_a_folder_that_vanishes_meanwhile_is_an_error(tmp_path):
     folder.mkdir()
 
     def remove_it_meanwhile():
-        with write_atomically(folder / "a") as temporary:
-            temporary.unlink()
+        with _complete_files([folder / "a"]):
+            for temporary in folder.iterdir():
+                temporary.unlink()
             folder.rmdir()
 
     with pytest.raises(UsageError, match="No such file"):
         remove_it_meanwhile()
 
 
+def test_a_pipe_gets_nothing_where_a_file_cannot_be_written(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    unwritable = pa.table({"span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
+    with pytest.raises(pa.ArrowNotImplementedError):  # would wait for a reader of the pipe
+        write_files([(pipe, "text"), (tmp_path / "a", unwritable)])
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
 def test_no_interrupt_comes_between_two_renames():
     before = signal.getsignal(signal.SIGINT)
-    with _interrupts_held():
+    with _signals_held():
         os.kill(os.getpid(), signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_request_to_end_waits_for_the_renames():
+    came = []
+    before = signal.signal(signal.SIGTERM, lambda *_: came.append("after"))
+    try:
+        with _signals_held():
+            os.kill(os.getpid(), signal.SIGTERM)
+            came.append("within")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == ["within", "after"]
+
+
+def end_while_writing(folder, temporary, during, number) -> tuple[int, str, dict[str, str]]:
+    """Run a process that replaces one file and makes another, and sends itself a signal meanwhile.
+
+    Returns its exit code, what it says, and what the folder then holds.
+    """
+    (folder / "a").write_text("old")
+    code = f"""
+import os, sys
+from pathlib import Path
+from rankmill import signals, writing
+during, (folder,) = {during!r}, map(Path, sys.argv[1:])
+if {temporary == "with a name"}:
+    del os.O_TMPFILE
+def kill():
+    os.kill(os.getpid(), {int(number)})
+link = writing._link
+def kill_and_link(*arguments):
+    kill()
+    link(*arguments)
+signals.end_on_signals()
+if during == "links":
+    writing._link = kill_and_link
+with writing._complete_files([folder / "a", folder / "b"]) as files:
+    for file in files:
+        file.write(b"new")
+    if during == "writing":
+        kill()
+if during == "after":
+    kill()
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], capture_output=True, text=True
+    )
+    return ended.returncode, ended.stderr, {one.name: one.read_text() for one in folder.iterdir()}
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+@pytest.mark.parametrize("during", ["writing", "links", "after"])
+def test_a_signal_leaves_all_or_nothing(tmp_path, temporary, during, number):
+    code, said, contents = end_while_writing(tmp_path, temporary, during, number)
+    done = "nothing written" if during == "writing" else "by then all files were written"
+    assert contents == ({"a": "old"} if during == "writing" else {"a": "new", "b": "new"})
+    if during == "links" and number == signal.SIGINT:  # dropped: too late to undo anything
+        assert (code, said) == (0, "")
+    else:
+        assert said == f"error: {signals.ENDING[number]}; {done}\n"
+        assert code == 128 + number
+
+
+def test_a_kill_leaves_nothing_where_files_need_no_name(tmp_path, temporary):
+    code, _, contents = end_while_writing(tmp_path, temporary, "writing", signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    assert contents.pop("a") == "old"
+    assert len(contents) == (0 if temporary == "without a name" else 2)
 
 
 def test_works_outside_the_main_thread(tmp_path):

@@ -3,12 +3,17 @@
 Importing rankmill is cheap: what needs NumPy, numba or pyarrow is loaded when it is first used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 __version__ = "0.1.0"
 
+# As typing has it; but loading typing takes longer than all that a command does before it is ready
+# for Ctrl-C.
+TYPE_CHECKING = False
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from rankmill.comparing import compare_semantics
     from rankmill.differences import Comparison
     from rankmill.errors import InputError, RankmillError, UsageError
@@ -103,6 +108,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'rankmill' has no attribute {name!r}")
+    import importlib
+
     value = getattr(importlib.import_module(f"rankmill.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""Files written whole or not at all: a temporary file beside the target, fsync, rename."""
+"""Files written whole or not at all: a file without a name, fsync, a name for it, rename."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import secrets
 import signal
 import stat
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
+from rankmill import signals
 from rankmill.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_target", "write_atomically", "write_files", "write_table", "write_text"]
+__all__ = ["check_target", "write_files", "write_table", "write_text"]
 
 # What these resolve to may be a regular file (a shell's `> file`), which its owner holds open:
 # replacing that file by another would lose what is written to it.
@@ -62,23 +62,6 @@ def check_target(path: str | Path) -> None:
         )
 
 
-@contextmanager
-def write_atomically(path: str | Path) -> Iterator[Path]:
-    """Yield an empty temporary file that becomes `path` when the block ends without an exception.
-
-    Readers of `path` see the old content or the new one, never a part of it. On an exception, be it
-    KeyboardInterrupt, the temporary is removed and `path` is as it was. A symbolic link is followed
-    and stays. A target that is no regular file (a pipe, /dev/null) is yielded itself.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be made or put into place.
-    """
-    with _write_together([path]) as (temporary,):
-        yield temporary
-
-
 def write_text(path: str | Path, text: str) -> None:
     """Write a text in UTF-8, whole or not at all; UsageError if that cannot be done."""
     write_files([(path, text)])
@@ -90,86 +73,110 @@ def write_table(path: str | Path, table: pa.Table) -> None:
 
 
 def write_files(contents: Sequence[tuple[str | Path, str | pa.Table]]) -> None:
-    """Write several texts and tables, and put them into place only once all are complete."""
-    with _write_together([path for path, _ in contents]) as temporaries:
-        for (path, content), temporary in zip(contents, temporaries, strict=True):
-            try:
-                _fill(temporary, content)
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                raise UsageError(_failure(path, error)) from error
+    """Write several texts and tables, and put them into place only once all are complete.
+
+    Readers of a path see the old content or the new one, never a part of it. On an exception, be it
+    KeyboardInterrupt, everything is as it was. A symbolic link is followed and stays; a file that
+    is replaced leaves its permissions to the new one. A target that is no regular file (a pipe,
+    /dev/null) is written to itself, when all others are complete.
+
+    Raises
+    ------
+    UsageError
+        If a file cannot be made or put into place.
+    """
+    for path, _ in contents:
+        check_target(path)
+    direct = [(path, content) for path, content in contents if _is_written_directly(path)]
+    others = [(path, content) for path, content in contents if not _is_written_directly(path)]
+    with _complete_files([path for path, _ in others]) as files:
+        for (path, content), file in zip(others, files, strict=True):
+            with _told(path):
+                _fill(file, content)
+                file.flush()
+        for path, content in direct:
+            signals.printing()
+            # Appending, because /dev/stdout may be a log that already holds something.
+            with _told(path), open(path, "ab") as file:
+                _fill(file, content)
 
 
-def _fill(temporary: Path, content: str | pa.Table) -> None:
-    # Appending, because /dev/stdout may be a log that already holds something.
-    with open(temporary, "ab") as file:
-        if isinstance(content, str):
-            # Names of files need not be valid UTF-8; Python carries the rest as lone surrogates.
-            file.write(content.encode("utf-8", "backslashreplace"))
-        else:
-            import pyarrow.parquet as pq
+def _fill(file: BinaryIO, content: str | pa.Table) -> None:
+    if isinstance(content, str):
+        # Names of files need not be valid UTF-8; Python carries the rest as lone surrogates.
+        file.write(content.encode("utf-8", "backslashreplace"))
+    else:
+        import pyarrow.parquet as pq
 
-            pq.write_table(content, file)
+        pq.write_table(content, file)
 
 
 @contextmanager
-def _write_together(paths: Sequence[str | Path]) -> Iterator[list[Path]]:
-    """Yield a temporary for each path; rename all of them at the end, or remove all of them."""
-    for path in paths:
-        check_target(path)
-    targets: list[Path] = []
-    temporaries: list[Path] = []
-    for path in paths:
-        if _is_written_directly(path):
-            targets.append(Path(path))
-            temporaries.append(Path(path))
-        else:
-            target = Path(os.path.realpath(path))
-            targets.append(target)
-            temporaries.append(target.parent / f".rankmill-{secrets.token_hex(8)}.tmp")
-    renames = [
-        (path, temporary, target)
-        for path, temporary, target in zip(paths, temporaries, targets, strict=True)
-        if temporary != target
-    ]
+def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]:
+    """Yield an empty file for each path; put all into place at the end, or none on an exception."""
+    targets = [Path(os.path.realpath(path)) for path in paths]
+    # A name for the moment between that of no file and that of the target.
+    hidden = [str(target.parent / f".rankmill-{secrets.token_hex(8)}.tmp") for target in targets]
+    with ExitStack() as stack:
+        stack.callback(_remove, hidden)
+        files = []
+        for path, target, name in zip(paths, targets, hidden, strict=True):
+            with _told(path):
+                files.append(stack.enter_context(open(_new_file(target, name), "wb")))
+        yield files
+        for path, file in zip(paths, files, strict=True):
+            with _told(path):
+                file.flush()
+                os.fsync(file.fileno())
+        with _signals_held():
+            for path, file, name in zip(paths, files, hidden, strict=True):
+                with _told(path):
+                    _link(file, name)
+            for path, name, target in zip(paths, hidden, targets, strict=True):
+                with _told(path):
+                    os.replace(name, target)
+            for folder in {target.parent for target in targets}:
+                _flush_folder_to_disk(folder)
+            if paths:
+                signals.written()
+
+
+def _new_file(target: Path, hidden: str) -> int:
+    """Open a file in the target's folder, with the permissions that open(target, "w") would leave.
+
+    It has no name where the system can do so, and goes with the process, even by kill -9.
+    """
     try:
-        _each(renames, _create)
-        yield temporaries
-        _each(renames, lambda temporary, _: _flush_to_disk(temporary))
-        with _interrupts_held():
-            _each(renames, os.replace)
-        for folder in {target.parent for _, _, target in renames}:
-            _flush_folder_to_disk(folder)
-    finally:
-        for _, temporary, _ in renames:
-            temporary.unlink(missing_ok=True)
-
-
-def _each(
-    renames: list[tuple[str | Path, Path, Path]], action: Callable[[Path, Path], object]
-) -> None:
-    for path, temporary, target in renames:
-        try:
-            action(temporary, target)
-        except OSError as error:
-            raise UsageError(_failure(path, error)) from error
-
-
-def _create(temporary: Path, target: Path) -> None:
-    """Make the temporary with the permissions that open(target, "w") would leave."""
-    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
-    os.close(descriptor)
+        file = os.open(target.parent, os.O_TMPFILE | os.O_WRONLY, 0o666)
+        if not os.path.exists(_nameless(file)):
+            os.close(file)
+            raise FileNotFoundError
+    except (AttributeError, OSError):  # no such flag, a file system without it, or no /proc
+        signals.leftovers.add(hidden)
+        file = os.open(hidden, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     if target.exists():
-        os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+        os.fchmod(file, stat.S_IMODE(target.stat().st_mode))
+    return file
 
 
-def _flush_to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _nameless(file: int) -> str:
+    """The path that leads to an open file without a name."""
+    return f"/proc/self/fd/{file}"
+
+
+def _link(file: BinaryIO, hidden: str) -> None:
+    """Give a file its hidden name, if it has none yet."""
+    if hidden not in signals.leftovers:
+        # With a descriptor for a folder, Python asks for the link to be followed (linkat).
+        number = file.fileno()
+        os.link(_nameless(number), hidden, src_dir_fd=number, follow_symlinks=True)
+
+
+def _remove(hidden: Sequence[str]) -> None:
+    for name in hidden:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        signals.leftovers.discard(name)
 
 
 def _flush_folder_to_disk(folder: Path) -> None:
@@ -187,21 +194,40 @@ def _flush_folder_to_disk(folder: Path) -> None:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Let no Ctrl-C come between two renames; one that comes is dropped, as all is written then."""
+def _signals_held() -> Iterator[None]:
+    """Let no signal come between two renames.
+
+    A Ctrl-C that comes is dropped, as all is written then; the others are to end the process, and
+    get to do so afterwards.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # Python delivers signals to the main thread only.
         return
-
-    def ignore(number: int, frame: FrameType | None) -> None:
-        pass
-
-    before = signal.signal(signal.SIGINT, ignore)
+    came: list[int] = []
+    before = {number: signal.getsignal(number) for number in signals.ENDING}
+    # None: set by something other than Python, out of our reach.
+    held = [number for number, how in before.items() if how not in (None, signal.SIG_IGN)]
     try:
+        for number in held:
+            signal.signal(number, lambda number, frame: came.append(number))
         yield
     finally:
-        if before is not None:  # None: set by something other than Python, out of our reach
-            signal.signal(signal.SIGINT, before)
+        for number in held:
+            signal.signal(number, before[number])
+        for number in came:
+            if number != signal.SIGINT:
+                signal.raise_signal(number)
+
+
+@contextmanager
+def _told(path: str | Path) -> Iterator[None]:
+    """Turn an OSError into an error that names the output."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageError(_failure(path, error)) from error
 
 
 def _is_written_directly(path: str | Path) -> bool:

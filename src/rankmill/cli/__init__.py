@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+from rankmill import signals
 from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError
 from rankmill.escaping import visible_message
@@ -61,6 +63,7 @@ class _Commands(click.Group):
         completing = "_RANKMILL_COMPLETE" in os.environ
         if completing or not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode, **extra)
+        signals.begun()
         if args is None:
             process.prepare()
         code, message = self._outcome(sys.argv[1:] if args is None else list(args), prog_name)
@@ -86,7 +89,7 @@ class _Commands(click.Group):
         except RankmillError as error:
             return 2, _message(str(error))
         except (KeyboardInterrupt, click.Abort):
-            return 130, process.INTERRUPTED
+            return 128 + signal.SIGINT, signals.message(signal.SIGINT)
         except BrokenPipeError:
             return 0, ""  # the reader of our output has seen enough of it
         except MemoryError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from rankmill import audit
+from rankmill import audit, signals
 from rankmill.cli.render import (
     CSV_HEADER,
     csv_text,
@@ -61,6 +61,7 @@ def draw_all(results: Mapping[str, Result]) -> None:
 
     As many systems stand side by side as the terminal is wide enough for; the others follow below.
     """
+    signals.printing()
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -1,31 +1,24 @@
-"""The process around a command: its standard streams, its warnings, and Ctrl-C."""
+"""The process around a command: its standard streams, its warnings, and its end."""
 
 from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
-import threading
 import warnings
 from contextlib import suppress
-from types import FrameType
 from typing import NoReturn, TextIO
 
 import click
 
 from rankmill.escaping import visible_message
 
-__all__ = ["INTERRUPTED", "end", "is_terminal", "prepare", "why_output_fails"]
-
-INTERRUPTED = "error: interrupted; nothing written"
+__all__ = ["end", "is_terminal", "prepare", "why_output_fails"]
 
 
 def prepare() -> None:
-    """Make streams, Ctrl-C and warnings behave as those of a command, not of a Python script."""
+    """Make streams and warnings behave as those of a command, not of a Python script."""
     _open_missing_streams()
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
     warnings.showwarning = _show_warning
 
 
@@ -81,21 +74,6 @@ def _open_missing_streams() -> None:
             os.open(os.devnull, flags)  # takes the lowest free number: this descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    # On its way up, the exception may have to wait for threads that compile or read: not for long.
-    patience = threading.Timer(1.0, _end_interrupted)
-    patience.daemon = True
-    patience.start()
-    raise KeyboardInterrupt
-
-
-def _end_interrupted() -> None:
-    with suppress(OSError):
-        show_cursor = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""
-        os.write(2, f"{show_cursor}{INTERRUPTED}\n".encode())
-    os._exit(130)
 
 
 def _show_warning(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from rankmill import audit
+from rankmill import audit, signals
 from rankmill.cli.inputs import PARQUET_SUFFIXES
 from rankmill.errors import UsageError
 from rankmill.escaping import csv_cell, markdown_text, visible
@@ -81,6 +81,7 @@ def render(result: Result, format: str) -> str:
 
 def draw(result: Result) -> None:
     """Draw a result on the terminal that is standard output."""
+    signals.printing()
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -126,6 +127,7 @@ def draw_rows(
 
     The last column is folded where the terminal is too narrow.
     """
+    signals.printing()
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -157,6 +159,7 @@ def drawn(text: str, style: str = "") -> Text:
 
 def emit(text: str) -> None:
     """Print a text that ends in a line break; characters that the encoding lacks are escaped."""
+    signals.printing()
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
