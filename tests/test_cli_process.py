@@ -169,3 +169,160 @@ def test_a_signal_while_it_prints_does_not_say_that_nothing_is_written(tmp_path,
         err = evaluation.stderr.read()
     code, line = ENDS[number]
     assert (evaluation.returncode, err) == (code, line.replace("; nothing written", ""))
+
+
+def test_a_working_folder_that_was_removed(dump, tmp_path):
+    gone = tmp_path / "gone"
+    for arguments in (["x", dump[1]], [dump[0], "x"], [*dump, "-o", "x"], [*dump]):
+        gone.mkdir()
+        words = [sys.executable, "-m", "rankmill", "evaluate", *map(str, arguments), "-m", "map@3"]
+        answer = subprocess.run(
+            ["sh", "-c", 'cd "$0" && rmdir "$0" && "$@"', str(gone), *words],
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path))},
+        )
+        expected = 0 if arguments == [*dump] else 3 if arguments[0] == "x" else 2
+        assert answer.returncode == expected
+        assert "bug" not in answer.stderr
+
+
+# A machine that has too little of something
+
+
+@pytest.fixture(scope="module")
+def large_dump(tmp_path_factory):
+    """Write 20,000 queries, wide and long, whose rows are scattered."""
+    folder = tmp_path_factory.mktemp("large")
+    count = 20_000
+    lists = [[i % 97, i % 89, i % 83] for i in range(count)]
+    ids = [i * 7919 % count for i in range(count)]
+    wide = pa.table({"user_id": ids, "item_id": lists, "score": [[3.0, 2.0, 1.0]] * count})
+    pq.write_table(wide, folder / "wide.parquet", row_group_size=5000)
+    long = pa.table({"user_id": ids * 3, "item_id": range(3 * count), "score": [0.5] * 3 * count})
+    pq.write_table(long, folder / "long.parquet", row_group_size=5000)
+    return folder / "wide.parquet", folder / "long.parquet"
+
+
+def limited(arguments, limits, **environment) -> tuple[int, str]:
+    """Run `rankmill ARGUMENTS` under limits of the system; return exit code and errors."""
+    resource = pytest.importorskip("resource")
+
+    def limit() -> None:
+        for name, most in limits.items():
+            resource.setrlimit(getattr(resource, name), (most, most))
+
+    with process(
+        *arguments, env=os.environ | {"NUMBA_DISABLE_JIT": "0"} | environment, preexec_fn=limit
+    ) as evaluation:
+        _, err = evaluation.communicate(timeout=100)
+    return evaluation.returncode, err
+
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="needs the limits that Linux keeps")
+
+
+def asked(source, tmp_path, *options) -> list[object]:
+    outputs = ("-o", tmp_path / "out.json", "--per-query", tmp_path / "users.parquet")
+    return ["evaluate", source, source, "-m", "map@3", "-m", "gap", *outputs, *options]
+
+
+@LINUX
+@pytest.mark.parametrize("megabytes", [50, 120, 200, 300])
+def test_too_little_memory_to_load_libraries(large_dump, tmp_path, megabytes):
+    code, err = limited(asked(large_dump[0], tmp_path), {"RLIMIT_AS": megabytes << 20})
+    assert err.startswith("error: not enough memory")
+    assert "; nothing written\n" in err
+    assert "a smaller --memory" in err.lower()
+    assert code == 4
+    assert os.listdir(tmp_path) == []
+
+
+@LINUX
+def test_few_descriptors_are_enough(large_dump, tmp_path):
+    for source, memory in zip(large_dump, ("1GB", "50KB"), strict=True):
+        arguments = asked(source, tmp_path, "--memory", memory)
+        assert limited(arguments, {"RLIMIT_NOFILE": 64}) == (0, "")
+
+
+@LINUX
+def test_no_more_descriptors(large_dump, tmp_path):
+    code = (
+        "import resource, sys, rankmill.evaluation, rankmill.cli.evaluate\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
+        "rankmill.cli.main(sys.argv[1:])\n"
+    )
+    words = map(str, asked(large_dump[0], tmp_path))
+    answer = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert answer.stderr.startswith("error: too many open files (")
+    assert f"reading {large_dump[0]}" in answer.stderr
+    assert "; nothing written\n" in answer.stderr
+    assert "ulimit -n" in answer.stderr
+    assert answer.returncode == 4
+    assert os.listdir(tmp_path) == []
+
+
+@LINUX
+def test_no_room_for_temporary_files(large_dump, tmp_path):
+    arguments = asked(large_dump[1], tmp_path, "--memory", "50KB")
+    code, err = limited(arguments, {"RLIMIT_FSIZE": 100_000})
+    assert "cannot be kept in a temporary file" in err
+    assert "TMPDIR" in err
+    assert code == 4
+    assert os.listdir(tmp_path) == []
+
+
+@LINUX
+def test_no_more_threads(large_dump, tmp_path):
+    # A thread gets a stack of the size that is allowed: none finds the room for it.
+    limits = {"RLIMIT_STACK": 8 << 30, "RLIMIT_AS": 6 << 30}
+    code, err = limited(asked(large_dump[0], tmp_path), limits)
+    assert "error: no more threads can be started (can't start new thread); nothing written" in err
+    assert "--threads" in err
+    assert code == 4
+    assert os.listdir(tmp_path) == []
+
+
+@LINUX
+def test_a_file_is_not_called_broken_where_memory_runs_out(tmp_path):
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"user_id": ["x" * (1 << 24)] * 8, "item_id": [[1]] * 8}), path)
+    code = f"""
+import resource, sys
+import rankmill.evaluation
+from rankmill.sources.parquet import open_parquet
+source = open_parquet([{str(path)!r}], "x")
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * {resource.getpagesize()} + (1 << 25)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+try:
+    for piece in source.pieces(["user_id"]):
+        list(piece)
+except MemoryError as error:
+    print(error.__notes__)
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"},  # others take room in advance
+    )
+    assert answer.stdout == f"['reading {path}, row group 0']\n", answer.stderr
+
+
+def test_a_thread_without_memory_for_its_first_step_ends_the_process():
+    # Python would wait for it without end.
+    code = (
+        "import threading\n"
+        "from rankmill.cli import process\n"
+        "process.prepare()\n"
+        "def fail(*_): raise MemoryError\n"
+        "threading.Thread._bootstrap_inner = fail\n"
+        "threading.Thread(target=print).start()\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30
+    )
+    assert answer.returncode == 4
+    assert answer.stderr.startswith("error: not enough memory; nothing written\n")

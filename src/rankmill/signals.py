@@ -13,9 +13,18 @@ import signal
 TYPE_CHECKING = False  # as typing has it; what is loaded here delays the answer to a Ctrl-C
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import NoReturn
 
-__all__ = ["ENDING", "begun", "end_on_signals", "leftovers", "message", "printing", "written"]
+__all__ = [
+    "ENDING",
+    "begun",
+    "end_on_signals",
+    "leftovers",
+    "message",
+    "printing",
+    "remove_leftovers",
+    "so_far",
+    "written",
+]
 
 ENDING = {
     number: word
@@ -28,7 +37,8 @@ ENDING = {
 leftovers: set[str] = set()
 """The paths of files that are there for now, and must not outlive the process."""
 
-_done = _NOTHING = "; nothing written"
+_written = False
+_printing = False
 
 
 def end_on_signals() -> None:
@@ -43,34 +53,47 @@ def end_on_signals() -> None:
 
 def message(number: int) -> str:
     """The line that tells which signal came, and what had been done by then."""
-    return f"error: {ENDING[signal.Signals(number)]}{_done}"
+    return f"error: {ENDING[signal.Signals(number)]}{so_far()}"
+
+
+def so_far() -> str:
+    """What is done so far, as the end of a line that tells of an untimely end."""
+    if _written:
+        return "; by then all files were written"
+    return "" if _printing else "; nothing written"
 
 
 def begun() -> None:
     """Note that a command begins, of which nothing is done yet."""
-    global _done
-    _done = _NOTHING
+    global _written, _printing
+    _written = _printing = False
 
 
 def written() -> None:
-    """Note that output files are in place: from now on, a signal comes too late for them."""
-    global _done
-    _done = "; by then all files were written"
+    """Note that all output files are in place: but for what is printed yet, the command is done."""
+    global _written
+    _written = True
 
 
 def printing() -> None:
     """Note that output leaves the process, so that no signal can make it undone."""
-    global _done
-    if _done == _NOTHING:
-        _done = ""
+    global _printing
+    _printing = True
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
+def remove_leftovers() -> None:
+    """Remove the files that must not outlive the process."""
     for path in list(leftovers):
         try:  # noqa: SIM105 - contextlib takes time to load
             os.unlink(path)
         except OSError:
             pass
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    if _written and not _printing:
+        return  # too late to undo anything, and the command ends by itself now
+    remove_leftovers()
     for other in ENDING:
         signal.signal(other, signal.SIG_DFL)  # should nobody read the line, the next one ends it
     try:

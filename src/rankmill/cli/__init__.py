@@ -14,7 +14,7 @@ import click
 
 from rankmill import signals
 from rankmill.cli import process
-from rankmill.errors import InputError, RankmillError
+from rankmill.errors import InputError, RankmillError, ResourceError
 from rankmill.escaping import visible_message
 
 __all__ = ["COMMANDS", "main"]
@@ -67,7 +67,8 @@ class _Commands(click.Group):
         if args is None:
             process.prepare()
         code, message = self._outcome(sys.argv[1:] if args is None else list(args), prog_name)
-        with suppress(OSError):  # nobody reads the message: the exit code still tells
+        # The one place where an error is printed. Nobody may read it: the exit code still tells.
+        with suppress(OSError):
             click.echo(message, err=True, nl=bool(message))
         if args is None:
             process.end(code)
@@ -86,21 +87,22 @@ class _Commands(click.Group):
             return error.exit_code, _message(error.format_message())
         except InputError as error:
             return 3, _message(str(error))
+        except ResourceError as error:
+            return 4, _message(str(error))
         except RankmillError as error:
             return 2, _message(str(error))
         except (KeyboardInterrupt, click.Abort):
             return 128 + signal.SIGINT, signals.message(signal.SIGINT)
         except BrokenPipeError:
             return 0, ""  # the reader of our output has seen enough of it
-        except MemoryError as error:
-            return 1, _out_of_memory(error)
-        except OSError as error:
-            reason = process.why_output_fails()
-            if reason is None:
-                return 1, _bug(error)
-            return 2, f"error: cannot write to standard output: {reason}"
         except Exception as error:
-            return 1, _bug(error)
+            reason = process.why_output_fails() if isinstance(error, OSError) else None
+            if reason is not None:
+                return 2, f"error: cannot write to standard output: {reason}"
+            if isinstance(error, FileNotFoundError) and process.is_folder_gone():
+                return 2, "error: the working folder was removed; change to another"
+            short = process.shortage_message(error)
+            return (1, _bug(error)) if short is None else (4, short)
         return 0, ""
 
 
@@ -112,14 +114,6 @@ def _advice(context: click.Context | None) -> str:
     if context is None:
         return ""
     return f"\n{context.get_usage()}\nTry '{context.command_path} --help' for help."
-
-
-def _out_of_memory(error: MemoryError) -> str:
-    detail = f" ({visible_message(str(error))})" if str(error) else ""
-    return (
-        f"error: not enough memory for this input{detail}; nothing written\n"
-        "Use a machine with more memory, or evaluate the queries in several parts."
-    )
 
 
 def _bug(error: Exception) -> str:
@@ -147,6 +141,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     "rankmill",
     cls=_Commands,
     invoke_without_command=True,
+    help=f"Score ranked predictions against labels: exactly, and fast.\n{process.EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples.",
 )
@@ -160,7 +155,7 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
 )
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Score ranked predictions against labels: exactly, and fast."""
+    """Show the help if nothing is asked for."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)

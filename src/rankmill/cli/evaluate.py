@@ -17,7 +17,7 @@ from rankmill.cli.options import (
     semantics_options,
 )
 from rankmill.cli.planned import render_plan
-from rankmill.cli.process import is_terminal
+from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import draw, emit, format_for, render
 from rankmill.metrics import DEFAULT_METRICS, parse
@@ -62,15 +62,10 @@ Examples:
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
   rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
   rankmill evaluate labels.parquet run.parquet -m map --preset trec_eval
-
-\b
-Exit codes:
-  0  done                        2  wrong usage, as an unknown metric
-  3  wrong input data            130  interrupted by Ctrl-C
 """
 
 
-@click.command("evaluate", help=_HELP)
+@click.command("evaluate", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions", nargs=-1, required=True)
 @click.option(

@@ -17,7 +17,7 @@ from rankmill.cli.options import (
     resource_options,
     semantics_options,
 )
-from rankmill.cli.process import is_terminal
+from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown, semantics_text
 from rankmill.errors import InputError
@@ -49,7 +49,7 @@ Examples:
 _ROWS = 50
 
 
-@click.command("explain", help=_HELP)
+@click.command("explain", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions")
 @click.option("-m", "--metric", metavar="METRIC", required=True, help="What to show, as map@12.")

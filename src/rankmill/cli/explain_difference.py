@@ -11,7 +11,7 @@ import click
 from rankmill import writing
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import column_options, output_options, resource_options
-from rankmill.cli.process import is_terminal
+from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown
 from rankmill.metrics import parse
@@ -42,7 +42,7 @@ _CSV_HEADER = ["preset", "field", "choice", "value", "difference", "queries"]
 _CSV_HEADER += ["query", "before", "after", "kept", "reason"]
 
 
-@click.command("explain-difference", help=_HELP)
+@click.command("explain-difference", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions")
 @click.option("-m", "--metric", metavar="METRIC", required=True, help="What to compare, as map@12.")

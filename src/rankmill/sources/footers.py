@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from rankmill.errors import InputError
+from rankmill.errors import InputError, is_shortage
 from rankmill.ids import is_text_type
 from rankmill.kernels.footers import (
     CHUNK_FIELDS,
@@ -113,9 +113,9 @@ def read_footer(path: str) -> Footer:
         tail = _tail(path)
         with pq.ParquetFile(pa.BufferReader(tail)) as file:
             metadata, schema = file.metadata, file.schema_arrow
-    except MemoryError:
-        raise
     except (pa.ArrowException, OSError, ValueError) as error:
+        if is_shortage(error, f"reading {path}"):
+            raise
         raise InputError(
             f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
         ) from None

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.types import is_dictionary, is_large_list, is_list
 
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, is_shortage
 from rankmill.kernels.footers import COMPRESSED, VALUES
 from rankmill.lists import is_list_type, split_lists
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
@@ -128,11 +128,17 @@ def _find(paths: Sequence[str]) -> list[tuple[str, Path]]:
             matches = [path] if exists else sorted(glob.glob(path, recursive=True))
             for match in matches:
                 base = Path(match) if exists else _fixed(path)
+                if Path(match).is_fifo():  # opening it would wait for someone to write to it
+                    raise InputError(
+                        f"{match} is a pipe, but Parquet is read from its end: write it to a file"
+                    )
                 if Path(match).is_dir():
                     found += [(file, base) for file in _files_of_directory(match)]
                 else:
                     found.append((match, base.parent if exists else base))
         except OSError as error:
+            if is_shortage(error, f"looking for {path}"):
+                raise
             raise InputError(f"{path} cannot be opened: {error.strerror or error}") from None
         if not matches:
             kind = "no file matches" if glob.has_magic(path) else "no such file or directory:"
@@ -262,14 +268,14 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
                 check_unchanged(part.footer)
                 yield Batch(_with_partition(data, part, columns), path, row)
                 row += data.num_rows
-    except MemoryError:
-        raise
     except (pa.ArrowException, OSError) as error:
-        check_unchanged(part.footer)
-        if isinstance(error, OSError) and error.errno:  # the system's, such as too many open files
-            raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
         last = f" to {groups[-1].number}" if len(groups) > 1 else ""
         which = f"row group {groups[0].number}{last}"
+        if is_shortage(error, f"reading {path}, {which}"):
+            raise
+        check_unchanged(part.footer)
+        if isinstance(error, OSError) and error.errno:  # the system's, such as a broken disk
+            raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
         raise broken(part.footer, f"{which} cannot be read: {first_line(error)}") from None
 
 

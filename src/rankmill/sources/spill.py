@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.buffers import arrow_of, numbers_of
-from rankmill.errors import InputError
+from rankmill.errors import ResourceError
 from rankmill.ids import ids_to_arrow, take_ids, to_ids
 from rankmill.kernels.identity import SEED, parts_of
 from rankmill.sources.base import Batch, Source
@@ -52,7 +52,7 @@ def spilled_lists(
 
     Raises
     ------
-    InputError
+    ResourceError
         If the rows cannot be kept on disk.
     """
     count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW // memory))
@@ -73,7 +73,7 @@ def spilled_lists(
                 if rows:
                     yield from slice_lists(group_lists(rows))
     except OSError as error:
-        raise InputError(
+        raise ResourceError(
             f"{source.name}: rows whose queries are scattered cannot be kept in a temporary file "
             f"in {tempfile.gettempdir()}: {error.strerror or error}. Make room there, set TMPDIR "
             "to another folder, or allow more memory"
