@@ -160,6 +160,22 @@ def test_a_full_device_is_an_error():
         write_text("/dev/full", "text")
 
 
+@pytest.mark.parametrize("content", ["text" * 1000, pa.table({"x": range(1000)})])
+@pytest.mark.parametrize("size", [0, 100])
+def test_a_full_disk_is_an_error_and_leaves_all_as_it_was(tmp_path, content, size):
+    resource = pytest.importorskip("resource")
+    (tmp_path / "b").write_text("old")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        with pytest.raises(UsageError, match=r"cannot write to .*b: File too large"):
+            write_files([(tmp_path / "a", ""), (tmp_path / "b", content)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert [path.name for path in tmp_path.iterdir()] == ["b"]
+    assert (tmp_path / "b").read_text() == "old"
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -275,13 +291,13 @@ if during == "after":
 @pytest.mark.parametrize("during", ["writing", "links", "after"])
 def test_a_signal_leaves_all_or_nothing(tmp_path, temporary, during, number):
     code, said, contents = end_while_writing(tmp_path, temporary, during, number)
-    done = "nothing written" if during == "writing" else "by then all files were written"
-    assert contents == ({"a": "old"} if during == "writing" else {"a": "new", "b": "new"})
-    if during == "links" and number == signal.SIGINT:  # dropped: too late to undo anything
-        assert (code, said) == (0, "")
-    else:
-        assert said == f"error: {signals.ENDING[number]}; {done}\n"
+    if during == "writing":
+        assert contents == {"a": "old"}
+        assert said == f"error: {signals.ENDING[number]}; nothing written\n"
         assert code == 128 + number
+    else:  # too late to undo anything: it ends as if no signal had come
+        assert contents == {"a": "new", "b": "new"}
+        assert (code, said) == (0, "")
 
 
 def test_a_kill_leaves_nothing_where_files_need_no_name(tmp_path, temporary):

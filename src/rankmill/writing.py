@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from rankmill import signals
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, shortage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,7 +122,8 @@ def _complete_files(paths: Sequence[str | Path]) -> Iterator[Sequence[BinaryIO]]
         files = []
         for path, target, name in zip(paths, targets, hidden, strict=True):
             with _told(path):
-                files.append(stack.enter_context(open(_new_file(target, name), "wb")))
+                files.append(open(_new_file(target, name), "wb"))  # noqa: SIM115
+                stack.callback(_close, files[-1])
         yield files
         for path, file in zip(paths, files, strict=True):
             with _told(path):
@@ -170,6 +171,11 @@ def _link(file: BinaryIO, hidden: str) -> None:
         # With a descriptor for a folder, Python asks for the link to be followed (linkat).
         number = file.fileno()
         os.link(_nameless(number), hidden, src_dir_fd=number, follow_symlinks=True)
+
+
+def _close(file: BinaryIO) -> None:
+    with suppress(OSError):  # tries to write once more what it could not: that was told
+        file.close()
 
 
 def _remove(hidden: Sequence[str]) -> None:
@@ -221,12 +227,15 @@ def _signals_held() -> Iterator[None]:
 
 @contextmanager
 def _told(path: str | Path) -> Iterator[None]:
-    """Turn an OSError into an error that names the output."""
+    """Turn an OSError into an error that names the output, but where another place is no help."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
+        found = shortage(error)
+        if found is not None and found[0] != "room":
+            raise
         raise UsageError(_failure(path, error)) from error
 
 
