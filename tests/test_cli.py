@@ -99,6 +99,9 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "c", "b", "-m", "map"], "PREDICTIONS b are given 2 times"),
         (["evaluate", "a", "b", "--memory", "0"], "'0' is no size in bytes"),
         (["evaluate", "a", "b", "--memory", "3XB"], "expected one such as 500MB"),
+        (["evaluate", "a", "b", "--memory", "9" * 5000], "...' is no size in bytes"),
+        (["evaluate", "a", "b", "--memory", "9" * 400 + ".5TB"], "...' is no size in bytes"),
+        (["evaluate", "a", "b", "--threads", "9" * 5000], "--threads"),
         (["evaluate", "a", "b", "-m", "map", "-o", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "--per-query", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
@@ -123,7 +126,8 @@ def failing(tmp_path, monkeypatch):
     """Add a command that raises what it is told to: `rankmill fail 'ValueError(1)'`."""
     (tmp_path / "failing_command.py").write_text(
         "import click\n"
-        "from rankmill.errors import InputError, RankmillError, UsageError\n"
+        "from rankmill.errors import InputError, RankmillError, ResourceError, UsageError\n"
+        "import pyarrow as pa\n"
         "@click.command()\n"
         "@click.argument('error')\n"
         "def command(error):\n"
@@ -138,9 +142,10 @@ def failing(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
-        ("InputError('a.parquet: no\\n  column x')", 3, "error: a.parquet: no\n  column x\n"),
+        ("InputError('a.parquet: no\\n  column x')", 3, "error: a.parquet: no\\n  column x\n"),
         ("UsageError('k is 0')", 2, "error: k is 0\n"),
         ("RankmillError('other')", 2, "error: other\n"),
+        ("ResourceError('no room')", 4, "error: no room\n"),
         ("KeyboardInterrupt()", 130, "error: interrupted; nothing written\n"),
         ("BrokenPipeError()", 0, ""),
     ],
@@ -150,10 +155,38 @@ def test_exit_codes(run, error, code, message):
 
 
 @pytest.mark.usefixtures("failing")
-def test_no_memory(run):
-    code, _, err = run("fail", "MemoryError('Unable to allocate 3 GiB')")
-    assert code == 1
-    assert err.startswith("error: not enough memory for this input (Unable to allocate 3 GiB)")
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("MemoryError()", "not enough memory; nothing written"),
+        (
+            "MemoryError('Unable to allocate 3 GiB')",
+            "not enough memory (Unable to allocate 3 GiB);",
+        ),
+        ("pa.ArrowMemoryError('malloc of 8')", "not enough memory (malloc of 8);"),
+        ("OSError(12, 'Cannot allocate memory')", "not enough memory ([Errno 12] Cannot"),
+        ("ImportError('libarrow.so: failed to map segment')", "not enough memory (libarrow.so:"),
+        ("OSError(24, 'Too many', 'x.parquet')", "too many open files ([Errno 24] Too many: 'x.p"),
+        ('RuntimeError("can\'t start new thread")', "no more threads can be started (can't"),
+        (
+            "pa.ArrowException('Failed to launch worker thread: x')",
+            "no more threads can be started",
+        ),
+        (
+            "BlockingIOError(11, 'Resource temporarily unavailable')",
+            "no more threads can be started",
+        ),
+        ("OSError(28, 'No space left on device')", "no room left on disk ("),
+        ("OSError(2, 'No usable temporary directory found')", "no folder for temporary files ("),
+    ],
+)
+def test_too_little_of_something_has_its_own_line_and_exit_code(run, error, message):
+    code, out, err = run("fail", error)
+    assert (code, out) == (4, "")
+    assert err.startswith(f"error: {message}")
+    assert "nothing written\n" in err
+    assert "--memory" in err or "--threads" in err or "TMPDIR" in err
+    assert "bug" not in err
 
 
 @pytest.mark.usefixtures("failing")

@@ -198,6 +198,70 @@ def test_no_file_of_a_folder_or_glob_is_overwritten(run, dump, tmp_path, option)
 # Several systems
 
 
+@pytest.mark.small
+def test_no_output_becomes_an_input_of_the_next_run(run, dump, tmp_path, monkeypatch):
+    labels, predictions = dump
+    folder = tmp_path / "run"
+    (folder / "day=1" / "deep").mkdir(parents=True)
+    (folder / "_out").mkdir()
+    predictions.rename(folder / "day=1" / "a.parquet")
+    (tmp_path / "link").symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    day = folder / "day=1"
+    refused = [
+        (folder, folder / "q.parquet"),
+        (folder, day / "deep" / "q.PQ"),
+        ("link", folder / "q.parquet"),
+        (folder, "link/q.parquet"),
+        ("run/", "./run/q.parquet"),
+        ("run/*/*.parquet", "run/day=1/q.parquet"),
+        ("run/*/*", "run/day=1/q.txt"),
+        ("run/day=*", "run/day=1/deep/q.parq"),
+        ("run/**/*.parquet", "run/day=1/deep/q.parquet"),
+        ("run/**", "run/q.parquet"),
+        (f"{day}/a.parquet,{folder}/day=[0-9]", day / "q.parquet"),
+    ]
+    for source, target in refused:
+        code, _, err = run("evaluate", labels, source, "-m", "map@3", "--per-query", target)
+        assert code == 2, (source, target)
+        assert f"cannot write to {target}: the next run over " in err
+        assert not os.path.exists(target)
+    allowed = [
+        (folder, folder / "q.txt"),
+        (folder, folder / "_out" / "q.parquet"),
+        (folder, folder / ".q.parquet"),
+        (folder, tmp_path / "q.parquet"),
+        ("run/*/*.parquet", "run/q.parquet"),
+        ("run/*/*.parquet", "run/day=1/q.pq"),
+        ("run/*/*.parquet", "run/day=1/.q.parquet"),
+        (day / "a.parquet", day / "q.parquet"),
+        (folder, os.devnull),
+    ]
+    for source, target in allowed:
+        assert run("evaluate", labels, source, "-m", "map@3", "--per-query", target)[0] == 0
+        if target != os.devnull:
+            os.unlink(target)
+    assert run("evaluate", labels, folder, "-m", "map@3", "-o", folder / "x.json")[0] == 0
+    assert run("evaluate", labels, "run/*/*", "-m", "map@3", "-o", "run/day=1/x.json")[0] == 2
+
+
+@pytest.mark.small
+def test_any_number_of_threads(run, dump):
+    asked = ["evaluate", *dump, "-m", "map@3", "--format", "csv", "--threads"]
+    expected = run(*asked, "1")
+    assert expected[0] == 0
+    assert run(*asked, "9" * 20) == expected
+
+
+@pytest.mark.small
+def test_a_pipe_as_an_input_is_refused_without_waiting_for_it(run, dump, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code, _, err = run("evaluate", dump[0], pipe, "-m", "map@3")
+    assert code == 3
+    assert f"{pipe} is a pipe" in err
+
+
 @pytest.fixture
 def systems(dump, tmp_path):
     """The predictions of `dump`, and those of a system that is never right, of the same name."""

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 
 import pyarrow as pa
@@ -21,6 +22,28 @@ def dump(tmp_path):
 
 
 # explain
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.dictionary(pa.int8(), pa.binary())])
+def test_an_id_that_is_not_utf_8(run, tmp_path, kind):
+    ids = pa.array([b"\xff", b"a"]).cast(pa.binary())
+    if kind == pa.string():
+        ids = pa.Array.from_buffers(kind, 2, ids.buffers())  # as files hold it, unchecked
+    elif kind != pa.binary():
+        ids = ids.dictionary_encode().cast(kind)
+    path = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"user_id": ids, "item_id": [[1, 2], [3]]}), path)
+    asked = ["explain", path, path, "-m", "map", "--format", "json", "--query-id"]
+    code, out, err = run(*asked, os.fsdecode(b"\xff"))  # how Python hands over such an argument
+    assert (code, err) == (0, "")
+    assert [row["item"] for row in json.loads(out)["rows"]] == [1, 2]
+    code, _, err = run(*asked, os.fsdecode(b"\xfe"))
+    assert code == 3
+    assert "xfe' is neither in" in err
+    code, _, err = run(*asked, "\ud800")
+    assert code == 2
+    assert "no text that UTF-8 can hold" in err
 
 
 @pytest.mark.small

@@ -9,7 +9,7 @@ import pytest
 
 import rankmill
 from rankmill.hits import NO_GAINS, Labels
-from rankmill.ids import id_text, ids_to_arrow, join_ids, slice_ids, take_ids, to_ids
+from rankmill.ids import id_text, ids_to_arrow, join_ids, plain, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import home
 from rankmill.labels import LabelIndex
 
@@ -38,6 +38,18 @@ def test_a_key_is_that_of_the_bytes_alone() -> None:
     assert to_ids(pa.array(strings), "").keys.tolist() == alone
     followed = to_ids(pa.array([string + end for string in strings for end in ("", "?" * 9)]), "")
     assert followed.keys[::2].tolist() == alone
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_a_dictionary_is_written_out_with_offsets_of_64_bits(kind: pa.DataType) -> None:
+    """Its strings may be beyond 2 GiB when written out, which is too much for a test to hold."""
+    words = pa.array(["a", None, "b", "a", "b"]).cast(kind)
+    encoded = words.dictionary_encode().slice(1)
+    written = plain(encoded, "")
+    assert written.type in (pa.large_string(), pa.large_binary())
+    assert written.cast(kind).equals(words.slice(1))
+    assert plain(words, "") is words
 
 
 @pytest.mark.small

@@ -33,6 +33,11 @@ def id_of(query: Any, one: Input) -> Ids:
             raise UsageError(
                 f"query id {query!r} is no text, but the ids in column {name!r} are: give text"
             )
+        if isinstance(query, str):
+            try:
+                query = query.encode(errors="surrogateescape")  # how Python hands over bytes
+            except UnicodeEncodeError:
+                raise UsageError(f"query id {query!r} is no text that UTF-8 can hold") from None
         return to_ids(pa.array([query]), "the query id")
     try:
         number = int(query) if isinstance(query, str | bytes) else index(query)

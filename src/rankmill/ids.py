@@ -66,6 +66,11 @@ def plain(array: Any, what: str) -> Any:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
             raise InputError(f"{what} breaks the rules of the Arrow format: {error}") from None
+        words = array.dictionary
+        if kinds.is_string(words.type) or kinds.is_binary(words.type):
+            # Written out, long ones take more than 32-bit offsets can say.
+            words = words.cast(pa.large_binary() if _is_bytes(words.type) else pa.large_string())
+            array = pa.DictionaryArray.from_arrays(array.indices, words, safe=False)
         array = array.dictionary_decode()
     return array
 
@@ -75,7 +80,7 @@ def drop_nulls(array: Any) -> Any:
     kind = array.type
     if array.null_count and (kinds.is_string_view(kind) or kinds.is_binary_view(kind)):
         array = array.cast(pa.large_binary())  # Arrow cannot filter views
-    return array.drop_null()
+    return array.drop_null() if array.null_count else array
 
 
 def is_id_type(kind: Any) -> bool:

@@ -16,6 +16,8 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 END = object()
+# More threads than that gain nothing on any machine.
+MOST_THREADS = 1024
 
 
 def available_cpus() -> int:
@@ -29,8 +31,13 @@ def available_cpus() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """The threads asked for, else the CPUs there are; raises UsageError if it is not positive."""
-    return available_cpus() if threads is None else positive(threads, "threads")
+    """The threads asked for, if not absurdly many, else the CPUs there are.
+
+    Raises UsageError if the number is not positive.
+    """
+    if threads is None:
+        return available_cpus()
+    return min(positive(threads, "threads"), MOST_THREADS)
 
 
 class Workers:

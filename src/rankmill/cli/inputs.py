@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import os
 import re
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
+MOST_DIGITS = 30  # of a size: far beyond any memory
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
 _UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -35,11 +37,12 @@ def parse_size(context: click.Context, parameter: click.Parameter, text: str) ->
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Za-z]*)", text.strip())
     unit = _UNITS.get(found[2].upper()) if found else None
     size = 0
-    if found and unit:
+    if found and unit and len(found[1]) <= MOST_DIGITS:
         size = int(found[1]) * unit if found[1].isdecimal() else int(float(found[1]) * unit)
     if size < 1:
+        shown = text if len(text) <= MOST_DIGITS else f"{text[:MOST_DIGITS]}..."
         raise click.BadParameter(
-            f"{text!r} is no size in bytes; expected one such as 500MB, 2GB or 1GiB"
+            f"{shown!r} is no size in bytes; expected one such as 500MB, 2GB or 1GiB"
         )
     return size
 
@@ -122,7 +125,7 @@ def check_outputs(
     Raises
     ------
     UsageError
-        If a file cannot be written, or is one of the inputs.
+        If a file cannot be written, is one of the inputs, or would be read for one by the next run.
     """
     reason = why_output_fails() if output is None else None
     if reason is not None:
@@ -135,6 +138,12 @@ def check_outputs(
             raise UsageError(
                 f"cannot write to {path}: it is one of the inputs; choose another name"
             )
+        for text in _flat(inputs):
+            if _would_be_read(path, text):
+                raise UsageError(
+                    f"cannot write to {path}: the next run over {text} would read it as an input; "
+                    "choose another folder"
+                )
     if None in (output, per_query) or os.devnull in (output, per_query):
         return
     if os.path.realpath(str(output)) == os.path.realpath(str(per_query)):
@@ -145,5 +154,36 @@ def _files(inputs: Sequence[str | list[str]]) -> list[str]:
     """Return all files that the inputs stand for."""
     from rankmill.sources.parquet import find_files
 
-    flat = [path for one in inputs for path in ([one] if isinstance(one, str) else one)]
-    return [path for path in find_files(flat) if os.path.exists(path)]
+    return [path for path in find_files(_flat(inputs)) if os.path.exists(path)]
+
+
+def _flat(inputs: Sequence[str | list[str]]) -> list[str]:
+    return [path for one in inputs for path in ([one] if isinstance(one, str) else one)]
+
+
+def _would_be_read(path: str, text: str) -> bool:
+    """Tell whether a new file at `path` would be found in an input that is a folder or a glob."""
+    target = Path(os.path.realpath(path))
+    if os.path.exists(target) and not os.path.isfile(target):
+        return False  # a device or a pipe stays what it is
+    matches = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
+    for folder in filter(os.path.isdir, matches):
+        root = Path(os.path.realpath(folder))
+        if target.suffix.lower() in PARQUET_SUFFIXES and target.is_relative_to(root):
+            below = target.relative_to(root).parts
+            if not any(part[0] in "._" for part in below):
+                return True
+    if os.path.exists(text):
+        return False
+    beside, pattern = os.path.split(text)
+    if pattern == "**":  # stands for files at any depth
+        return any(target.is_relative_to(os.path.realpath(one)) for one in matches)
+    hidden = target.name.startswith(".") and not pattern.startswith(".")
+    return (
+        not hidden
+        and fnmatch.fnmatchcase(target.name, pattern)
+        and any(
+            os.path.realpath(one) == str(target.parent)
+            for one in (glob.glob(beside, recursive=True) if beside else [os.curdir])
+        )
+    )
