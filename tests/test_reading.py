@@ -121,7 +121,7 @@ def test_files_of_other_types_are_spilled_as_they_are_grouped_in_memory(tmp_path
 def test_rows_that_do_not_fit_on_the_disk_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     labels, predictions = dump(50, 6)
     monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
-    with pytest.raises(InputError, match=r"temporary file in /nowhere/at/all.*TMPDIR"):
+    with pytest.raises(rankmill.RankmillError, match=r"temporary file in /nowhere/at/all.*TMPDIR"):
         rankmill.evaluate(labels, shuffled(predictions, 7), ["map"], memory=1)
 
 
