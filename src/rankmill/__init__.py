@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rankmill.comparing import compare_semantics
     from rankmill.differences import Comparison
-    from rankmill.errors import InputError, RankmillError, UsageError
+    from rankmill.errors import InputError, RankmillError, ResourceError, UsageError
     from rankmill.evaluation import evaluate, evaluate_part, evaluate_runs
     from rankmill.gap import AmongState, CorrectState, global_average_precision
     from rankmill.measures import (
@@ -45,6 +45,7 @@ _HOMES = {
     "compare_semantics": "comparing",
     "InputError": "errors",
     "RankmillError": "errors",
+    "ResourceError": "errors",
     "UsageError": "errors",
     "AmongState": "gap",
     "CorrectState": "gap",
@@ -80,6 +81,7 @@ __all__ = [
     "MeanState",
     "Ragged",
     "RankmillError",
+    "ResourceError",
     "Result",
     "Semantics",
     "State",
