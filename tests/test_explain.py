@@ -302,13 +302,14 @@ def test_long_rows_scattered_over_files(tmp_path):
 
 
 @pytest.mark.small
-def test_wide_rows_are_read_no_further_than_the_query(tmp_path):
+def test_wide_rows_are_read_to_the_end(tmp_path):
+    """What evaluate refuses behind the query's row is refused here as well."""
     labels = table_of({1: [10], 2: [20]})
     paths = [str(tmp_path / name) for name in ("first.parquet", "second.parquet")]
     pq.write_table(table_of({1: [10], 2: [5, 20]}), paths[0])
     pq.write_table(pa.table({"user_id": [3, None], "items": [[1], [1]]}), paths[1])
-    assert trace(labels, paths, "map", 2).value == 0.5
-    for fails in (lambda: evaluate(labels, paths, "map"), lambda: trace(labels, paths, "map", 4)):
+    assert trace(labels, paths[:1], "map", 2).value == 0.5
+    for fails in (lambda: evaluate(labels, paths, "map"), lambda: trace(labels, paths, "map", 2)):
         with pytest.raises(InputError, match="has no query id"):
             fails()
 
@@ -385,3 +386,15 @@ def test_a_long_list_is_drawn_by_its_first_rows():
     assert drawn == "drawn        the first 50 rows; `table` has all"
     assert found._repr_html_().count("<tr>") == 1 + 50
     assert "drawn" not in repr(trace(labels, table_of({1: list(range(50))}), "map", 1))
+
+
+@pytest.mark.parametrize("row", [1, 3])
+def test_a_query_that_stands_twice_is_refused_as_by_evaluate(row: int) -> None:
+    """Also where the second row is far behind the first."""
+    queries = [7, 8, 9, 10]
+    queries[row] = 7
+    twice = pa.table({"query_id": queries, "items": [[1], [2], [3], [4]]})
+    once = pa.table({"query_id": [7], "items": [[1]]})
+    for labels, predictions in ((once, twice), (twice, once)):
+        with pytest.raises(rankmill.InputError, match=f"query 7 stands a second time in row {row}"):
+            rankmill.trace(labels, predictions, "map", 7)

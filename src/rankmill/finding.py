@@ -1,4 +1,4 @@
-"""One query's list out of an input, read no further than needed."""
+"""One query's list out of an input."""
 
 from contextlib import closing
 from operator import index
@@ -10,6 +10,7 @@ import pyarrow as pa
 from rankmill.errors import UsageError
 from rankmill.ids import is_text_type, to_ids
 from rankmill.kernels.identity import Ids
+from rankmill.labels import repeated_query
 from rankmill.lookup import look_up
 from rankmill.reading import Input
 from rankmill.sources.base import Batch
@@ -52,7 +53,10 @@ def id_of(query: Any, one: Input) -> Ids:
 def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
     """The list of the only query of `query`; None if it is not there.
 
-    Wide rows are read up to the first row of the query, long rows to the end.
+    Raises
+    ------
+    InputError
+        If the query stands in two rows of lists, which only the last row tells.
     """
     lookup, _ = look_up(query)
 
@@ -69,7 +73,11 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
     with closing(workers.read(one.source.pieces(one.columns.names()), rows_of)) as batches:
         for found in batches:
             parts += found
-            if parts and one.columns.wide:
-                first = parts[0]
-                return wide_lists(first._replace(data=first.data.slice(0, 1)), one.columns)
-    return group_lists([long_rows(part, one.columns) for part in parts]) if parts else None
+    if not parts:
+        return None
+    if not one.columns.wide:
+        return group_lists([long_rows(part, one.columns) for part in parts])
+    rows = [(part.source, part.first_row + i) for part in parts for i in range(part.data.num_rows)]
+    if len(rows) > 1:
+        raise repeated_query(query, 0, rows[1])
+    return wide_lists(parts[0], one.columns)
