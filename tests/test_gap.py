@@ -71,3 +71,13 @@ def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert portion / 2 < peak < 1.25 * portions * portion
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, np.longdouble])
+def test_confidences_that_float64_cannot_hold_are_refused(kind: type) -> None:
+    """Rounded, two of them would be a tie."""
+    confidence = np.array([2**53 + 1, 2**53], np.int64).astype(kind)
+    if np.finfo(np.longdouble).nmant > 52 or kind is not np.longdouble:
+        with pytest.raises(rankmill.InputError, match="float64"):
+            rankmill.global_average_precision(confidence, [True, False], 1)
+    assert rankmill.global_average_precision(confidence[1:], [True], 1) == 1.0

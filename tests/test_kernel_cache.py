@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 KERNEL = """
+from rankmill.kernels import jit
 from rankmill.kernels.jit import helper, kernel
 
 @helper
@@ -192,11 +193,38 @@ def test_a_changed_source_is_compiled_anew(processes):
 def test_a_kernel_is_stale_where_a_file_beside_it_changed(monkeypatch):
     from rankmill.kernels.matching import mark_repeats
 
-    assert {"identity.py", "intrinsics.py"} <= {name for name, *_ in jit._helpers()}
     made_for = jit._Cache(mark_repeats.__wrapped__)._made_for
     assert jit._Cache(mark_repeats.__wrapped__)._made_for == made_for
-    monkeypatch.setattr(jit, "_helpers", lambda: [("identity.py", 1, 2)])
+    monkeypatch.setattr(jit, "SOURCES", b"those of another version")
     assert jit._Cache(mark_repeats.__wrapped__)._made_for != made_for
+
+
+def test_what_was_compiled_of_files_that_changed_since_is_not_kept(processes, monkeypatch):
+    """As by an update of the package beside a process that lives on."""
+    processes.stop()
+    start = CHILDREN.replace(
+        "import some_kernel", "import some_kernel; some_kernel.jit.SOURCES = b''"
+    )
+    monkeypatch.setattr(sys.modules[__name__], "CHILDREN", start)
+    processes.start()
+    assert processes.call("int64") == [[12, 1, 0]]
+    assert processes.kept() == []
+    processes.stop()
+    monkeypatch.undo()
+    processes.start()
+
+
+def test_a_kernel_is_of_the_fields_of_its_arguments():
+    """Types of named tuples are called the same whatever the order of their fields."""
+    from collections import namedtuple
+
+    first = numba.typeof(namedtuple("Both", "a b")(1, namedtuple("Inner", "c d")(1, 2)))
+    for other in (
+        namedtuple("Both", "b a")(1, namedtuple("Inner", "c d")(1, 2)),
+        namedtuple("Both", "a b")(1, namedtuple("Inner", "d c")(1, 2)),
+    ):
+        assert jit._fields(numba.typeof(other)) != jit._fields(first)
+    assert jit._fields(numba.typeof(1)) is None
 
 
 def test_processes_that_start_together_keep_what_each_compiled(processes):

@@ -125,6 +125,13 @@ def test_rows_that_do_not_fit_on_the_disk_are_an_error(monkeypatch: pytest.Monke
         rankmill.evaluate(labels, shuffled(predictions, 7), ["map"], memory=1)
 
 
+def test_null_items_with_ranks_of_no_type() -> None:
+    labels = pa.table({"query_id": [7, 8], "items": [[1], [2]]})
+    nothing = pa.table({"query_id": [7, 8], "item_id": pa.nulls(2), "rank": pa.nulls(2)})
+    result = rankmill.evaluate(labels, nothing, ["map"])
+    assert (result["map"], result.audit["null_items"]) == (0.0, 2)
+
+
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.list_view(pa.int64())])
 def test_small_chunks_are_read_together(kind: pa.DataType) -> None:
     queries = np.arange(3000)

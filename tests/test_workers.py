@@ -3,6 +3,7 @@
 import gc
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,34 @@ def test_closing_waits_for_work_and_closes_pieces() -> None:
         assert sorted(closed) == [0, 1, 2]
         assert list(workers.map(lambda one: one, [1])) == [1], "the pool still works"
         assert len(worked) == count, "nothing runs on"
+
+
+def test_results_are_let_go_of_where_an_error_waits_among_them() -> None:
+    class Value:
+        pass
+
+    made: list[weakref.ref[Value]] = []
+
+    def work(item: int) -> Value:
+        value = Value()
+        made.append(weakref.ref(value))
+        return value
+
+    def items() -> Iterator[int]:
+        yield from range(3)
+        raise KeyError("items")
+
+    gc.collect()
+    gc.disable()
+    try:
+        with Workers(2) as workers:
+            results = workers.map(work, items())
+            next(results)
+            results.close()
+        del results
+        assert [one() for one in made] == [None] * len(made)
+    finally:
+        gc.enable()
 
 
 def test_the_number_of_threads_is_checked() -> None:

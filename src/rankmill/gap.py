@@ -9,10 +9,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from rankmill import rows
+from rankmill.buffers import arrow_of
 from rankmill.errors import InputError, UsageError
 from rankmill.fingerprints import FORMAT, NOTHING, Seen
 from rankmill.hits import Hits
 from rankmill.kernels.gap import correct_confidences, count_among, sum_ties, take_correct
+from rankmill.sources.convert import floats_of
 from rankmill.workers import available_cpus
 
 # Sums are taken over so many distinct correct confidences at a time.
@@ -318,8 +320,15 @@ def global_average_precision(
             f"confidence must be a one-dimensional array of numbers, not {confidence.ndim}-d "
             f"{confidence.dtype}"
         )
-    if confidence.dtype not in (np.float32, np.float64):
-        confidence = confidence.astype(np.float64)
+    if confidence.dtype.kind in "iu":
+        confidence = floats_of(arrow_of(confidence))
+    elif confidence.dtype not in (np.float32, np.float64):
+        exact, confidence = confidence, confidence.astype(np.float64)
+        if not np.array_equal(exact, confidence, equal_nan=True):
+            raise InputError(
+                f"a confidence of {exact.dtype} has no float64 of the same value; cast them to "
+                "float64 first if rounding does no harm"
+            )
     if correct.shape != confidence.shape or (correct.size and correct.dtype.kind not in "biu"):
         raise InputError(
             f"correct must be booleans of shape {confidence.shape}, like confidence; it is "

@@ -80,6 +80,7 @@ class Workers:
                     yield results.popleft().result()
         finally:
             _end(results)
+            results.clear()  # an error among them holds the frame that put it there
             _close(source)
 
     def _take_item(

@@ -80,6 +80,30 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _checksum(*parts: bytes) -> bytes:
+    checksum = hashlib.blake2b(digest_size=CHECKSUM)
+    for part in parts:
+        checksum.update(len(part).to_bytes(8))
+        checksum.update(part)
+    return checksum.digest()
+
+
+def _digest_of_sources() -> bytes:
+    """A digest of all files of kernels, which call helpers of each other; b"" if there are none."""
+    folder = os.path.dirname(__file__)
+    contents = []
+    with suppress(OSError):
+        for name in sorted(os.listdir(folder)):
+            if name.endswith(".py"):
+                with open(os.path.join(folder, name), "rb") as file:
+                    contents += [name.encode(), file.read()]
+    return _checksum(*contents) if contents else b""
+
+
+# Taken when this is imported: files that are replaced later are not what is compiled.
+SOURCES = _digest_of_sources()
+
+
 class Compiled(NamedTuple):
     """How many versions of kernels this process compiled and loaded, and where they are kept."""
 
@@ -153,7 +177,7 @@ class _Cache:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._numba: Any = CompileResultCacheImpl(function)  # type: ignore[no-untyped-call]
         self.cache_path = str(self._numba.locator.get_cache_path())
-        source = self._numba.locator.get_source_stamp(), function.__code__.co_code, _helpers()
+        source = self._numba.locator.get_source_stamp(), function.__code__.co_code, SOURCES
         self._made_for = repr((numba.__version__, source)).encode()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -171,8 +195,8 @@ class _Cache:
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Save a compiled version; raises OSError if that fails."""
-        if not self._numba.check_cachable(data):
-            return
+        if not self._numba.check_cachable(data) or _digest_of_sources() != SOURCES:
+            return  # what was compiled is not what the files hold by now
         self._numba.locator.ensure_cache_path()
         path, asked = self._place(sig, data.codegen)
         content = dumps(_to_run_only(self._numba.reduce(data), data.fndesc))  # type: ignore[no-untyped-call]
@@ -188,17 +212,15 @@ class _Cache:
 
     def _place(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
         """The path of a version's file, and all that its content depends on."""
-        version = repr((sig, codegen.magic_tuple())).encode()
+        version = repr((sig, *map(_fields, sig), codegen.magic_tuple())).encode()
         name = f"{self._numba.filename_base}.{_checksum(version).hex()}.nbc"
         return os.path.join(self.cache_path, name), self._made_for + version
 
 
-@functools.cache
-def _helpers() -> list[tuple[str, int, int]]:
-    """What tells that a file beside this one changed: kernels call helpers of other files."""
-    with os.scandir(os.path.dirname(__file__)) as entries:
-        found = [(entry.name, entry.stat()) for entry in entries if entry.name.endswith(".py")]
-    return sorted((name, stat.st_mtime_ns, stat.st_size) for name, stat in found)
+def _fields(kind: Any) -> Any:
+    """The names of a named tuple's fields, in their order, and of those within: types lack them."""
+    names = getattr(kind, "fields", None)
+    return names and (names, [_fields(one) for one in kind.types])
 
 
 def _prepare_to_link(target_context: Any) -> None:
@@ -212,9 +234,9 @@ def _prepare_to_link(target_context: Any) -> None:
     elif not _linked:
         from numba.core.runtime import _nrt_python  # type: ignore[attr-defined]
 
-        _linked.append(True)
         for name, address in _nrt_python.c_helpers.items():
             add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
+        _linked.append(True)
 
 
 def _to_run_only(reduced: Any, description: Any) -> Any:
@@ -230,14 +252,6 @@ def _to_run_only(reduced: Any, description: Any) -> Any:
         f'define void @"{description.llvm_cpython_wrapper_name}"() {{ ret void }}'
     )
     return ((name, kind, (code, stub.as_bitcode())), *more)
-
-
-def _checksum(*parts: bytes) -> bytes:
-    checksum = hashlib.blake2b(digest_size=CHECKSUM)
-    for part in parts:
-        checksum.update(len(part).to_bytes(8))
-        checksum.update(part)
-    return checksum.digest()
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as kinds
 
 from rankmill.buffers import numbers_of, validity_of
 from rankmill.errors import InputError
@@ -198,6 +199,8 @@ def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
                 f"{batch.source}: row {batch.first_row + int(missing.argmax())} has no rank (null "
                 f"in column {name!r}); expected an integer in every row"
             )
+        if kinds.is_null(raw.type):  # of a file of null items
+            return np.zeros(len(raw), np.int64)
         raw = raw.fill_null(0)
     try:
         return numbers_of(raw.cast(pa.int64()))

@@ -1,8 +1,8 @@
 """Scattered long rows that take more memory than allowed: parted by query in a file on disk."""
 
 import tempfile
-from collections.abc import Generator
-from contextlib import closing
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -46,8 +46,9 @@ def spilled_lists(
 ) -> Generator[Lists, None, None]:
     """The lists of all rows, grouped by way of partitions in a temporary file.
 
-    A query's rows go to one partition, in their order; a partition is small enough to be grouped
-    within `memory` bytes, unless that took more than MOST_PARTITIONS. The file has no name where
+    A query's rows go to one partition, in their order; partitions are small enough for those that
+    are held at once to take `memory` bytes, unless that took more than MOST_PARTITIONS. The file
+    has no name where
     the system allows that, so that nothing stays of it however the process ends.
 
     Raises
@@ -55,28 +56,46 @@ def spilled_lists(
     ResourceError
         If the rows cannot be kept on disk.
     """
-    count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW // memory))
+    alive = 2 * workers.threads + 2  # partitions at once: the one at hand, and those that wait
+    count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW * alive // memory))
     part = partial(_part, columns=columns, count=count)
     places: list[list[tuple[_Place, _Place, str]]] = [[] for _ in range(count)]
+    schemas: dict[Any, Any] = {}  # few differ, of millions
+    with _on_disk(source.name):
+        file = tempfile.TemporaryFile(prefix="rankmill-")  # noqa: SIM115 - closed below
+    with file:
+        with closing(workers.read(source.pieces(columns.names()), part)) as batches:
+            for parts in batches:
+                for number, packed in parts:
+                    with _on_disk(source.name):
+                        both = [_write(file, one, schemas) for one in (packed.rows, packed.items)]
+                    places[number].append((both[0], both[1], packed.source))
+        for partition in places:
+            if partition:
+                yield from slice_lists(_grouped(file, partition, source.name))
+
+
+def _grouped(file: IO[bytes], partition: list[tuple[_Place, _Place, str]], name: str) -> Lists:
+    """The lists of a partition; its rows are let go of."""
+    with _on_disk(name):
+        return group_lists(
+            [
+                _unpack(_read(file, of_rows), _read(file, of_items), source)
+                for of_rows, of_items, source in partition
+            ]
+        )
+
+
+@contextmanager
+def _on_disk(name: str) -> Iterator[None]:
+    """Raise ResourceError where the temporary file cannot be made, written or read."""
     try:
-        with tempfile.TemporaryFile(prefix="rankmill-") as file:
-            with closing(workers.read(source.pieces(columns.names()), part)) as batches:
-                for parts in batches:
-                    for number, packed in parts:
-                        both = _write(file, packed.rows), _write(file, packed.items)
-                        places[number].append((*both, packed.source))
-            for partition in places:
-                rows = [
-                    _unpack(_read(file, of_rows), _read(file, of_items), name)
-                    for of_rows, of_items, name in partition
-                ]
-                if rows:
-                    yield from slice_lists(group_lists(rows))
+        yield
     except OSError as error:
         raise ResourceError(
-            f"{source.name}: rows whose queries are scattered cannot be kept in a temporary file "
-            f"in {tempfile.gettempdir()}: {error.strerror or error}. Make room there, set TMPDIR "
-            "to another folder, or allow more memory"
+            f"{name}: rows whose queries are scattered cannot be kept in a temporary file in "
+            f"{tempfile.tempdir or 'any folder'}: {error.strerror or error}. Make room there, set "
+            "TMPDIR to another folder, or allow more memory"
         ) from None
 
 
@@ -129,11 +148,11 @@ def _unpack(rows: Any, items: Any, source: str) -> Rows:
     )
 
 
-def _write(file: IO[bytes], batch: Any) -> _Place:
+def _write(file: IO[bytes], batch: Any, schemas: dict[Any, Any]) -> _Place:
     message = batch.serialize()
     start = file.tell()
     file.write(message)
-    return _Place(start, message.size, batch.schema)
+    return _Place(start, message.size, schemas.setdefault(batch.schema, batch.schema))
 
 
 def _read(file: IO[bytes], place: _Place) -> Any:
