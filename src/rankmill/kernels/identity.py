@@ -173,6 +173,7 @@ def find_rows(ids, slots, seed, wanted, out_rows):
                 prefetch(ends, max(0, candidate))
                 candidate = slots[home(wanted_keys[min(last, i + AHEAD)], seed, shift)]
                 prefetch(data, starts[max(0, candidate)])
+                prefetch(data, ends[max(0, candidate)] - 1)
         # Two files are often in the same order: look behind the last match first.
         row = -1
         key = wanted_keys[i]

@@ -89,7 +89,7 @@ def match_lists(
     repeats = 0
     text = items.kind == STRING
     mixed = labels.kind != items.kind
-    label_keys = labels.keys
+    label_keys, text_starts, text_ends, data = labels.keys, labels.starts, labels.ends, labels.data
     item_keys = items.keys
     # Where each key prefix stood last, among the labels matched so far and among items: both only
     # ever grow, so that an entry from before the list at hand means that no equal key can be there.
@@ -102,6 +102,10 @@ def match_lists(
         if q + AHEAD < count:
             prefetch(label_keys, label_starts[q + AHEAD])
             prefetch(label_keys, label_ends[q + AHEAD] - 1)  # often in the next line of the cache
+        if text and q + 2 * AHEAD < count and len(label_keys) > 0:
+            prefetch(text_starts, label_starts[q + 2 * AHEAD])
+            prefetch(text_ends, label_starts[q + 2 * AHEAD])
+            prefetch(data, text_starts[min(label_starts[q + AHEAD], len(label_keys) - 1)])
         start = offsets[q]
         end = offsets[q + 1]
         first = label_starts[q]
