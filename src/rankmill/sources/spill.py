@@ -2,7 +2,7 @@
 
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any, NamedTuple
@@ -61,9 +61,7 @@ def spilled_lists(
     part = partial(_part, columns=columns, count=count)
     places: list[list[tuple[_Place, _Place, str]]] = [[] for _ in range(count)]
     schemas: dict[Any, Any] = {}  # few differ, of millions
-    with _on_disk(source.name):
-        file = tempfile.TemporaryFile(prefix="rankmill-")  # noqa: SIM115 - closed below
-    with file:
+    with _temporary_file(source.name) as file:
         with closing(workers.read(source.pieces(columns.names()), part)) as batches:
             for parts in batches:
                 for number, packed in parts:
@@ -84,6 +82,17 @@ def _grouped(file: IO[bytes], partition: list[tuple[_Place, _Place, str]], name:
                 for of_rows, of_items, source in partition
             ]
         )
+
+
+@contextmanager
+def _temporary_file(name: str) -> Iterator[IO[bytes]]:
+    with _on_disk(name):
+        file = tempfile.TemporaryFile(prefix="rankmill-")  # noqa: SIM115 - closed below
+    try:
+        yield file
+    finally:
+        with suppress(OSError):  # what could not be written is of no use by now
+            file.close()
 
 
 @contextmanager
