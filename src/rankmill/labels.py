@@ -8,7 +8,7 @@ import numpy as np
 from rankmill.elementary import exp2, expm1
 from rankmill.errors import InputError
 from rankmill.hits import NO_GAINS, NO_OFFSETS, Labels
-from rankmill.ids import Growing, IdStore, id_text, slice_ids, take_ids
+from rankmill.ids import Growing, IdStore, id_text, take_ids
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import SEED, SIGNED, STRING, Ids
 from rankmill.kernels.lists import sort_lists
@@ -198,23 +198,6 @@ class LabelStore:
         except RepeatedQueryError as error:
             start, place = next(one for one in reversed(self._places) if one[0] <= error.row)
             raise repeated_query(queries, error.row, (place[0], place[1] - start)) from None
-
-
-def slice_labels(labels: Labels, start: int, end: int) -> Labels:
-    """Lists start to end, as views of the items."""
-    first, last = labels.offsets[start], labels.offsets[end]
-    kept = Labels(
-        labels.offsets[start : end + 1] - first,
-        slice_ids(labels.items, first, last),
-        labels.gains[first:last],  # none where there are none
-    )
-    if len(labels.all_offsets):
-        first, last = labels.all_offsets[start], labels.all_offsets[end]
-        kept = kept._replace(
-            all_offsets=labels.all_offsets[start : end + 1] - first,
-            all_gains=labels.all_gains[first:last],
-        )
-    return kept
 
 
 def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> RepeatedQueryError:

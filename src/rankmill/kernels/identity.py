@@ -18,7 +18,6 @@ SEED = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 SIGNED, UNSIGNED, STRING = 0, 1, 2
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive ids
 TOP_BIT = np.uint64(63)
-HALF = np.uint64(32)
 BYTE = np.uint64(8)
 LAST_BYTE = np.uint64(56)
 BITS = np.uint64(64)
