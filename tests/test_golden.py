@@ -1,0 +1,106 @@
+"""Values and their bits, held to those of November 2026 (golden.json), on dumps and MovieLens.
+
+``python tests/test_golden.py FOLDER`` writes the file anew, should a value have been wrong; FOLDER
+gets the dumps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankmill
+from rankmill.presets import PRESETS
+from test_movielens import BESIDE_CHECKOUT, ROOT, SCRIPT
+
+GOLDEN = Path(__file__).with_name("golden.json")
+METRICS = [
+    *("map", "map@12", "map@3", "first_hit", "first_hit@5", "precision@12", "recall", "recall@5"),
+    *("hit@3", "f1@12", "rprec", "ndcg", "ndcg@5", "dcg", "dcg@5", "gap", "gap@5"),
+]
+DUMPS = {"dump": [], "dump-strings": ["--strings", "--shuffle"]}
+MOVIELENS = {
+    f"movielens-{recommender}-{gains}": (recommender, gains)
+    for recommender in ("popularity", "itemcosine")
+    for gains in ("binary", "linear", "exp")
+}
+
+
+def make_dump(name: str, folder: Path) -> Path:
+    generate = [sys.executable, str(ROOT / "benchmarks" / "generate.py"), str(folder / name)]
+    subprocess.run([*generate, "--users", "3000", *DUMPS[name]], check=True, capture_output=True)
+    return folder / name
+
+
+def make_movielens(folder: Path) -> Path:
+    command = [sys.executable, str(SCRIPT), str(BESIDE_CHECKOUT), str(folder / "movielens")]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder / "movielens"
+
+
+def bits(labels: Path, predictions: Path, **options: Any) -> dict[str, Any]:
+    """The numbers of every metric by default; of every preset the hash of all that it gives."""
+    found: dict[str, Any] = {}
+    for preset in PRESETS:
+        each = {}
+        for metric in METRICS:
+            try:
+                one = rankmill.evaluate(labels, predictions, metric, semantics=preset, **options)
+            except rankmill.RankmillError as error:
+                each[metric] = type(error).__name__
+                continue
+            values = [] if one.per_query.num_columns == 1 else one.per_query.column(1).to_numpy()
+            numbers = [one[metric], one.standard_errors[metric], *one.bounds.get(metric, ())]
+            shown = [number if number is None else float.hex(number) for number in numbers]
+            each[metric] = [*shown, one.queries, digest(np.asarray(values, "<f8").tobytes())]
+        found[preset] = digest(json.dumps(each).encode())
+        if preset == "default":
+            found |= each
+    return found
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def bits_of_dump(name: str, folder: Path) -> dict[str, Any]:
+    return bits(folder / "labels.parquet", folder / "predictions.parquet")
+
+
+def bits_of_movielens(name: str, folder: Path) -> dict[str, Any]:
+    recommender, gains = MOVIELENS[name]
+    options = {} if gains == "binary" else {"gain": "rating", "gains": gains}
+    predictions = folder / f"predictions_{recommender}.parquet"
+    return bits(folder / "labels.parquet", predictions, **options)
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_values_of_the_dump_are_those_of_before(name: str, tmp_path: Path) -> None:
+    assert bits_of_dump(name, make_dump(name, tmp_path)) == json.loads(GOLDEN.read_text())[name]
+
+
+@pytest.fixture(scope="module")
+def movielens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not BESIDE_CHECKOUT.exists():
+        pytest.skip("no MovieLens ratings beside the checkout")
+    return make_movielens(tmp_path_factory.mktemp("movielens"))
+
+
+@pytest.mark.parametrize("name", MOVIELENS)
+def test_values_of_movielens_are_those_of_before(name: str, movielens: Path) -> None:
+    assert bits_of_movielens(name, movielens) == json.loads(GOLDEN.read_text())[name]
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    golden = {name: bits_of_dump(name, make_dump(name, folder)) for name in DUMPS}
+    made = make_movielens(folder)
+    golden |= {name: bits_of_movielens(name, made) for name in MOVIELENS}
+    GOLDEN.write_text(json.dumps(golden, indent=0) + "\n")
