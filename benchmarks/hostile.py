@@ -35,11 +35,11 @@ from typing import NamedTuple
 import rankmill.__main__
 import rankmill.cli.evaluate
 import rankmill.cli.explain
-import rankmill.ranges
-import rankmill.tracing
+import rankmill.engine.memory
+import rankmill.explain.trace
 from broken import COMMANDS, DAMAGES, SIDES, Case, made
 from judge import METRICS, print_contradictions, print_evaluation, print_value
-from rankmill.warmup import warmup
+from rankmill.cli.warming import warmup
 
 CLOSE = 1e-12
 SECONDS = 20
@@ -232,7 +232,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, default=Path("hostile"), help="(%(default)s)")
     options = parser.parse_args(arguments)
     warmup()
-    rankmill.ranges.LEAST = 1  # so that labels of small files are held range by range, too
+    rankmill.engine.memory.LEAST = 1  # so that labels of small files are held range by range, too
     if options.case is not None:
         return run_again(options.seed, options.case, options.keep)
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:

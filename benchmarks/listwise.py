@@ -20,8 +20,8 @@ from pathlib import Path
 import numba
 import torch
 
-from rankmill import workers
-from rankmill.torch import ListwiseAPLoss
+from rankmill import threads as workers
+from rankmill.training.torch import ListwiseAPLoss
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from listwise_autograd import dense_loss, scattered_loss

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rankmill import audit
-from rankmill.result import Result
+from rankmill.results import audit
+from rankmill.results.result import Result
 
 MAP, FIRST_HIT, GAP = 4 / 9, 0.5, 0.5
 """What the files of `write_dump` score at map@3, first_hit and gap; worked out by hand."""

@@ -309,7 +309,7 @@ def ragged(side: Side, kind: pa.DataType, index: int = 0) -> Any:
 
 def metric_names(cutoffs: Sequence[int] = CUTOFFS, bare: bool = True) -> list[str]:
     """Every registered metric, at each of the cutoffs, and without one where that is allowed."""
-    from rankmill.metrics import REGISTRY
+    from rankmill.metrics.registry import REGISTRY
 
     names = []
     for name, spec in REGISTRY.items():

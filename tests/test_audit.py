@@ -6,9 +6,9 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill import audit
-from rankmill.presets import PRESETS
-from rankmill.semantics import Semantics
+from rankmill.results import audit
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.presets import PRESETS
 
 
 @pytest.mark.small

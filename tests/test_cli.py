@@ -16,7 +16,7 @@ import rankmill
 from cli_runs import process
 from rankmill.cli import COMMANDS
 from rankmill.cli.inputs import parse_size, size_text, system_names
-from rankmill.metrics import REGISTRY
+from rankmill.metrics.registry import REGISTRY
 
 # Start, help and the shape of errors
 
@@ -58,7 +58,7 @@ def test_help_of_evaluate_tells_shapes_examples_and_exit_codes(run):
 
 
 def test_help_of_evaluate_names_only_aliases_that_are_known(run):
-    from rankmill.sources.columns import ALIASES, ITEM_ALIASES
+    from rankmill.sources.roles import ALIASES, ITEM_ALIASES
 
     known = {name for names in (*ALIASES.values(), *ITEM_ALIASES.values()) for name in names}
     _, out, _ = run("evaluate", "--help")

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli_runs import FIRST_HIT, GAP, MAP, write_dump
-from rankmill import audit
-from rankmill.metrics import DEFAULT_METRICS
-from rankmill.semantics import DEFAULT
+from rankmill.metrics.registry import DEFAULT_METRICS
+from rankmill.results import audit
+from rankmill.semantics.choices import DEFAULT
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from cli_runs import GAP, on_a_terminal, write_dump
 from rankmill import evaluate
-from rankmill.presets import PRESETS
+from rankmill.semantics.presets import PRESETS
 from references import REFERENCES
 from test_presets import tables
 

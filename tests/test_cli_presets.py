@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from cli_runs import made, write_dump
-from rankmill.cli.comparison import render_all
-from rankmill.cli.render import render
-from rankmill.presets import PRESETS, Preset
-from rankmill.semantics import Semantics
+from rankmill.cli.draw import render
+from rankmill.cli.draw_systems import render_all
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.presets import PRESETS, Preset
 
 
 @pytest.fixture

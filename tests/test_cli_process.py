@@ -248,7 +248,7 @@ def test_few_descriptors_are_enough(large_dump, tmp_path):
 @LINUX
 def test_no_more_descriptors(large_dump, tmp_path):
     code = (
-        "import resource, sys, rankmill.evaluation, rankmill.cli.evaluate\n"
+        "import resource, sys, rankmill.engine.evaluate, rankmill.cli.evaluate\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
         "rankmill.cli.main(sys.argv[1:])\n"
     )
@@ -290,7 +290,7 @@ def test_a_file_is_not_called_broken_where_memory_runs_out(tmp_path):
     pq.write_table(pa.table({"user_id": ["x" * (1 << 24)] * 8, "item_id": [[1]] * 8}), path)
     code = f"""
 import resource, sys
-import rankmill.evaluation
+import rankmill.engine.evaluate
 from rankmill.sources.parquet import open_parquet
 source = open_parquet([{str(path)!r}], "x")
 pages = int(open("/proc/self/statm").read().split()[0])

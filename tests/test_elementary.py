@@ -13,9 +13,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rankmill import elementary
-from rankmill.elementary import discounts, exp2, expm1, log2
-from rankmill.labels import _powers
+from rankmill.columns import elementary
+from rankmill.columns.elementary import discounts, exp2, expm1, log2
+from rankmill.matching.labels import _powers
 
 pytestmark = pytest.mark.small
 

@@ -15,9 +15,9 @@ from markdown_it import MarkdownIt
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill.cli.render import csv_text, markdown
-from rankmill.escaping import csv_cell, markdown_text, visible, visible_message
-from rankmill.result import html_table, plain_lines, plain_table
+from rankmill.cli.draw import csv_text, markdown
+from rankmill.results.escaping import csv_cell, markdown_text, visible, visible_message
+from rankmill.results.tables import html_table, plain_lines, plain_table
 
 HOSTILE = [
     "\x1b[31mred\x1b[0m",

@@ -11,8 +11,8 @@ import pytest
 import rankmill
 from dumps import dump
 from rankmill import InputError, Ragged, Semantics, UsageError, evaluate, trace
-from rankmill.metrics import check_defined, parse
-from rankmill.presets import PRESETS
+from rankmill.metrics.registry import check_defined, parse
+from rankmill.semantics.presets import PRESETS
 from test_presets import tables
 
 METRICS = [

@@ -8,11 +8,12 @@ import pytest
 
 import rankmill
 from dumps import dump
-from rankmill import InputError, Semantics, UsageError, compare_semantics, comparing, evaluate
-from rankmill.comparing import ONLY_FOR
-from rankmill.differences import comparison_cells
-from rankmill.metrics import REGISTRY
-from rankmill.presets import PRESETS
+from rankmill import InputError, Semantics, UsageError, compare_semantics, evaluate
+from rankmill.explain import evaluators as comparing
+from rankmill.explain.evaluators import ONLY_FOR
+from rankmill.explain.evaluators_view import comparison_cells
+from rankmill.metrics.registry import REGISTRY
+from rankmill.semantics.presets import PRESETS
 from test_presets import tables
 
 QUERY_METRICS = ["map@3", "map", "recall@2", "ndcg@3", "mrr", "f1@3"]
@@ -224,11 +225,11 @@ def test_labels_and_semantics_are_gone_over_once(monkeypatch):
 
     def read_labels(*arguments, repeats, **others):
         reads.append(repeats)
-        return rankmill.reading.read_labels(*arguments, repeats=repeats, **others)
+        return rankmill.engine.labels.read_labels(*arguments, repeats=repeats, **others)
 
     def tally_runs(*arguments, semantics, **options):
         evaluations.append(semantics)
-        return rankmill.evaluation.tally_runs(*arguments, semantics=semantics, **options)
+        return rankmill.engine.evaluate.tally_runs(*arguments, semantics=semantics, **options)
 
     monkeypatch.setattr(comparing, "read_labels", read_labels)
     monkeypatch.setattr(comparing, "tally_runs", tally_runs)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rankmill
-from rankmill.gap import CorrectState, GapCounter
+from rankmill.metrics.gap import CorrectState, GapCounter
 
 
 @pytest.mark.small
@@ -41,7 +41,7 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     correct = generator.random(5000) < 0.1
     values = set()
     for portion in (64, 4 * 99, 4 * 2500, 4 * 5000, 1 << 26):
-        monkeypatch.setattr("rankmill.gap.PORTION", portion)
+        monkeypatch.setattr("rankmill.metrics.gap.PORTION", portion)
         values.add(rankmill.global_average_precision(confidences, correct, 700).hex())
     assert len(values) == 1
 
@@ -49,7 +49,7 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
     """A portion that waits and its sorted copy at most, however many confidences come."""
     portion = 1 << 20
-    monkeypatch.setattr("rankmill.gap.PORTION", portion)
+    monkeypatch.setattr("rankmill.metrics.gap.PORTION", portion)
     generator = np.random.default_rng(0)
     confidences = generator.random(20 * portion // 4, dtype=np.float32)
     correct = np.zeros(len(confidences), np.bool_)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import rankmill
-from rankmill.presets import PRESETS
+from rankmill.semantics.presets import PRESETS
 from test_movielens import BESIDE_CHECKOUT, ROOT, SCRIPT
 
 GOLDEN = Path(__file__).with_name("golden.json")

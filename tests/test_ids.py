@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-from rankmill.hits import NO_GAINS, Labels
-from rankmill.ids import id_text, ids_to_arrow, join_ids, plain, slice_ids, take_ids, to_ids
+from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, plain, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import home
-from rankmill.labels import LabelIndex
+from rankmill.matching.index import LabelIndex
+from rankmill.matching.labels import NO_GAINS, Labels
 
 # More than a list may hold for its items to be compared one by one.
 LONG = 200
@@ -20,7 +20,7 @@ LONG = 200
 @pytest.fixture
 def equal_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """All strings have the same key: a product with 0 is 0."""
-    monkeypatch.setattr("rankmill.ids.SEED", np.uint64(0))
+    monkeypatch.setattr("rankmill.columns.ids.SEED", np.uint64(0))
     assert set(to_ids(pa.array(["a", "bc", "d" * 40]), "").keys.tolist()) == {0}
 
 

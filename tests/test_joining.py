@@ -12,9 +12,9 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill.joining import join_per_query, same_queries
-from rankmill.presets import PRESETS
-from rankmill.semantics import CHOICES
+from rankmill.compare.aligned import join_per_query, same_queries
+from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.presets import PRESETS
 
 DIFFERENT = "averaged over different queries, so that values do not compare: "
 
@@ -234,7 +234,7 @@ def test_a_terminal_says_that_queries_differ(dump):
 
 def test_queries_that_were_not_kept_are_said_to_differ_perhaps(tmp_path, monkeypatch):
     """Labels that do not fit in memory: which queries count is not known of all at once."""
-    monkeypatch.setattr("rankmill.ranges.LEAST", 1)
+    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     ids = list(range(400))
     paths = [tmp_path / f"{name}.parquet" for name in ("labels", "a", "b", "c")]
     for path, start, end in zip(paths, (0, 0, 1, 0), (400, 399, 400, 200), strict=True):
@@ -263,7 +263,7 @@ def test_queries_that_were_not_kept_are_said_to_differ_perhaps(tmp_path, monkeyp
     pq.write_table(pq.read_table(paths[0]).slice(0, 399), paths[1], row_group_size=20)
     pq.write_table(pq.read_table(paths[0]).slice(1), paths[2], row_group_size=20)
     code = "perhaps averaged over different queries: a 399, b 399; --per-query tells"
-    from rankmill.cli.comparison import render_all
+    from rankmill.cli.draw_systems import render_all
 
     results = evaluated("ab", memory=5_000)
     assert f"\nqueries: {code}\n" in render_all(results, "table")
@@ -271,7 +271,7 @@ def test_queries_that_were_not_kept_are_said_to_differ_perhaps(tmp_path, monkeyp
 
 
 def test_presets_under_which_queries_may_differ():
-    from rankmill.counting import counts_may_differ
+    from rankmill.engine.counted import counts_may_differ
 
     differing = {name for name, one in PRESETS.items() if counts_may_differ(one.semantics)}
     assert differing == {

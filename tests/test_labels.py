@@ -4,10 +4,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from rankmill.hits import NO_GAINS, Labels
-from rankmill.ids import to_ids
-from rankmill.labels import LabelIndex, RepeatedQueryError
-from rankmill.lookup import look_up, row_type
+from rankmill.columns.ids import to_ids
+from rankmill.matching.index import LabelIndex, RepeatedQueryError
+from rankmill.matching.labels import NO_GAINS, Labels
+from rankmill.matching.lookup import look_up, row_type
 
 
 def index_of(values: np.ndarray) -> LabelIndex:

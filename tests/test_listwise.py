@@ -12,8 +12,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conftest import tells
-from rankmill import InputError, Ragged, UsageError, average_precision, listwise
-from rankmill.listwise import listwise_ap, listwise_ap_loss
+from rankmill import InputError, Ragged, UsageError, average_precision
+from rankmill.training import listwise
+from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 
 pytestmark = pytest.mark.small
 

@@ -16,7 +16,7 @@ import pytest
 
 import oracle
 import rankmill
-from rankmill.metrics import REGISTRY
+from rankmill.metrics.registry import REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "movielens.py"

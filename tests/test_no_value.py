@@ -9,9 +9,9 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill.presets import PRESETS
-from rankmill.semantics import DEFAULT
-from rankmill.state import MeanState
+from rankmill.metrics.mean import MeanState
+from rankmill.semantics.choices import DEFAULT
+from rankmill.semantics.presets import PRESETS
 
 # Those that count a query whose labels are all of gain 0.
 COUNTING = [name for name, one in PRESETS.items() if one.semantics.no_relevant == "zero"]

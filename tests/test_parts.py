@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
-from rankmill.presets import preset
+from rankmill.semantics.presets import preset
 
 METRICS = ["map@3", "gap", "first_hit", "ndcg@5", "gap@2", "recall@4"]
 FIELDS = ("metrics", "standard_errors", "bounds", "queries", "audit", "semantics")

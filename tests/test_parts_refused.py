@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
-from rankmill.fingerprints import PIECE, Seen
+from rankmill.metrics.fingerprints import PIECE, Seen
 from test_parts import FIELDS, METRICS, counted, merged, random_parts, sent
 
 

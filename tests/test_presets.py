@@ -10,7 +10,7 @@ import pytest
 
 import rankmill
 from dumps import DUMPS, dump
-from rankmill.presets import PRESETS, preset
+from rankmill.semantics.presets import PRESETS, preset
 from references import REFERENCES, RefusedError
 from references.steps import Labels, Predictions
 

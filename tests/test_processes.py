@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
-from rankmill.gap import AmongState, CorrectState, GapCounter, gap_of_states
-from rankmill.state import MeanState
-from rankmill.workers import Workers
+from rankmill.metrics.gap import AmongState, CorrectState, GapCounter, gap_of_states
+from rankmill.metrics.mean import MeanState
+from rankmill.threads import Workers
 
 METRICS = ["map@3", "first_hit", "ndcg@5", "recall@2", "gap", "gap@1"]
 
@@ -86,7 +86,7 @@ def test_four_threads_at_once(dump: tuple[str, str]) -> None:
 def test_one_cpu(dump: tuple[str, str]) -> None:
     code = (
         "import os, sys; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
-        "import rankmill; from rankmill.workers import available_cpus\n"
+        "import rankmill; from rankmill.threads import available_cpus\n"
         "assert available_cpus() == 1\n"
         "print(rankmill.evaluate(*sys.argv[1:], ['map@3'])['map@3'].hex())"
     )
@@ -99,7 +99,7 @@ def test_rows_row_groups_threads_files_and_memory_do_not_change_a_bit(
     dump: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = score(dump)
-    monkeypatch.setattr("rankmill.gap.PORTION", 1000)
+    monkeypatch.setattr("rankmill.metrics.gap.PORTION", 1000)
     for seed, (rows, threads, memory) in enumerate(
         [(7, 1, 1), (100, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
     ):

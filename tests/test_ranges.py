@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 import rankmill
 import strategies
-from rankmill import InputError, tallying
-from rankmill.presets import PRESETS
+from rankmill import InputError
+from rankmill.engine import first_pass as tallying
+from rankmill.semantics.presets import PRESETS
 from rankmill.sources.footers import read_footer, row_groups
 from strategies import Case
 
@@ -37,9 +38,9 @@ def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         cut.append(0 if arguments[-1] == [None] else len(arguments[-1]))
         return tally_ranges(*arguments)
 
-    monkeypatch.setattr("rankmill.ranges.LEAST", 1)
-    monkeypatch.setattr("rankmill.ranges.MOST_READ", 5)
-    monkeypatch.setattr("rankmill.tallying._tally_ranges", noted)
+    monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
+    monkeypatch.setattr("rankmill.engine.memory.MOST_READ", 5)
+    monkeypatch.setattr("rankmill.engine.first_pass._tally_ranges", noted)
     return cut
 
 

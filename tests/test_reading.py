@@ -11,9 +11,9 @@ import pytest
 import rankmill
 from rankmill import InputError, Ragged
 from rankmill.sources import long
-from rankmill.sources.columns import find_columns
-from rankmill.sources.opening import map_lists, open_source
-from rankmill.workers import Workers
+from rankmill.sources.inputs import map_lists, open_source
+from rankmill.sources.roles import find_columns
+from rankmill.threads import Workers
 
 METRICS = ["map@3", "ndcg", "first_hit@5", "gap", "gap@2"]
 

@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
-from rankmill import audit
-from rankmill.result import Result, aligned_numbers, plain_table
+from rankmill.results import audit
+from rankmill.results.result import Result
+from rankmill.results.tables import aligned_numbers, plain_table
 
 
 def made(**changes) -> Result:
@@ -20,7 +21,8 @@ def made(**changes) -> Result:
         "inputs": {"labels": {"source": "l.parquet"}, "predictions": {"source": "p.parquet"}},
         "seconds": 0.5,
     }
-    return Result(**(content | changes))
+    content |= changes
+    return Result(**content, aliases={"first_hit@5": "mrr@5", "rr@5": "mrr@5"})
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_notable_counts_leave_out_zeros_and_headlines():
 
 def test_a_result_needs_neither_numba_nor_pyarrow():
     code = (
-        "import sys, rankmill.result, rankmill.audit, rankmill.errors, rankmill.writing\n"
+        "import sys, rankmill.results.result, rankmill.results.audit, rankmill.results.files\n"
         "print(sorted({'numba', 'pyarrow', 'numpy', 'rich'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

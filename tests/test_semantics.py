@@ -21,7 +21,7 @@ import rankmill
 import semantics_oracle
 import strategies
 from rankmill import InputError
-from rankmill.semantics import CHOICES
+from rankmill.semantics.choices import CHOICES
 from strategies import Case
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}

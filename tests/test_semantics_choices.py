@@ -18,12 +18,12 @@ import pytest
 import rankmill
 from conftest import tells
 from rankmill import InputError, Semantics, UsageError
-from rankmill.hits import Hits, group_hits
-from rankmill.ids import to_ids
-from rankmill.lists import offsets_of
-from rankmill.metrics import LARGEST_IDEAL
-from rankmill.pooled import Pooled, rank_pooled
-from rankmill.semantics import CHOICES
+from rankmill.columns.ids import to_ids
+from rankmill.columns.lists import offsets_of
+from rankmill.matching.hits import Hits, group_hits
+from rankmill.metrics.gap_rows import Pooled, rank_pooled
+from rankmill.metrics.registry import LARGEST_IDEAL
+from rankmill.semantics.choices import CHOICES
 
 Lists = dict[int, list[tuple[Any, Any]]]
 

@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(
 # What users do, in ways that warmup() does not.
 USES = """
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
-from rankmill.metrics import REGISTRY
-from rankmill.semantics import CHOICES
+from rankmill.metrics.registry import REGISTRY
+from rankmill.semantics.choices import CHOICES
 names = [name + "@7" if spec.cutoff != "none" else name for name, spec in REGISTRY.items()]
 generator = np.random.default_rng(0)
 for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
@@ -59,7 +59,7 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gains="exp")
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
-from rankmill.listwise import listwise_ap, listwise_ap_loss
+from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):
     listwise_ap(scores, [[0, 1]], 5, tied=True)
     listwise_ap_loss(scores, [[True, False]], 5, -1, 1, weights=[2])

@@ -15,7 +15,7 @@ import pytest
 
 import rankmill
 from rankmill.errors import UsageError
-from rankmill.workers import Workers
+from rankmill.threads import Workers
 
 METRICS = ["map@3", "gap"]
 

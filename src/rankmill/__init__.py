@@ -5,7 +5,7 @@ Importing rankmill is cheap: what needs NumPy, numba or pyarrow is loaded when i
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from rankmill.version import __version__ as __version__
 
 # As typing has it; but loading typing takes longer than all that a command does before it is ready
 # for Ctrl-C.
@@ -14,12 +14,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rankmill.comparing import compare_semantics
-    from rankmill.differences import Comparison
+    from rankmill.columns.ragged import Ragged
+    from rankmill.engine.evaluate import evaluate, evaluate_part, evaluate_runs
+    from rankmill.engine.planning import plan
+    from rankmill.engine.state import State, count_part
     from rankmill.errors import InputError, RankmillError, ResourceError, UsageError
-    from rankmill.evaluation import evaluate, evaluate_part, evaluate_runs
-    from rankmill.gap import AmongState, CorrectState, global_average_precision
-    from rankmill.measures import (
+    from rankmill.explain.evaluators import compare_semantics
+    from rankmill.explain.evaluators_view import Comparison
+    from rankmill.explain.trace import trace
+    from rankmill.explain.trace_view import Trace
+    from rankmill.metrics.arrays import (
         average_precision,
         dcg,
         f1,
@@ -30,47 +34,43 @@ if TYPE_CHECKING:
         r_precision,
         recall,
     )
-    from rankmill.parts import State, count_part
-    from rankmill.planning import plan
-    from rankmill.ragged import Ragged
-    from rankmill.result import Result
-    from rankmill.semantics import Semantics
-    from rankmill.state import MeanState
-    from rankmill.traced import Trace
-    from rankmill.tracing import trace
+    from rankmill.metrics.gap import AmongState, CorrectState, global_average_precision
+    from rankmill.metrics.mean import MeanState
+    from rankmill.results.result import Result
+    from rankmill.semantics.choices import Semantics
 
 # Public name -> the module that it lives in.
 _HOMES = {
-    "Comparison": "differences",
-    "compare_semantics": "comparing",
+    "Comparison": "explain.evaluators_view",
+    "compare_semantics": "explain.evaluators",
     "InputError": "errors",
     "RankmillError": "errors",
     "ResourceError": "errors",
     "UsageError": "errors",
-    "AmongState": "gap",
-    "CorrectState": "gap",
-    "MeanState": "state",
-    "Trace": "traced",
-    "trace": "tracing",
-    "Ragged": "ragged",
-    "Result": "result",
-    "Semantics": "semantics",
-    "State": "parts",
-    "count_part": "parts",
-    "evaluate": "evaluation",
-    "evaluate_part": "evaluation",
-    "evaluate_runs": "evaluation",
-    "global_average_precision": "gap",
-    "plan": "planning",
-    "average_precision": "measures",
-    "dcg": "measures",
-    "f1": "measures",
-    "first_hit_precision": "measures",
-    "hit": "measures",
-    "ndcg": "measures",
-    "precision": "measures",
-    "r_precision": "measures",
-    "recall": "measures",
+    "AmongState": "metrics.gap",
+    "CorrectState": "metrics.gap",
+    "MeanState": "metrics.mean",
+    "Trace": "explain.trace_view",
+    "trace": "explain.trace",
+    "Ragged": "columns.ragged",
+    "Result": "results.result",
+    "Semantics": "semantics.choices",
+    "State": "engine.state",
+    "count_part": "engine.state",
+    "evaluate": "engine.evaluate",
+    "evaluate_part": "engine.evaluate",
+    "evaluate_runs": "engine.evaluate",
+    "global_average_precision": "metrics.gap",
+    "plan": "engine.planning",
+    "average_precision": "metrics.arrays",
+    "dcg": "metrics.arrays",
+    "f1": "metrics.arrays",
+    "first_hit_precision": "metrics.arrays",
+    "hit": "metrics.arrays",
+    "ndcg": "metrics.arrays",
+    "precision": "metrics.arrays",
+    "r_precision": "metrics.arrays",
+    "recall": "metrics.arrays",
 }
 
 __all__ = [

@@ -15,7 +15,7 @@ import click
 from rankmill import signals
 from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError, ResourceError
-from rankmill.escaping import visible_message
+from rankmill.results.escaping import visible_message
 
 __all__ = ["COMMANDS", "main"]
 
@@ -131,7 +131,7 @@ def _bug(error: Exception) -> str:
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not context.resilient_parsing:
-        from rankmill import __version__
+        from rankmill.version import __version__
 
         click.echo(f"rankmill {__version__}")
         context.exit()

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill import writing
-from rankmill.cli.comparison import draw_all, render_all
+from rankmill.cli.draw import draw, emit, format_for, render
+from rankmill.cli.draw_plan import render_plan
+from rankmill.cli.draw_systems import draw_all, render_all
 from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.options import (
     column_options,
@@ -16,17 +17,16 @@ from rankmill.cli.options import (
     resource_options,
     semantics_options,
 )
-from rankmill.cli.planned import render_plan
 from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
-from rankmill.cli.render import draw, emit, format_for, render
-from rankmill.metrics import DEFAULT_METRICS, parse
-from rankmill.result import check_values
+from rankmill.metrics.registry import DEFAULT_METRICS, parse
+from rankmill.results import files as writing
+from rankmill.results.result import check_values
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankmill.result import Result
+    from rankmill.results.result import Result
 
 __all__ = ["command"]
 
@@ -112,17 +112,19 @@ def command(
     chosen = format_for(format, output)
     options["per_query"] = per_query is not None
 
-    import rankmill
-
     if only_plan:
-        text = render_plan(rankmill.plan(label_source, runs, metrics, **options), chosen)
+        from rankmill.engine.planning import plan
+
+        text = render_plan(plan(label_source, runs, metrics, **options), chosen)
         if output is None:
             emit(text)
         else:
             writing.write_text(output, text)
         return
+    from rankmill.engine.evaluate import evaluate_runs
+
     with Progress() as progress:
-        results = rankmill.evaluate_runs(label_source, runs, metrics, **options, progress=progress)
+        results = evaluate_runs(label_source, runs, metrics, **options, progress=progress)
     _deliver(results, chosen, output, per_query)
     check_values(results)
 
@@ -140,7 +142,7 @@ def _deliver(
     if output is not None:
         files.append((output, text))
     if per_query is not None:
-        from rankmill.joining import join_per_query
+        from rankmill.compare.aligned import join_per_query
 
         files.append((per_query, join_per_query(results) if only is None else only.per_query))
     writing.write_files(files)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill import writing
+from rankmill.cli.draw import csv_text, draw_rows, emit, format_for, markdown, semantics_text
 from rankmill.cli.inputs import PARQUET_SUFFIXES, check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
@@ -19,15 +19,15 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
-from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown, semantics_text
 from rankmill.errors import InputError
-from rankmill.escaping import markdown_text
-from rankmill.metrics import parse
-from rankmill.result import plain_lines, plain_table
-from rankmill.semantics import DEFAULT
+from rankmill.metrics.registry import parse
+from rankmill.results import files as writing
+from rankmill.results.escaping import markdown_text
+from rankmill.results.tables import plain_lines, plain_table
+from rankmill.semantics.choices import DEFAULT
 
 if TYPE_CHECKING:
-    from rankmill.traced import Trace
+    from rankmill.explain.trace_view import Trace
 
 __all__ = ["command"]
 
@@ -84,7 +84,7 @@ def command(
     if rows is None and chosen in ("table", "markdown"):
         rows = _ROWS
 
-    from rankmill.tracing import trace
+    from rankmill.explain.trace import trace
 
     with Progress() as progress:
         options |= {"rows": rows, "progress": progress}

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill import writing
+from rankmill.cli.draw import csv_text, draw_rows, emit, format_for, markdown
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import column_options, output_options, resource_options
 from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
-from rankmill.cli.render import csv_text, draw_rows, emit, format_for, markdown
-from rankmill.metrics import parse
+from rankmill.metrics.registry import parse
+from rankmill.results import files as writing
 
 if TYPE_CHECKING:
-    from rankmill.differences import Change, Comparison
+    from rankmill.explain.evaluators_view import Change, Comparison
 
 __all__ = ["command"]
 
@@ -71,8 +71,8 @@ def command(
     chosen = format_for(format, output)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
-    from rankmill.comparing import compare_semantics
-    from rankmill.differences import LEGEND, TEXTS, comparison_cells, notes
+    from rankmill.explain.evaluators import compare_semantics
+    from rankmill.explain.evaluators_view import LEGEND, TEXTS, comparison_cells, notes
 
     with Progress() as progress:
         found = compare_semantics(
@@ -88,7 +88,7 @@ def command(
 
 
 def _render(found: Comparison, format: str) -> str:
-    from rankmill.differences import comparison_cells
+    from rankmill.explain.evaluators_view import comparison_cells
 
     if format == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"

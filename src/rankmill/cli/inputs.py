@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from rankmill import writing
 from rankmill.cli.process import why_output_fails
 from rankmill.errors import UsageError
+from rankmill.results import files as writing
 
 __all__ = [
     "PARQUET_SUFFIXES",

@@ -7,8 +7,8 @@ import textwrap
 
 import click
 
-from rankmill.cli.render import FORMATS, csv_text, emit, markdown
-from rankmill.metrics import REGISTRY, MetricSpec
+from rankmill.cli.draw import FORMATS, csv_text, emit, markdown
+from rankmill.metrics.registry import REGISTRY, MetricSpec
 
 __all__ = ["command"]
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from rankmill.cli.draw import FORMATS
 from rankmill.cli.inputs import parse_size
-from rankmill.cli.render import FORMATS
-from rankmill.presets import semantics_of
-from rankmill.semantics import CHOICES, Semantics
+from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.presets import semantics_of
 
 __all__ = ["column_options", "output_options", "resource_options", "semantics_options"]
 

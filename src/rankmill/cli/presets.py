@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from rankmill.cli.render import FORMATS, csv_text, emit, markdown
-from rankmill.presets import PRESETS, Preset
-from rankmill.semantics import CHOICES
+from rankmill.cli.draw import FORMATS, csv_text, emit, markdown
+from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.presets import PRESETS, Preset
 
 __all__ = ["command"]
 

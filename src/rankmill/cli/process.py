@@ -15,7 +15,7 @@ import click
 
 from rankmill import signals
 from rankmill.errors import shortage
-from rankmill.escaping import visible_message
+from rankmill.results.escaping import visible_message
 
 __all__ = [
     "EXIT_CODES",

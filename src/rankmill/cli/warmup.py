@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rankmill.cli.render import emit
+from rankmill.cli.draw import emit
 
 __all__ = ["command"]
 
@@ -20,7 +20,7 @@ NUMBA_CPU_NAME=generic, here and later, if the image will run on another.
 @click.command("warmup", help=_HELP)
 def command() -> None:
     """Warm up, and say what came of it."""
-    from rankmill.warmup import warmup
+    from rankmill.cli.warming import warmup
 
     done = warmup()
     kept = ", ".join(done.folders) or "nowhere: the next process compiles them anew"

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-from rankmill.buffers import numbers_of, validity_of
+from rankmill.columns.buffers import numbers_of, validity_of
+from rankmill.columns.ids import is_text_type
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.ragged import checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError
-from rankmill.gap import global_average_precision
-from rankmill.ids import is_text_type
 from rankmill.kaggle.items import comparable, to_arrow, to_column
-from rankmill.ragged import checked_arrow, one_chunk
-from rankmill.sources.convert import floats_of
+from rankmill.metrics.gap import global_average_precision
 
 
 def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any:  # noqa: N802

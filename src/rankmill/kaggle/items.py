@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.buffers import numbers_of
+from rankmill.columns.buffers import numbers_of
+from rankmill.columns.ids import is_text_type, plain
+from rankmill.columns.lists import offsets_of, split_lists
+from rankmill.columns.ragged import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError
-from rankmill.ids import is_text_type, plain
-from rankmill.lists import offsets_of, split_lists
-from rankmill.ragged import Ragged, checked_arrow, one_chunk
 
 PER_IMAGE = 5  # predictions that count for an image
 

@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankmill.buffers import numbers_of, validity_of
+from rankmill.columns.buffers import numbers_of, validity_of
+from rankmill.columns.ids import drop_nulls, is_text_type, slice_ids, to_ids
+from rankmill.columns.lists import drop_values
 from rankmill.errors import InputError, positive
-from rankmill.hits import match
-from rankmill.ids import drop_nulls, is_text_type, slice_ids, to_ids
 from rankmill.kaggle.items import PER_IMAGE, comparable, to_column, to_lists
-from rankmill.labels import clean_labels
-from rankmill.lists import drop_values
-from rankmill.metrics import Metric
-from rankmill.state import MeanState
-from rankmill.values import compute
-from rankmill.workers import available_cpus, map_blocks
+from rankmill.matching.hits import match
+from rankmill.matching.labels import clean_labels
+from rankmill.metrics.mean import MeanState
+from rankmill.metrics.registry import Metric
+from rankmill.metrics.values import compute
+from rankmill.threads import available_cpus, map_blocks
 
 
 def mapk(actual: Any, predicted: Any, k: int = 10) -> float:

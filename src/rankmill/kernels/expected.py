@@ -1,8 +1,9 @@
 """What metrics count as the expected value over all orders of equal confidences, in closed form.
 
-The kernels of rankmill.kernels.metrics, with ``runs``, which is rankmill.ties.Runs. In a run of t
-predictions with h hits, each place holds a hit with chance h / t (McSherry and Najork, Computing
-Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores, ECIR 2008).
+The kernels of rankmill.kernels.metrics, with ``runs``, which is rankmill.matching.ties.Runs. In a
+run of t predictions with h hits, each place holds a hit with chance h / t (McSherry and Najork,
+Computing Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores,
+ECIR 2008).
 """
 
 from rankmill.kernels.jit import helper, kernel

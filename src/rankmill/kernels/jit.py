@@ -1,7 +1,7 @@
 """The one compile policy: every kernel is serial, free of the GIL, and cached on disk.
 
 Cores are used by running a kernel on many blocks of queries from a pool of threads (see
-``rankmill.workers``), which measures the same as ``prange`` and, unlike it, survives a fork and may
+``rankmill.threads``), which measures the same as ``prange`` and, unlike it, survives a fork and may
 be entered from several threads at once.
 """
 

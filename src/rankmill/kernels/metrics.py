@@ -1,7 +1,7 @@
 """One short kernel for what a metric counts: (hits, k, out) -> None, one value a query.
 
-``hits`` is rankmill.hits.Hits. A metric without a cutoff gets a k beyond every list. What it is
-divided by stands in ``rankmill.values``.
+``hits`` is rankmill.matching.hits.Hits. A metric without a cutoff gets a k beyond every list.
+What it is divided by stands in ``rankmill.metrics.values``.
 """
 
 import numpy as np

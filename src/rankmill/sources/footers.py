@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
+from rankmill.columns.ids import is_text_type
+from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, is_shortage
-from rankmill.ids import is_text_type
 from rankmill.kernels.footers import (
     CHUNK_FIELDS,
     COMPRESSED,
@@ -29,7 +30,6 @@ from rankmill.kernels.footers import (
     VALUES,
     parse_footer,
 )
-from rankmill.lists import is_list_type
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"

@@ -10,16 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.buffers import numbers_of, validity_of
+from rankmill.columns.buffers import numbers_of, validity_of
+from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
+from rankmill.columns.lists import drop_values
+from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
-from rankmill.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.kernels.lists import sort_by_group, sort_lists
-from rankmill.lists import drop_values
 from rankmill.sources.base import BATCH_VALUES, Batch, Source
-from rankmill.sources.columns import Columns
-from rankmill.sources.convert import Lists, checked_numbers, number_error, queries_of
-from rankmill.workers import Workers
+from rankmill.sources.roles import Columns
+from rankmill.sources.wide import checked_numbers, number_error, queries_of
+from rankmill.threads import Workers
 
 # What grouping scattered rows takes in memory, at most, strings aside.
 BYTES_A_ROW = 96

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.types import is_dictionary, is_large_list, is_list
 
+from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.errors import InputError, UsageError, is_shortage
 from rankmill.kernels.footers import COMPRESSED, VALUES
-from rankmill.lists import is_list_type, split_lists
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
 from rankmill.sources.footers import (
     Footer,
@@ -30,7 +30,7 @@ from rankmill.sources.footers import (
     read_footer,
     row_groups,
 )
-from rankmill.sources.within import rows_within
+from rankmill.sources.ranges_of_ids import rows_within
 
 SUFFIXES = (".parquet", ".parq", ".pq")
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"

@@ -10,15 +10,15 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankmill.buffers import arrow_of, numbers_of
+from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.ids import ids_to_arrow, take_ids, to_ids
+from rankmill.columns.ranked import Lists
 from rankmill.errors import ResourceError
-from rankmill.ids import ids_to_arrow, take_ids, to_ids
 from rankmill.kernels.identity import SEED, parts_of
 from rankmill.sources.base import Batch, Source
-from rankmill.sources.columns import Columns
-from rankmill.sources.convert import Lists
 from rankmill.sources.long import BYTES_A_ROW, Rows, group_lists, long_rows, slice_lists
-from rankmill.workers import Workers
+from rankmill.sources.roles import Columns
+from rankmill.threads import Workers
 
 # Each batch of rows is cut into so many parts at most: smaller ones would be slow.
 MOST_PARTITIONS = 256

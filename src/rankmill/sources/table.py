@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.buffers import arrow_of
+from rankmill.columns.buffers import arrow_of
+from rankmill.columns.lists import is_list_type
+from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError
-from rankmill.lists import is_list_type
-from rankmill.ragged import Ragged
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, Batch, Source
 
 # Batches are joined until they have so many rows.

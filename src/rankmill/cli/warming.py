@@ -1,0 +1,130 @@
+"""Compiling every kernel ahead of time, by evaluating small inputs of every kind."""
+
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ragged import Ragged
+from rankmill.engine.evaluate import evaluate
+from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
+from rankmill.kernels.jit import compiled_so_far
+from rankmill.metrics.arrays import average_precision, ndcg
+from rankmill.metrics.gap import global_average_precision
+from rankmill.metrics.registry import REGISTRY
+from rankmill.training.listwise import listwise_ap_loss
+
+QUERIES = 30
+# What is not by default and has kernels of its own.
+SEMANTICS = (
+    {"order": "item_descending", "repeated_predictions": "drop"},
+    {"order": "worst", "repeated_predictions": "each", "repeated_labels": "count"},
+    {"order": "expected", "repeated_predictions": "drop", "nan_confidence": "last"},
+)
+# Less than the confidences and the scattered rows take: gap reads twice, rows go by way of disk.
+LITTLE_MEMORY = 1 << 9
+
+
+class WarmUp(NamedTuple):
+    """What a warm-up did.
+
+    Attributes
+    ----------
+    compiled, loaded : int
+        Versions of kernels that were compiled, and those that were in the cache already.
+    folders : list of str
+        Where compiled kernels are kept; empty where no folder can be written.
+    seconds : float
+        How long it took.
+    """
+
+    compiled: int
+    loaded: int
+    folders: list[str]
+    seconds: float
+
+
+def warmup() -> WarmUp:
+    """Compile all kernels for all types of input, and keep them for the processes to come.
+
+    Meant for the making of a container image: an evaluation then starts in a second. What is kept
+    holds for this user, this kind of processor (set ``NUMBA_CPU_NAME=generic`` if the image will
+    run on another) and the package's files as they are now.
+    """
+    began = time.perf_counter()
+    before = compiled_so_far()
+    names = [name + ("@3" if spec.cutoff != "none" else "") for name, spec in REGISTRY.items()]
+    per_query = [name for name in names if REGISTRY[name.split("@")[0]].kernel]
+    for labels, predictions in _tables():
+        evaluate(labels, predictions, names, threads=1)
+        evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
+        for semantics in SEMANTICS:
+            evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
+    _evaluate_arrays()
+    empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
+    parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # for files
+    after = compiled_so_far()
+    return WarmUp(
+        compiled=after.compiled - before.compiled,
+        loaded=after.loaded - before.loaded,
+        folders=after.folders,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _tables() -> Iterator[tuple[Any, Any]]:
+    """Labels and predictions of every kind that kernels are compiled anew for, and their mixtures.
+
+    That is: ids, in order and not; gains or none; confidences of both widths, or a rank; rows wide,
+    long and together, long and scattered; null and repeated items.
+    """
+    for text in (False, True):
+        for graded in (False, True):
+            for width in (pa.float32(), pa.float64()):
+                labels = _long(text, graded and "gain", width)
+                yield _wide(labels), _wide(_long(text, "score", width))
+                yield labels, _long(text, "score", width)
+                yield _scattered(labels), _scattered(_long(text, "score", width))
+        ranked = _long(text, "score", pa.float64())
+        ranks = pa.array(range(len(ranked)), pa.int32())
+        yield _long(text, None, None), _scattered(ranked.append_column("rank", ranks))
+
+
+def _long(text: bool, number: str | bool | None, width: Any) -> Any:
+    """Five items a query: one shared by all, one of its own, one null, and two that are repeats."""
+    queries = np.repeat(np.arange(QUERIES), 5)
+    items = np.where(np.arange(5 * QUERIES) % 5 < 2, 0, queries)
+    columns = {
+        "query_id": pa.array(queries),
+        "item_id": pa.array(items, mask=np.arange(5 * QUERIES) % 5 == 4),
+    }
+    if text:
+        columns = {name: column.cast(pa.string()) for name, column in columns.items()}
+    if number:
+        columns[str(number)] = pa.array(1.0 + np.arange(5 * QUERIES) % 7).cast(width)
+    return pa.table(columns)
+
+
+def _wide(table: Any) -> Any:
+    others = [name for name in table.column_names if name != "query_id"]
+    grouped = table.group_by("query_id", use_threads=False)
+    return grouped.aggregate([(name, "list") for name in others]).rename_columns(
+        ["query_id", *others]
+    )
+
+
+def _scattered(table: Any) -> Any:
+    return table.take(np.argsort(np.arange(len(table)) * 7919 % len(table), kind="stable"))
+
+
+def _evaluate_arrays() -> None:
+    """The functions over arrays, of integers and strings."""
+    for items in ([[1, 2], [], [3]], [["a", "b"], [], ["c"]]):
+        lists = Ragged.from_lists(items)
+        average_precision(lists, lists, 2)
+        ndcg(lists, lists, 2, gain=Ragged(lists.offsets, np.ones(3)))
+    for width in (np.float32, np.float64):
+        global_average_precision(np.arange(2, dtype=width), np.ones(2, np.bool_), 2)
+        listwise_ap_loss(np.ones((1, 2), width), np.ones((1, 2), np.bool_))

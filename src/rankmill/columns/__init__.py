@@ -1,0 +1,1 @@
+"""What everything else is made of: ids, ragged lists, ranked lists, numbers."""

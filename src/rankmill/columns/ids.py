@@ -1,0 +1,303 @@
+"""Columns of ids: any integer width or string type of Arrow or NumPy, compared exactly."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.errors import InputError
+from rankmill.kernels.identity import (
+    SEED,
+    SIGNED,
+    STRING,
+    TOP_BIT,
+    UNSIGNED,
+    Ids,
+    hash_strings,
+)
+from rankmill.kernels.lists import pack_strings
+
+NO_PLACES = np.empty(0, np.int64)
+NO_DATA = np.empty(0, np.uint8)
+
+
+def to_ids(array: Any, what: str) -> Ids:
+    """The ids of an Arrow array without nulls, or of a NumPy array of integers.
+
+    Parameters
+    ----------
+    array : pyarrow.Array or ndarray
+        Integers of any width, strings or bytes of any layout, dictionary-encoded or not.
+    what : str
+        Names the column in errors.
+
+    Raises
+    ------
+    InputError
+        If the type cannot be an id, such as floats.
+    """
+    array = plain(arrow_of(array) if isinstance(array, np.ndarray) else array, what)
+    kind = array.type
+    if kinds.is_unsigned_integer(kind):
+        return _of_integers(array, pa.uint64(), UNSIGNED)
+    if kinds.is_integer(kind) or kinds.is_null(kind):
+        return _of_integers(array, pa.int64(), SIGNED)
+    if _is_text(kind):
+        return _of_strings(array)
+    hint = " (cast them to integers or strings first)" if kinds.is_floating(kind) else ""
+    raise InputError(f"{what} holds {kind}; ids are integers or strings{hint}")
+
+
+def plain(array: Any, what: str) -> Any:
+    """The array without dictionary or extension type, so that its nulls are its own.
+
+    Raises
+    ------
+    InputError
+        If a dictionary's indices lie outside it.
+    """
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if kinds.is_dictionary(array.type):
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InputError(f"{what} breaks the rules of the Arrow format: {error}") from None
+        words = array.dictionary
+        if kinds.is_string(words.type) or kinds.is_binary(words.type):
+            # Written out, long ones take more than 32-bit offsets can say.
+            words = words.cast(pa.large_binary() if _is_bytes(words.type) else pa.large_string())
+            array = pa.DictionaryArray.from_arrays(array.indices, words, safe=False)
+        array = array.dictionary_decode()
+    return array
+
+
+def drop_nulls(array: Any) -> Any:
+    """The array without its nulls."""
+    kind = array.type
+    if array.null_count and (kinds.is_string_view(kind) or kinds.is_binary_view(kind)):
+        array = array.cast(pa.large_binary())  # Arrow cannot filter views
+    return array.drop_null() if array.null_count else array
+
+
+def is_id_type(kind: Any) -> bool:
+    """Whether an Arrow type can hold ids, or is the type of an empty column."""
+    kind = _bare(kind)
+    return kinds.is_integer(kind) or kinds.is_null(kind) or _is_text(kind)
+
+
+def is_text_type(kind: Any) -> bool:
+    """Whether ids of this Arrow type are compared as bytes."""
+    return _is_text(_bare(kind))
+
+
+def _bare(kind: Any) -> Any:
+    """The type of the values themselves, without a dictionary or an extension type around it."""
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _is_text(kind: Any) -> bool:
+    return bool(
+        kinds.is_string(kind)
+        or kinds.is_large_string(kind)
+        or kinds.is_string_view(kind)
+        or kinds.is_binary(kind)
+        or kinds.is_large_binary(kind)
+        or kinds.is_binary_view(kind)
+        or kinds.is_fixed_size_binary(kind)
+    )
+
+
+def _of_integers(array: Any, wide: Any, kind: int) -> Ids:
+    if array.type != wide:
+        array = array.cast(wide)
+    return Ids(numbers_of(array).view(np.uint64), NO_PLACES, NO_PLACES, NO_DATA, kind)
+
+
+def _of_strings(array: Any) -> Ids:
+    kind = array.type
+    if kinds.is_string(kind) or kinds.is_binary(kind):
+        width: type = np.int32
+    else:
+        width = np.int64
+        if not (kinds.is_large_string(kind) or kinds.is_large_binary(kind)):
+            array = array.cast(pa.large_binary() if _is_bytes(kind) else pa.large_string())
+    if len(array) == 0:
+        return Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, STRING)
+    _, offset_buffer, data_buffer = array.buffers()
+    raw: np.ndarray = np.frombuffer(offset_buffer, width)[
+        array.offset : array.offset + len(array) + 1
+    ]
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else NO_DATA
+    offsets = raw.astype(np.int64)
+    ids = Ids(np.empty(len(array), np.uint64), offsets[:-1], offsets[1:], data, STRING)
+    if len(raw) <= len(array) or hash_strings(ids.starts, ids.ends, data, SEED, ids.keys) >= 0:
+        raise InputError("an Arrow string column has offsets that do not fit its data")
+    return ids
+
+
+def _is_bytes(kind: Any) -> bool:
+    text = kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind)
+    return _is_text(kind) and not text
+
+
+def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
+    """The ids as an Arrow array of the type that they were read from, if it was one type."""
+    if ids.kind == STRING:
+        offsets = np.zeros(len(ids.keys) + 1, np.int64)
+        data = np.empty(_size(ids), np.uint8)
+        pack_strings(ids.starts, ids.ends, ids.data, 0, offsets[1:], data)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        as_bytes = any(_is_bytes(_bare(kind)) for kind in kinds_read)
+        common = pa.large_binary() if as_bytes else pa.large_string()
+        array = pa.Array.from_buffers(common, len(ids.keys), buffers)  # as read, even if no UTF-8
+    else:
+        array = arrow_of(ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64))
+        common = array.type
+    kind = next(iter(kinds_read)) if len(kinds_read) == 1 else common
+    if kinds.is_dictionary(kind):
+        return _dictionary(ids_to_arrow(ids, {kind.value_type}), kind.index_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, array.cast(kind.storage_type))
+    return array.cast(kind)
+
+
+def _dictionary(array: Any, index_type: Any) -> Any:
+    encoded = array.dictionary_encode()
+    try:
+        indices = encoded.indices.cast(index_type)
+    except pa.ArrowInvalid:  # more ids in all than the dictionary of one batch could number
+        return encoded
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
+
+
+def slice_ids(ids: Ids, start: int, end: int) -> Ids:
+    """Ids start to end, as views."""
+    return pick_ids(ids, lambda values: values[start:end])
+
+
+def _size(ids: Ids) -> int:
+    """The bytes of all strings together."""
+    return int(ids.ends.sum() - ids.starts.sum())
+
+
+def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
+    """The ids at the indices; the bytes of strings stay where they are."""
+    return pick_ids(ids, lambda values: values[indices])
+
+
+def pick_ids(ids: Ids, pick: Callable[[np.ndarray], np.ndarray]) -> Ids:
+    """The ids whose values `pick` takes of an array; the bytes of strings stay where they are."""
+    if ids.kind != STRING:
+        return ids._replace(keys=pick(ids.keys))
+    return Ids(pick(ids.keys), pick(ids.starts), pick(ids.ends), ids.data, STRING)
+
+
+# Values that room is kept for at most: a footer may say anything.
+LARGEST_RESERVE = 1 << 27
+
+
+class Growing:
+    """A one-dimensional array that grows as values are put behind each other.
+
+    There is room for `capacity` values at first: memory that is never written to is never taken.
+    Beyond, it grows by an eighth, in place where the system can.
+    """
+
+    def __init__(self, dtype: Any, capacity: int = 0) -> None:
+        try:
+            self._array = np.empty(min(capacity, LARGEST_RESERVE), dtype)
+        except MemoryError:  # it may hold fewer in the end
+            self._array = np.empty(0, dtype)
+        self._count = 0
+
+    def extend(self, values: np.ndarray) -> None:
+        """Put values behind those that are there."""
+        self.room(len(values))[:] = values
+
+    def room(self, count: int) -> np.ndarray:
+        """Room for so many values behind those that are there, to be filled at once."""
+        start, end = self._count, self._count + count
+        if end > len(self._array):
+            # Nothing else holds the array: room is filled at once, and finish() comes last.
+            self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)
+        self._count = end
+        return self._array[start:end]
+
+    def finish(self) -> np.ndarray:
+        """All values; nothing may be added after this."""
+        return self._array[: self._count]
+
+
+class IdStore:
+    """Ids that are put behind each other, copied into place as they come, with their bytes."""
+
+    def __init__(self, capacity: int = 0) -> None:
+        self._capacity = capacity
+        self._keys = Growing(np.uint64, capacity)
+        self._offsets = Growing(np.int64)
+        self._data = Growing(np.uint8)
+        self._bytes = 0
+        self._kinds: set[int] = set()
+
+    def add(self, ids: Ids) -> None:
+        """Put ids behind those that are there."""
+        if not len(ids.keys):
+            return
+        self._keys.extend(ids.keys)
+        if ids.kind == STRING:
+            if STRING not in self._kinds:
+                self._offsets = Growing(np.int64, self._capacity + 1)
+                self._offsets.extend(np.zeros(1, np.int64))
+            size = _size(ids)
+            out = self._offsets.room(len(ids.keys)), self._data.room(size)
+            pack_strings(ids.starts, ids.ends, ids.data, self._bytes, *out)
+            self._bytes += size
+        if ids.kind == STRING or ids.keys.max() >> TOP_BIT:
+            self._kinds.add(ids.kind)
+
+    def finish(self) -> Ids:
+        """All ids; the store cannot be added to after this.
+
+        Raises
+        ------
+        InputError
+            If negative ids and unsigned ones beyond int64 were added.
+        """
+        keys = self._keys.finish()
+        if STRING in self._kinds:
+            offsets = self._offsets.finish()
+            return Ids(keys, offsets[:-1], offsets[1:], self._data.finish(), STRING)
+        if len(self._kinds) > 1:
+            raise InputError(
+                "an input mixes negative ids (in one file) with unsigned ids of 2**63 or more (in "
+                "another): cast both to one integer type, or to strings"
+            )
+        kind = self._kinds.pop() if self._kinds else SIGNED
+        return Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, kind)
+
+
+def join_ids(parts: list[Ids]) -> Ids:
+    """The ids of all parts behind each other, as a copy that holds no other bytes."""
+    store = IdStore()
+    for part in parts:
+        store.add(part)
+    return store.finish()
+
+
+def id_value(ids: Ids, i: int) -> int | str:
+    """Id i as an integer or a text; bytes that are no text are escaped."""
+    if ids.kind == STRING:
+        text = ids.data[ids.starts[i] : ids.ends[i]].tobytes()
+        return text.decode(errors="backslashreplace")
+    return int(ids.keys[i] if ids.kind == UNSIGNED else ids.keys.view(np.int64)[i])
+
+
+def id_text(ids: Ids, i: int) -> str:
+    """Id i as it is shown in a message."""
+    return repr(id_value(ids, i))

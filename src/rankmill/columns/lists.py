@@ -1,0 +1,102 @@
+"""Ragged lists as bare arrays: reading them from Arrow, dropping, gathering."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import numbers_of
+from rankmill.errors import InputError
+from rankmill.kernels.lists import (
+    first_bad_offset,
+    kept_offsets,
+    taken_offsets,
+    taken_spans,
+    taken_values,
+)
+
+
+def is_list_type(kind: Any) -> bool:
+    """Whether an Arrow type is one of the list types."""
+    return bool(
+        kinds.is_list(kind)
+        or kinds.is_large_list(kind)
+        or kinds.is_fixed_size_list(kind)
+        or kinds.is_list_view(kind)
+        or kinds.is_large_list_view(kind)
+    )
+
+
+def split_lists(array: Any) -> tuple[np.ndarray, Any]:
+    """The int64 offsets and the Arrow values of any Arrow list array; a null list is empty.
+
+    Raises
+    ------
+    InputError
+        If the array holds no lists, or its offsets do not fit its values.
+    """
+    if kinds.is_null(array.type):  # a column of nothing but nulls
+        return np.zeros(len(array) + 1, np.int64), array[:0]
+    if not is_list_type(array.type):
+        raise InputError(f"expected lists, found {array.type}")
+    offsets, values = _usual_lists(array) or _any_lists(array)
+    if len(offsets) <= len(array) or first_bad_offset(offsets, len(values)) >= 0:
+        raise InputError("an Arrow list column has offsets that do not fit its values")
+    return offsets, values
+
+
+def _usual_lists(array: Any) -> tuple[np.ndarray, Any] | None:
+    """The offsets and values of lists without a null list, as they lie; None if they are others."""
+    wide = kinds.is_large_list(array.type)
+    if not (wide or kinds.is_list(array.type)) or array.null_count or not len(array):
+        return None
+    raw: np.ndarray = np.frombuffer(array.buffers()[1], np.int64 if wide else np.int32)
+    raw = raw[array.offset : array.offset + len(array) + 1]
+    if len(raw) <= len(array):  # broken, which the caller tells
+        return raw.astype(np.int64), array.values
+    start, end = int(raw[0]), int(raw[-1])
+    return raw - np.int64(start), array.values[max(0, start) : max(0, end)]
+
+
+def _any_lists(array: Any) -> tuple[np.ndarray, Any]:
+    import pyarrow.compute as pc
+
+    # flatten follows slices and leaves out what lies under null lists
+    return offsets_of(numbers_of(pc.list_value_length(array), null=0)), array.flatten()
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    """The offsets of lists of those lengths."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths.astype(np.int64, copy=False), out=offsets[1:])  # mixed types are slow
+    return offsets
+
+
+def drop_values(offsets: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """The offsets of lists once the values not kept are gone."""
+    left = np.empty_like(offsets)
+    kept_offsets(offsets, keep, left)
+    return left
+
+
+def take_offsets(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The offsets of the lists at `rows`, behind each other; row -1 is an empty list."""
+    taken = np.empty(len(rows) + 1, np.int64)
+    taken_offsets(offsets, rows, taken)
+    return taken
+
+
+def take_spans(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the lists at `rows` start and end; row -1 is an empty list."""
+    starts, ends = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    taken_spans(offsets, rows, starts, ends)
+    return starts, ends
+
+
+def take_values(
+    offsets: np.ndarray, values: np.ndarray, rows: np.ndarray, taken: np.ndarray
+) -> np.ndarray:
+    """The values of the lists at `rows`, whose offsets are `taken`."""
+    gathered = np.empty(taken[-1], values.dtype)
+    taken_values(offsets, values, rows, taken, gathered)
+    return gathered

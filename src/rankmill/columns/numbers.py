@@ -1,0 +1,41 @@
+"""Numbers of any Arrow type as floats."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import numbers_of, validity_of
+from rankmill.errors import InputError
+
+
+def floats_of(numbers: Any) -> np.ndarray:
+    """Numbers of any Arrow type as float32 or float64, a null as NaN.
+
+    Raises
+    ------
+    InputError
+        If an integer has no float64 of the same value.
+    """
+    kind = numbers.type
+    if kinds.is_float16(kind):
+        numbers = numbers.cast(pa.float32())
+    if kinds.is_null(kind):
+        return np.full(len(numbers), math.nan)
+    if not kinds.is_integer(kind):
+        return numbers_of(numbers, null=math.nan)
+    integers = numbers_of(numbers, null=0)
+    floats = integers.astype(np.float64)
+    limit = float(np.iinfo(integers.dtype).max)  # 2**63 or 2**64 as float64: beyond the type
+    inexact = (floats >= limit) if limit > 2**53 else np.zeros(len(floats), np.bool_)
+    inexact |= np.where(inexact, 0, floats).astype(integers.dtype) != np.where(inexact, 0, integers)
+    if inexact.any():
+        raise InputError(
+            f"the number {integers[int(inexact.argmax())]} has no float64 of the same value; cast "
+            "the column to double first if rounding does no harm"
+        )
+    if numbers.null_count:
+        floats[~validity_of(numbers)] = math.nan
+    return floats

@@ -1,0 +1,199 @@
+"""Ragged lists: offsets and values."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.ids import is_text_type
+from rankmill.columns.lists import split_lists
+from rankmill.errors import InputError
+from rankmill.kernels.lists import first_bad_offset
+
+
+class Ragged:
+    """Lists of different lengths as offsets and values (CSR), checked once.
+
+    List q is ``values[offsets[q]:offsets[q + 1]]``.
+
+    Parameters
+    ----------
+    offsets : array_like of int, shape (n + 1,)
+        Starts at 0, never falls, ends at ``len(values)``. Copied as int64.
+    values : ndarray, pyarrow.Array or sequence of str, shape (m,)
+        Integers, floats or strings; strings are held as an Arrow array. An array is not copied.
+
+    Raises
+    ------
+    InputError
+        If the offsets or the values are not as said.
+
+    Examples
+    --------
+    >>> lists = Ragged([0, 2, 2, 3], [7, 8, 9])
+    >>> len(lists), lists.to_lists()
+    (3, [[7, 8], [], [9]])
+    >>> Ragged.from_lists([["a"], ["b", "c"]]).offsets.tolist()
+    [0, 1, 3]
+    """
+
+    __slots__ = ("_offsets", "_values")
+
+    def __init__(self, offsets: Any, values: Any) -> None:
+        self._values = _checked_values(values)
+        self._offsets = _checked_offsets(offsets, len(self._values))
+
+    @classmethod
+    def from_lists(cls, lists: Iterable[Sequence[Any]]) -> Self:
+        """Ragged lists from an iterable of sequences of integers, floats or strings."""
+        try:
+            taken = [list(one) for one in lists]
+        except TypeError as error:
+            raise InputError(f"expected a list of lists: {error}") from None
+        lengths = np.fromiter((len(one) for one in taken), np.int64, len(taken))
+        flat = [item for one in taken for item in one]
+        return cls(np.concatenate([[0], np.cumsum(lengths)]), flat)
+
+    @classmethod
+    def from_arrow(cls, array: Any) -> Self:
+        """Ragged lists from any Arrow list array, sliced or chunked; a null list is empty.
+
+        Raises
+        ------
+        InputError
+            If the array holds no lists, or a list holds a null.
+        """
+        offsets, values = split_lists(checked_arrow(one_chunk(array)))
+        if values.null_count:
+            raise InputError(
+                f"a list holds a null (value {values.is_null().index(True).as_py()}); a Ragged "
+                "holds values only: drop the nulls first"
+            )
+        return cls(offsets, values)
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """The offsets, int64[n + 1], read-only."""
+        return self._offsets
+
+    @property
+    def values(self) -> Any:
+        """The values: a read-only NumPy array, or an Arrow array of strings."""
+        return self._values
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, q: int) -> Any:
+        """The list at position q, as a view."""
+        if not -len(self) <= q < len(self):
+            raise IndexError(f"list {q} of {len(self)}")
+        q %= len(self)
+        return self._values[int(self._offsets[q]) : int(self._offsets[q + 1])]
+
+    def to_lists(self) -> list[list[Any]]:
+        """The lists as Python lists."""
+        flat = self._values.tolist()
+        ends = self._offsets.tolist()
+        return [flat[start:end] for start, end in itertools.pairwise(ends)]
+
+    def to_arrow(self) -> Any:
+        """The lists as an Arrow large_list array, without a copy of the values."""
+        values = self._values
+        if isinstance(values, np.ndarray):
+            values = arrow_of(values)
+        return pa.LargeListArray.from_arrays(arrow_of(self._offsets), values)
+
+    def __repr__(self) -> str:
+        return f"Ragged({len(self)} lists, {len(self._values)} values of {_type_name(self)})"
+
+
+def _type_name(lists: Ragged) -> str:
+    values = lists.values
+    return str(values.dtype if isinstance(values, np.ndarray) else values.type)
+
+
+def one_chunk(array: Any) -> Any:
+    """The Arrow array as one piece, if it is chunked."""
+    if isinstance(array, pa.ChunkedArray):
+        if array.num_chunks == 1:
+            return array.chunk(0)
+        kind = array.type
+        if pa.types.is_list(kind):  # 32-bit offsets of all chunks together could overflow
+            array = array.cast(pa.large_list(kind.value_field))
+        return array.combine_chunks()
+    return array
+
+
+def _checked_values(values: Any) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    text = isinstance(values, np.ndarray) and values.dtype.kind in "UO"
+    if text or not isinstance(values, np.ndarray | pa.Array):
+        values = _arrow_values(list(values))
+    if isinstance(values, pa.Array):
+        values = checked_arrow(values)
+        if pa.types.is_null(values.type) and len(values) == 0:
+            values = values.cast(pa.int64())
+        if values.null_count:
+            raise _bad_values(f"value {values.is_null().index(True).as_py()} is null")
+        if is_text_type(values.type):
+            return values
+        if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+            raise _bad_values(f"they are {values.type}")
+        values = numbers_of(values)
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or values.dtype.itemsize > 8:
+        raise _bad_values(f"they are {values.ndim}-dimensional, of {values.dtype}")
+    view = values.astype(values.dtype.newbyteorder("="), copy=False).view()
+    view.flags.writeable = False
+    return view
+
+
+def checked_arrow(array: Any) -> Any:
+    """The array, if it keeps the rules of the Arrow format, which kernels trust."""
+    if not isinstance(array, pa.Array):
+        raise InputError(f"expected an Arrow array, found {type(array).__name__}")
+    try:
+        array.validate(full=True)
+    except (pa.ArrowInvalid, IndexError) as error:
+        raise InputError(f"an array breaks the rules of the Arrow format: {error}") from None
+    return array
+
+
+def _arrow_values(values: list[Any]) -> Any:
+    try:
+        try:
+            return pa.array(values)
+        except OverflowError:  # Arrow guesses int64
+            return pa.array(values, pa.uint64())
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise _bad_values(str(error)) from None
+
+
+def _bad_values(found: str) -> InputError:
+    return InputError(
+        "the values of a Ragged must be a one-dimensional array of integers, floats or strings, "
+        f"without nulls: {found}"
+    )
+
+
+def _checked_offsets(offsets: Any, end: int) -> np.ndarray:
+    array = np.asarray(offsets)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InputError(
+            f"the offsets of a Ragged must be a one-dimensional array of integers, not "
+            f"{array.ndim}-d {array.dtype}"
+        )
+    checked = array.astype(np.int64)  # a copy: the caller cannot change what kernels trust
+    bad = first_bad_offset(checked, end)
+    if bad >= 0:
+        found = f"offset {bad} is {checked[bad]}" if checked.size else "there are no offsets"
+        raise InputError(
+            f"bad offsets: {found}; expected offsets that start at 0, never fall and end at the "
+            f"number of values, {end}"
+        )
+    checked.flags.writeable = False
+    return checked

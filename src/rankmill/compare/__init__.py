@@ -1,0 +1,1 @@
+"""Systems side by side, joined by query id."""

@@ -1,0 +1,1 @@
+"""The job: read labels, score blocks, add them up, finish."""

@@ -1,0 +1,1 @@
+"""The walk down one list, and why evaluators differ."""

@@ -1,0 +1,262 @@
+"""compare_semantics(): one metric under several semantics, and which question moves it how far."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankmill.columns.ids import id_value
+from rankmill.engine.counted import Counted
+from rankmill.engine.evaluate import Progress, tally_runs
+from rankmill.engine.finish import conclude
+from rankmill.engine.labels import LabelsRead, read_labels
+from rankmill.engine.tally import Tally
+from rankmill.errors import RankmillError, UsageError
+from rankmill.explain.evaluators_view import Change, Comparison, Example, name_there
+from rankmill.metrics.registry import Metric, parse
+from rankmill.results.result import check_values
+from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.presets import PRESETS, preset, semantics_of
+from rankmill.threads import Workers
+
+# Fields that only these metrics look at; all others matter to every metric.
+ONLY_FOR = {
+    "ap_divisor": ("map",),
+    "gap_ties": ("gap",),
+    "gap_total": ("gap",),
+    "precision_divisor": ("precision", "f1"),
+    "recall_divisor": ("recall", "f1", "rprec"),
+    "ideal_dcg": ("ndcg",),
+}
+
+
+def compare_semantics(
+    labels: Any,
+    predictions: Any,
+    metric: str,
+    presets: str | Iterable[str] | Mapping[str, Any] | None = None,
+    *,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Comparison:
+    """Score predictions as several evaluators do, and tell what the differences come from.
+
+    The first preset that has a value on this data is the base. For each other one, every field in
+    which it differs is changed alone, all others as in the base. The labels are read once, or once
+    for each way with repeated ones; the predictions are scored once for each distinct semantics.
+
+    Where a choice is not possible on this data, such as "error" where there are repeats, the
+    value of the preset is the one with that field as in the base, and `Change.kept` names it.
+
+    Parameters
+    ----------
+    labels, predictions
+        As for `evaluate`.
+    metric : str
+        Such as "map@12".
+    presets : str, iterable of str, or mapping, optional
+        Names of presets, or names of your own -> semantics as `evaluate` takes them. A single one
+        is compared with the default. If not given: the default and all presets that have the
+        metric.
+    progress : callable, optional
+        Called with the prediction rows done and their number, over all evaluations.
+    **options
+        The columns, gains, threads and memory, as for `evaluate`.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        If no preset has a value, as where a file is missing.
+    UsageError
+        If there is no such metric or preset.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> labels = rankmill.Ragged.from_lists([[1], [2, 3], [4]])
+    >>> predictions = rankmill.Ragged.from_lists([[1, 1], [9, 2], []])
+    >>> found = compare_semantics(labels, predictions, "map@3", ["default", "spark"])
+    >>> found.value, found.wholes["spark"].value
+    (0.4166666666666667, 1.125)
+    >>> found.fields["spark"]["repeated_predictions"].example
+    Example(query=0, before=1.0, after=2.0)
+    """
+    asked = parse(metric)
+    given = _named(presets, asked)
+    named = {name: _as_seen_by(asked, semantics) for name, semantics in given.items()}
+    score = _scorer(labels, predictions, asked, _steps(progress, named), options)
+    base, first = _first_scored(named, score)
+
+    @cache
+    def change_to(semantics: Semantics) -> Change:
+        try:
+            return _change(first, first if semantics == named[base] else score(semantics))
+        except RankmillError as error:
+            return Change({}, reason=_short(error))
+
+    wholes, fields = {}, {}
+    for name, semantics in named.items():
+        if name == base:
+            continue
+        choices = semantics.differences(named[base])
+        fields[name] = {
+            field: replace(change_to(replace(named[base], **one)), choices=one)
+            for field, one in ((field, {field: choice}) for field, choice in choices.items())
+        }
+        impossible = [field for field, one in fields[name].items() if one.value is None]
+        whole = change_to(semantics)
+        if whole.value is None and impossible:
+            kept = {field: getattr(named[base], field) for field in impossible}
+            nearest = change_to(replace(semantics, **kept))
+            if nearest.value is not None:
+                whole = replace(nearest, kept=tuple(kept), reason=whole.reason)
+        wholes[name] = replace(whole, choices=choices)
+    return Comparison(asked.text, base, first.value, given, wholes, fields)
+
+
+def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
+    """The semantics to compare, by name."""
+    if isinstance(presets, Mapping):
+        named = {str(name): semantics_of(one) for name, one in presets.items()}
+    elif presets is None:
+        having = [name for name in PRESETS if name_there(name, metric)]
+        named = {name: preset(name).semantics for name in ("default", *having)}
+    else:
+        if not isinstance(presets, Iterable):
+            raise UsageError(
+                f"presets is {presets!r}; expected names of presets, or a mapping of names to "
+                "semantics"
+            )
+        names = [presets] if isinstance(presets, str) else list(presets)
+        named = {name: preset(name).semantics for name in names}
+    if not named:
+        raise UsageError("there is no preset to compare: name one, or leave presets out")
+    return {"default": DEFAULT, **named} if len(named) == 1 else named
+
+
+def _as_seen_by(metric: Metric, semantics: Semantics) -> Semantics:
+    """The semantics with the fields that a metric does not look at as by default."""
+    unseen = [field for field, names in ONLY_FOR.items() if metric.name not in names]
+    return replace(semantics, **{field: getattr(DEFAULT, field) for field in unseen})
+
+
+class _Scored(NamedTuple):
+    """A metric, its values by query (NaN where it does not count; None for gap), and their ids."""
+
+    value: float
+    values: np.ndarray | None
+    query: Callable[[int], int | str]
+
+
+def _scorer(
+    labels: Any,
+    predictions: Any,
+    metric: Metric,
+    steps: Callable[[], Progress | None],
+    options: dict[str, Any],
+) -> Callable[[Semantics], _Scored]:
+    """The function that scores under given semantics, and reads labels once for all of them."""
+    threads = options.pop("threads", None)
+    known: dict[str, LabelsRead] = {}
+
+    def read(*arguments: Any, repeats: str, **others: Any) -> LabelsRead:
+        if repeats not in known:
+            known[repeats] = read_labels(*arguments, repeats=repeats, **others)
+        return known[repeats]
+
+    def score(semantics: Semantics) -> _Scored:
+        more = {"semantics": semantics, "read": read, "progress": steps(), **options}
+        with Workers(threads) as workers:
+            (one,) = tally_runs(labels, {"": predictions}, [metric.text], workers, **more)
+            result = conclude(one, 0.0)
+        check_values({"": result})
+        value = result.metrics[metric.text]
+        assert value is not None
+        values = _by_query(one.tally, one.counted) if metric.spec.kernel else None
+        return _Scored(value, values, partial(_query, one.tally))
+
+    return score
+
+
+def _first_scored(
+    named: Mapping[str, Semantics], score: Callable[[Semantics], _Scored]
+) -> tuple[str, _Scored]:
+    """The first that has a value; raises the first error if none has."""
+    (first, semantics), *others = named.items()
+    try:
+        return first, score(semantics)
+    except RankmillError:
+        for name, other in others:
+            with suppress(RankmillError):
+                return name, score(other)
+        raise
+
+
+def _by_query(tally: Tally, counted: Counted) -> np.ndarray:
+    """The value of each query of the labels, and of those that only predictions have."""
+    all_values = np.where(tally.has_labels, tally.values[0], counted.no_relevant)
+    values = np.where(counted.among_labels, all_values, math.nan)
+    of_strangers = counted.unlabelled if counted.strangers else math.nan
+    return np.append(values, np.full(tally.counts["unlabelled"], of_strangers))
+
+
+def _query(tally: Tally, place: int) -> int | str:
+    known = len(tally.has_labels)
+    if place < known:
+        return id_value(tally.index.queries, place)
+    return id_value(tally.strangers(), place - known)
+
+
+def _change(first: _Scored, other: _Scored) -> Change:
+    difference = other.value - first.value
+    if first.values is None or other.values is None:
+        return Change({}, other.value, difference)
+    before, after = first.values, other.values
+    touched = (before != after) & ~(np.isnan(before) & np.isnan(after))
+    example = None
+    if touched.any():
+        sizes = np.abs(np.nan_to_num(after) - np.nan_to_num(before))
+        place = int(np.where(touched, sizes, -1).argmax())
+        values = (None if math.isnan(one[place]) else float(one[place]) for one in (before, after))
+        example = Example(first.query(place), *values)
+    return Change({}, other.value, difference, int(touched.sum()), example)
+
+
+def _short(error: RankmillError) -> str:
+    """What a message says was found: without the file before it and the advice behind."""
+    parts = str(error).split(": ")
+    return ": ".join(parts[1:-1] if len(parts) > 2 else parts[:1])
+
+
+def _steps(
+    progress: Progress | None, named: Mapping[str, Semantics]
+) -> Callable[[], Progress | None]:
+    """What makes the progress of the next evaluation, as a part of that of all."""
+    base, *others = named.values()
+    alone = [
+        replace(base, **{field: choice})
+        for one in others
+        for field, choice in one.differences(base).items()
+    ]
+    expected = len({base, *others, *alone})
+    started = itertools.count()
+
+    def step() -> Progress | None:
+        before = next(started)
+
+        def report(done: int, rows: int | None) -> None:
+            if progress is not None and rows is not None:
+                progress(before * rows + done, max(expected, before + 1) * rows)
+
+        return report
+
+    return step

@@ -1,0 +1,84 @@
+"""One query's list out of an input."""
+
+from contextlib import closing
+from operator import index
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import is_text_type, to_ids
+from rankmill.columns.ranked import Lists
+from rankmill.errors import UsageError
+from rankmill.kernels.identity import Ids
+from rankmill.matching.index import repeated_query
+from rankmill.matching.lookup import look_up
+from rankmill.sources.base import Batch
+from rankmill.sources.inputs import Input
+from rankmill.sources.long import group_lists, long_rows
+from rankmill.sources.wide import queries_of, wide_lists
+from rankmill.threads import Workers
+
+
+def id_of(query: Any, one: Input) -> Ids:
+    """A query id as the ids of an input are: an integer (also given as text) or a text.
+
+    Raises
+    ------
+    UsageError
+        If it cannot be one of them.
+    """
+    name = one.columns.query
+    kind = next(iter(one.source.schemas.values())).field(name).type
+    if is_text_type(kind):
+        if not isinstance(query, str | bytes):
+            raise UsageError(
+                f"query id {query!r} is no text, but the ids in column {name!r} are: give text"
+            )
+        if isinstance(query, str):
+            try:
+                query = query.encode(errors="surrogateescape")  # how Python hands over bytes
+            except UnicodeEncodeError:
+                raise UsageError(f"query id {query!r} is no text that UTF-8 can hold") from None
+        return to_ids(pa.array([query]), "the query id")
+    try:
+        number = int(query) if isinstance(query, str | bytes) else index(query)
+        return to_ids(np.array([number], np.uint64 if number > 0 else np.int64), "the query id")
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(
+            f"query id {query!r} is no integer of 64 bits, but the ids in column {name!r} of "
+            f"{one.source.name} are"
+        ) from None
+
+
+def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
+    """The list of the only query of `query`; None if it is not there.
+
+    Raises
+    ------
+    InputError
+        If the query stands in two rows of lists, which only the last row tells.
+    """
+    lookup, _ = look_up(query)
+
+    def rows_of(batch: Batch) -> list[Batch]:
+        ids = queries_of(batch, one.columns)
+        places = np.flatnonzero(lookup.find(ids) == 0)
+        runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(places) else []
+        return [
+            Batch(batch.data.slice(run[0], len(run)), batch.source, batch.first_row + int(run[0]))
+            for run in runs
+        ]
+
+    parts: list[Batch] = []
+    with closing(workers.read(one.source.pieces(one.columns.names()), rows_of)) as batches:
+        for found in batches:
+            parts += found
+    if not parts:
+        return None
+    if not one.columns.wide:
+        return group_lists([long_rows(part, one.columns) for part in parts])
+    rows = [(part.source, part.first_row + i) for part in parts for i in range(part.data.num_rows)]
+    if len(rows) > 1:
+        raise repeated_query(query, 0, rows[1])
+    return wide_lists(parts[0], one.columns)

@@ -1,0 +1,377 @@
+"""trace(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.elementary import discounts
+from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
+from rankmill.columns.lists import is_list_type
+from rankmill.columns.ranked import Lists
+from rankmill.engine.counted import counted_queries
+from rankmill.engine.evaluate import Progress, tally_runs
+from rankmill.engine.finish import conclude, state_of
+from rankmill.engine.job import Plan
+from rankmill.engine.labels import clean_lists
+from rankmill.engine.score import score_lists
+from rankmill.engine.tally import Tally
+from rankmill.errors import InputError, UsageError, positive
+from rankmill.explain.one_query import id_of, list_of
+from rankmill.explain.trace_view import Trace
+from rankmill.explain.walk import (
+    divisor_of,
+    expected_walk,
+    ideal_gains,
+    last_rank,
+    ranked_hits,
+    walk,
+)
+from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.matching import mark_repeats
+from rankmill.matching.hits import match
+from rankmill.matching.index import LabelIndex, LabelStore
+from rankmill.matching.labels import NO_GAINS, Labels
+from rankmill.matching.order import arrange
+from rankmill.metrics.gap_rows import join, rank_pooled
+from rankmill.metrics.registry import NO_CUTOFF, Metric, check_defined, parse
+from rankmill.results import audit
+from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.presets import semantics_of
+from rankmill.sources.inputs import MEMORY, Input, open_inputs
+from rankmill.threads import Workers
+
+# So many labels are listed by name.
+LISTED = 20
+
+
+def trace(
+    labels: Any,
+    predictions: Any,
+    metric: str,
+    query_id: Any = None,
+    *,
+    semantics: str | Semantics | Mapping[str, str] = "default",
+    rows: int | None = None,
+    gains: str = "linear",
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | None = None,
+    **columns: Any,
+) -> Trace:
+    """Walk down one query's list and show how the value of a metric comes about.
+
+    The value is that of `evaluate`, to the last bit. So is ``total / divisor``, but where equal
+    confidences count with an expected value, which is added up in another order there: the two may
+    differ by 1e-15 of it.
+
+    Parameters
+    ----------
+    labels, predictions
+        As for `evaluate`, like all parameters that are not named here.
+    metric : str
+        Such as "map@12".
+    query_id : int or str, optional
+        Which query; an integer may be given as text. With `Ragged` inputs the number of the list.
+        For gap there is none: it ranks all predictions in one list, which has to fit in memory,
+        with about 200 bytes a prediction.
+    rows : int, optional
+        How many rows to show; all if not given.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    InputError
+        If the data is not as said, or neither side has the query.
+    UsageError
+        If the arguments are wrong.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> labels = rankmill.Ragged.from_lists([[1], [2, 3]])
+    >>> predictions = rankmill.Ragged.from_lists([[5], [2, 9, 2, 3]])
+    >>> trace(labels, predictions, "map@4", 1)
+    rank  item  hit  precision      term      sum  note
+    ----  ----  ---  ---------  --------  -------  --------------
+       1  2     yes   1.000000  1.000000  1.00000
+       2  9     no    0.500000  0.000000  1.00000
+       3  2     no    0.333333  0.000000  1.00000  repeats rank 1
+       4  3     yes   0.500000  0.500000  1.50000
+    <BLANKLINE>
+    labels       2: 2, 3
+    predictions  4
+    divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
+    map@4 of query 1 = 1.5 / 2 = 0.75
+    """
+    asked, counting = parse(metric), semantics_of(semantics)
+    check_defined(asked, counting)
+    rows = rows if rows is None else positive(rows, "rows")
+    if not asked.spec.kernel:
+        if query_id is not None:
+            raise UsageError(
+                f"{metric} ranks the predictions of all queries: leave out query_id (--query-id)"
+            )
+        options = {"gains": gains, "memory": memory, "progress": progress, **columns}
+        return _trace_gap(labels, predictions, asked, counting, rows, threads, **options)
+    if query_id is None:
+        raise UsageError(
+            f"{metric} has a value for each query: say which, with query_id (--query-id)"
+        )
+    if gains not in ("linear", "exp"):
+        raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
+    label_input, inputs = open_inputs(labels, {"": predictions}, semantics=counting, **columns)
+    query = id_of(query_id, label_input)
+    with Workers(threads) as workers:
+        found = _trace_query(asked, query, label_input, inputs[""], gains, counting, workers)
+    return _first_rows(found, rows)
+
+
+def _trace_query(
+    metric: Metric,
+    query: Ids,
+    labels: Input,
+    predictions: Input,
+    gains: str,
+    semantics: Semantics,
+    workers: Workers,
+) -> Trace:
+    """Evaluate the only query, and walk down its list."""
+    of_labels = list_of(query, labels, workers)
+    lists = list_of(query, predictions, workers)
+    if of_labels is None and lists is None:
+        raise InputError(
+            f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
+            f"{predictions.source.name}: choose one that is"
+        )
+    index = _index_of(query, of_labels, gains, semantics)
+    tally = Tally(index, Plan([metric], [], True, MEMORY, semantics))
+    if lists is None:
+        lists = Lists(query, np.zeros(2, np.int64), slice_ids(query, 0, 0), None, 0, 0, ("", -1), 0)
+    else:
+        tally.add(score_lists(lists, index, tally.plan))
+    counted = counted_queries(tally, predictions.source.name)
+    state = state_of([metric], tally, audit.empty(), counted)
+    found = _walk_list(metric, lists, index, predictions, semantics)
+    status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
+    if status:
+        found = replace(found, divisor=None, facts={"query": status} | found.facts)
+        found.facts.pop("divisor", None)
+    value = state.means[metric.text].mean
+    return replace(found, query=id_value(query, 0), value=value)
+
+
+def _index_of(query: Ids, lists: Lists | None, gains: str, semantics: Semantics) -> LabelIndex:
+    """The labels of one query, as `read_labels` has those of all."""
+    none = slice_ids(query, 0, 0)
+    if lists is None:
+        return LabelIndex(none, Labels(np.zeros(1, np.int64), none, NO_GAINS))
+    _, cleaned, _ = clean_lists(lists, gains, semantics.repeated_labels)
+    store = LabelStore(1, 0)
+    store.add(lists.queries, cleaned, lists.place)
+    return store.finish()
+
+
+def _status(known: bool, predicted: bool, index: LabelIndex, semantics: Semantics) -> str:
+    """What the query lacks, and what semantics make of that; "" if it lacks nothing."""
+    if not known and not predicted:
+        return "not among the labels, and without predictions"
+    if not known:
+        field, lacks = "unlabelled", "not among the labels"
+    elif not len(index.labels.items.keys):
+        field, lacks = "no_relevant", "without a label"
+    elif not predicted:
+        field, lacks = "unpredicted", "without predictions"
+    else:
+        return ""
+    choice = getattr(semantics, field)
+    return f"{lacks}: {CHOICES[field][choice]} ({field} {choice})"
+
+
+def _walk_list(
+    metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, semantics: Semantics
+) -> Trace:
+    """The walk down the only list, without its query and value."""
+    arranged = arrange(lists, semantics)
+    rows = index.find(lists.queries)
+    each = semantics.repeated_predictions == "each"
+    labels = index.labels
+    hits = match(labels, arranged.offsets, arranged.items, NO_CUTOFF, rows=rows, repeats_count=each)
+    order = semantics.order if arranged.numbers is not None else "given"
+    places, ranked = ranked_hits(hits, arranged.numbers, order)
+    hits = hits._replace(ranks=np.flatnonzero(ranked.hit) + 1, gains=ranked.gain[ranked.hit])
+    count = last_rank(metric, hits)
+    columns = (expected_walk if order == "expected" else walk)(metric, ranked, count)
+    columns["sum"] = columns["term"].cumsum()
+    if ranked.confidence is not None:
+        columns = {"confidence": ranked.confidence[:count], **columns}
+    table = _table(
+        take_ids(arranged.items, places[:count]),
+        columns,
+        ideal_gains(metric, hits, semantics) if metric.name == "ndcg" else np.empty(0),
+        _dropped(lists, semantics, count),
+        _kinds(predictions, "item"),
+    )
+    divisor = divisor_of(metric, hits, semantics)
+    facts = {"labels": _listed(labels.items, int(hits.label_counts[0]))}
+    facts["predictions"] = _counted(lists, arranged, count)
+    if order != "given":
+        facts["order"] = f"{CHOICES['order'][order]} (order {order})"
+    if divisor is not None:
+        facts["divisor"] = divisor[1]
+    return Trace(
+        metric.text,
+        None,
+        None,
+        float(columns["sum"][-1]) if count else 0.0,
+        divisor and divisor[0],
+        table,
+        facts,
+        semantics,
+    )
+
+
+def _dropped(lists: Lists, semantics: Semantics, count: int) -> tuple[Ids, np.ndarray]:
+    """Repeats that were dropped, and how many predictions stand before each; up to a rank."""
+    if semantics.repeated_predictions != "drop":
+        return slice_ids(lists.items, 0, 0), np.empty(0, np.int64)
+    listed = arrange(lists, replace(semantics, repeated_predictions="each"))
+    repeat = np.empty(len(listed.items.keys), np.bool_)
+    mark_repeats(listed.offsets, listed.items, SEED, repeat)
+    before = np.cumsum(~repeat)
+    places = np.flatnonzero(repeat & (before <= count))
+    return take_ids(listed.items, places), before[places]
+
+
+def _table(
+    items: Ids,
+    columns: dict[str, np.ndarray],
+    ideal: np.ndarray,
+    dropped: tuple[Ids, np.ndarray],
+    kinds: set[Any],
+) -> pa.Table:
+    """A row a rank, with the best list beside it if that is longer, and dropped items between."""
+    count = len(items.keys)
+    width = max(count, len(ideal))
+    order = np.argsort(np.append(np.arange(width), dropped[1] - 0.5), kind="stable")
+    at_rank, at_item = order < width, order < count
+    rank = pa.array(order + 1, mask=~at_rank)
+    item_place = np.where(at_rank, order, order - width + count)
+    item = ids_to_arrow(join_ids([items, dropped[0]]), kinds)
+    item = item.take(pa.array(item_place, mask=at_rank & ~at_item))
+    table = {"rank": rank, "item": item}
+    place = pa.array(order, mask=~at_item)
+    table |= {name: pa.array(column).take(place) for name, column in columns.items()}
+    if len(ideal):
+        gain = np.append(ideal, np.zeros(width - len(ideal)))
+        best = {"ideal_gain": gain, "ideal_sum": (gain / discounts(width)[1:]).cumsum()}
+        table |= {
+            name: pa.array(one).take(pa.array(order, mask=~at_rank)) for name, one in best.items()
+        }
+    table["note"] = pa.array(_notes(item.to_pylist(), rank.to_pylist()), pa.string())
+    return pa.table(table)
+
+
+def _notes(items: list[Any], ranks: list[int | None]) -> list[str]:
+    """Which items repeat an earlier one, and at which rank that stands."""
+    first: dict[Any, int | None] = {}
+    notes = []
+    for item, rank in zip(items, ranks, strict=True):
+        note = ""
+        if item is None:
+            note = "no prediction"
+        elif item in first:
+            note = f"repeats rank {first[item]}" + (", dropped" if rank is None else "")
+        else:
+            first[item] = rank
+        notes.append(note)
+    return notes
+
+
+def _listed(items: Ids, count: int) -> str:
+    """How many labels there are, and the first of them."""
+    named = [str(id_value(items, i)) for i in range(min(LISTED, len(items.keys)))]
+    more = ["..."] if len(items.keys) > LISTED else []
+    return f"{count:,}: {', '.join([*named, *more])}" if count else "0"
+
+
+def _counted(lists: Lists, arranged: Lists, count: int) -> str:
+    """How many predictions there are, and which of them do not count."""
+    predictions = len(arranged.items.keys)
+    text = f"{predictions:,}"
+    if count < predictions:
+        text += f", of which the first {count:,} count"
+    if arranged.repeats:
+        text += f"; repeats dropped: {arranged.repeats:,}"
+    if lists.nulls:
+        text += f"; null items dropped: {lists.nulls:,}"
+    return text
+
+
+def _trace_gap(
+    labels: Any,
+    predictions: Any,
+    metric: Metric,
+    semantics: Semantics,
+    rows: int | None,
+    threads: int | None,
+    **options: Any,
+) -> Trace:
+    options |= {"semantics": semantics, "per_query": False, "every_row": True}
+    with Workers(threads) as workers:
+        (one,) = tally_runs(labels, {"": predictions}, [metric.text], workers, **options)
+        result = conclude(one, 0)
+    pooled = join((one.tally.confidences.kept or [])[0])
+    ranked = rank_pooled(pooled, semantics.gap_ties)
+    order = ranked.order[:rows]
+    count = len(order)
+    table = {
+        "rank": pa.array(np.arange(1, count + 1)),
+        "query": ids_to_arrow(take_ids(pooled.queries, order), _kinds(one.predictions, "query")),
+        "item": ids_to_arrow(take_ids(pooled.items, order), _kinds(one.predictions, "item")),
+        "confidence": pa.array(pooled.confidences[order]),
+        "correct": pa.array(pooled.correct[order]),
+        "precision": pa.array(ranked.precision[:count]),
+        "term": pa.array(ranked.terms[:count]),
+        "sum": pa.array(ranked.terms.cumsum()[:count]),
+    }
+    total, ties = semantics.gap_total, semantics.gap_ties
+    facts = {
+        "predictions": f"{len(ranked.order):,}, of which correct: {int(pooled.correct.sum()):,}",
+        "divisor": f"{CHOICES['gap_total'][total].removeprefix('divided by ')} (gap_total {total})",
+        "ties": f"{CHOICES['gap_ties'][ties]} (gap_ties {ties})",
+    }
+    found = Trace(
+        metric.text,
+        None,
+        result[metric.text],
+        math.fsum(ranked.terms),
+        float(one.state.total(metric.text)),
+        pa.table(table),
+        facts,
+        semantics,
+    )
+    return _first_rows(found, rows, len(ranked.order))
+
+
+def _kinds(one: Input, role: str) -> set[Any]:
+    """The types of the ids in a column, lists by those of their values."""
+    found = {
+        schema.field(getattr(one.columns, role)).type for schema in one.source.schemas.values()
+    }
+    return {kind.value_type if is_list_type(kind) else kind for kind in found}
+
+
+def _first_rows(found: Trace, rows: int | None, count: int | None = None) -> Trace:
+    """The trace with its first rows only; `count` is how many there are in all."""
+    count = found.table.num_rows if count is None else count
+    if rows is None or rows >= count:
+        return found
+    facts = found.facts | {"rows": f"the first {rows:,} of {count:,}"}
+    return replace(found, table=found.table.slice(0, rows), facts=facts)

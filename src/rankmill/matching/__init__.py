@@ -1,0 +1,1 @@
+"""Where predictions are right: labels and their index, order, hits, ties."""

@@ -1,0 +1,155 @@
+"""Where predictions are right: matching lists with labels, once for every metric."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rankmill.columns.elementary import discounts
+from rankmill.columns.lists import take_offsets, take_spans, take_values
+from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.matching import match_lists
+from rankmill.kernels.patterns import group_patterns
+from rankmill.matching.labels import Labels
+
+
+class Hits(NamedTuple):
+    """The ranks at which each query's list was right, and all else that a metric needs.
+
+    Attributes
+    ----------
+    offsets, ranks : int64[n + 1], int64[h]
+        Query q was right at ``ranks[offsets[q]:offsets[q + 1]]``, ascending, counted from 1.
+    gains : float64[h]
+    label_counts, prediction_counts : int64[n]
+        R and n of each query.
+    label_offsets, label_gains : int64[n + 1], float64
+        The gains of each query's labels, descending; no gains, and any offsets, where all are 1.
+    discounts : float64
+        ``log2(rank + 1)`` at index rank.
+    repeats : int
+        Predictions that repeat an earlier one of their list.
+    """
+
+    offsets: np.ndarray
+    ranks: np.ndarray
+    gains: np.ndarray
+    label_counts: np.ndarray
+    prediction_counts: np.ndarray
+    label_offsets: np.ndarray
+    label_gains: np.ndarray
+    discounts: np.ndarray
+    repeats: int
+
+
+def match(
+    labels: Labels,
+    offsets: np.ndarray,
+    items: Ids,
+    limit: int,
+    *,
+    rows: np.ndarray | None = None,
+    repeats_count: bool = False,
+) -> Hits:
+    """Match lists of items with the label lists at `rows`, up to rank `limit`.
+
+    Row -1 has no labels; without `rows`, list q is matched with label list q. Labels are read where
+    they lie: copying them together would take longer than matching. A repeat of an earlier item of
+    its list is no hit, unless `repeats_count`.
+    """
+    prediction_counts = np.diff(offsets)
+    if rows is None:
+        starts, ends = labels.offsets[:-1], labels.offsets[1:]
+    else:
+        starts, ends = take_spans(labels.offsets, rows)
+    label_counts = ends - starts
+    most = prediction_counts if repeats_count else np.minimum(prediction_counts, label_counts)
+    room = int(most.sum())
+    hit_offsets = np.empty_like(offsets)
+    ranks = np.empty(room, np.int64)
+    found = np.empty(room, np.int64)
+    count, repeats = match_lists(
+        starts,
+        ends,
+        labels.items,
+        offsets,
+        items,
+        limit,
+        repeats_count,
+        SEED,
+        hit_offsets,
+        ranks,
+        found,
+    )
+    label_offsets, label_gains = labels.offsets, labels.gains
+    if len(labels.all_offsets):
+        label_offsets, label_gains = labels.all_offsets, labels.all_gains
+    if len(labels.all_offsets) or len(label_gains):
+        if rows is not None:
+            taken = take_offsets(label_offsets, rows)
+            if len(label_gains):
+                label_gains = take_values(label_offsets, label_gains, rows, taken)
+            label_offsets = taken
+        label_counts = np.diff(label_offsets)
+    gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
+    longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
+    return Hits(
+        offsets=hit_offsets,
+        ranks=ranks[:count],
+        gains=gains,
+        label_counts=label_counts,
+        prediction_counts=prediction_counts,
+        label_offsets=label_offsets,
+        label_gains=label_gains,
+        discounts=discounts(longest),
+        repeats=repeats,
+    )
+
+
+class Patterns(NamedTuple):
+    """Hits of queries that differ from each other, each standing for all that look the same.
+
+    Attributes
+    ----------
+    hits : Hits
+        One query a pattern.
+    counts : int64
+        The number of queries of each pattern.
+    of_query : int64[n]
+        The pattern of each query that was grouped.
+    """
+
+    hits: Hits
+    counts: np.ndarray
+    of_query: np.ndarray
+
+
+def group_hits(hits: Hits) -> Patterns:
+    """Group queries with as many labels and predictions and hits at the same ranks.
+
+    Metrics are functions of these, so that they need computing once a pattern; short lists have
+    few. Where labels have gains, every query is a pattern of its own.
+    """
+    count = len(hits.label_counts)
+    if len(hits.label_gains):
+        return Patterns(hits, np.ones(count, np.int64), np.arange(count))
+    groups, first, counts = (np.empty(count, np.int64) for _ in range(3))
+    found = group_patterns(
+        hits.offsets,
+        hits.ranks,
+        hits.label_counts,
+        hits.prediction_counts,
+        SEED,
+        groups,
+        first,
+        counts,
+    )
+    first = first[:found]
+    offsets = take_offsets(hits.offsets, first)
+    distinct = hits._replace(
+        offsets=offsets,
+        ranks=take_values(hits.offsets, hits.ranks, first, offsets),
+        gains=np.ones(offsets[-1]),
+        label_counts=hits.label_counts[first],
+        prediction_counts=hits.prediction_counts[first],
+    )
+    return Patterns(distinct, counts[:found], groups)

@@ -1,0 +1,127 @@
+"""Labels: cleaned lists, and the index that finds a query's list by its id."""
+
+import threading
+
+import numpy as np
+
+from rankmill.columns.ids import Growing, IdStore, id_text
+from rankmill.columns.lists import offsets_of
+from rankmill.errors import InputError
+from rankmill.kernels.ascending import find_in_order, first_descent
+from rankmill.kernels.identity import SIGNED, STRING, Ids
+from rankmill.matching.labels import NO_GAINS, NO_OFFSETS, Labels
+from rankmill.matching.lookup import Lookup, look_up
+
+
+class RepeatedQueryError(InputError):
+    """A query id stands a second time, at `row`."""
+
+    def __init__(self, row: int, message: str = "") -> None:
+        super().__init__(message)
+        self.row = row
+
+
+class LabelIndex:
+    """Query ids and their label lists.
+
+    Ids that ascend are searched outwards from the last match. Others, and ascending ones that are
+    asked for in another order, are looked up in a table.
+
+    Raises
+    ------
+    RepeatedQueryError
+        If a query id stands twice.
+    """
+
+    def __init__(self, queries: Ids, labels: Labels) -> None:
+        self.queries = queries
+        self.labels = labels
+        self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
+        self._lookup: Lookup | None = None
+        self._lock = threading.Lock()
+        self._ascending = queries.kind != STRING and first_descent(queries.keys, self._flip) < 0
+        # Whether queries are asked for in the order in which they stand.
+        self._in_order = self._ascending
+        if not self._ascending:
+            self._look_up()
+
+    def _look_up(self) -> Lookup:
+        with self._lock:
+            if self._lookup is None:
+                self._lookup, repeated = look_up(self.queries, ascending=self._ascending)
+                if repeated >= 0:
+                    raise RepeatedQueryError(repeated)
+            return self._lookup
+
+    def find(self, queries: Ids) -> np.ndarray:
+        """The row of each query, int64; -1 where it is not known."""
+        if self._in_order and queries.kind == self.queries.kind:
+            rows = np.empty(len(queries.keys), np.int64)
+            far = find_in_order(self.queries.keys, self._flip, queries.keys, rows)
+            if 8 * far <= len(rows):
+                return rows
+            self._in_order = False  # those that are asked for next will not be, either
+        return (self._lookup or self._look_up()).find(queries)
+
+
+class LabelStore:
+    """Label lists that are put behind each other as they are read.
+
+    There is room for so many rows and labels at first; there may be more, or fewer.
+    """
+
+    def __init__(self, rows: int, labels: int) -> None:
+        self._queries = IdStore(rows)
+        self._items = IdStore(labels)
+        self._offsets = Growing(np.int64, rows + 1)
+        self._offsets.extend(np.zeros(1, np.int64))
+        self._gains = Growing(np.float64)
+        self._all_lengths = Growing(np.int64)
+        self._all_gains = Growing(np.float64)
+        self._places: list[tuple[int, tuple[str, int]]] = []
+        self._count = self._labels = 0
+
+    def add(self, queries: Ids, labels: Labels, place: tuple[str, int]) -> None:
+        """Put the lists of some queries behind those that are there."""
+        self._queries.add(queries)
+        self._items.add(labels.items)
+        self._offsets.extend(labels.offsets[1:] + self._labels)
+        self._gains.extend(labels.gains)
+        if len(labels.all_offsets):
+            self._all_lengths.extend(np.diff(labels.all_offsets))
+        self._all_gains.extend(labels.all_gains)
+        self._places.append((self._count, place))
+        self._count += len(queries.keys)
+        self._labels += len(labels.items.keys)
+
+    def finish(self) -> LabelIndex:
+        """The index of all lists.
+
+        Raises
+        ------
+        InputError
+            If a query stands in two rows.
+        """
+        offsets = self._offsets.finish()
+        gains, all_gains = self._gains.finish(), self._all_gains.finish()
+        if (gains == 1).all() and (all_gains == 1).all():
+            gains = all_gains = NO_GAINS
+        lengths = self._all_lengths.finish()
+        all_offsets = offsets_of(lengths) if len(lengths) else NO_OFFSETS
+        labels = Labels(offsets, self._items.finish(), gains, all_offsets, all_gains)
+        queries = self._queries.finish()
+        try:
+            return LabelIndex(queries, labels)
+        except RepeatedQueryError as error:
+            start, place = next(one for one in reversed(self._places) if one[0] <= error.row)
+            raise repeated_query(queries, error.row, (place[0], place[1] - start)) from None
+
+
+def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> RepeatedQueryError:
+    """The error of query i of some lists that stood in an earlier row already."""
+    source, first_row = place
+    return RepeatedQueryError(
+        i,
+        f"{source}: query {id_text(queries, i)} stands a second time in row {first_row + i}, "
+        "counted from 0; expected one row a query, as the items are lists: merge or drop its rows",
+    )

@@ -1,0 +1,110 @@
+"""Lists in the order, and without the repeats, that semantics ask for."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.ids import id_text, ids_to_arrow, take_ids
+from rankmill.columns.lists import drop_values
+from rankmill.columns.ranked import Lists
+from rankmill.errors import InputError
+from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.lists import sort_lists
+from rankmill.kernels.matching import mark_repeats
+from rankmill.semantics.choices import Semantics
+
+
+def changes_lists(semantics: Semantics) -> bool:
+    """Whether `arrange` does anything."""
+    return semantics.order != "given" or semantics.repeated_predictions in ("drop", "error")
+
+
+def arrange(lists: Lists, semantics: Semantics) -> Lists:
+    """The lists of predictions in the order asked for, repeats dropped if that is asked for.
+
+    Lists without confidences keep their order.
+
+    Raises
+    ------
+    InputError
+        If a prediction repeats an earlier one, and that is an error or leaves open where equal
+        confidences are to stand.
+    """
+    by_confidence = semantics.order != "given" and lists.numbers is not None
+    if by_confidence:
+        lists = _by_confidence(lists, semantics.order)
+    refused = semantics.repeated_predictions == "error" or (
+        semantics.repeated_predictions == "once" and by_confidence and semantics.ties_open
+    )
+    if refused or semantics.repeated_predictions == "drop":
+        repeat = np.empty(len(lists.items.keys), np.bool_)
+        if mark_repeats(lists.offsets, lists.items, SEED, repeat):
+            if refused:
+                raise _repeated(lists, int(repeat.argmax()), semantics)
+            lists = _drop(lists, repeat)
+    return lists
+
+
+def _by_confidence(lists: Lists, order: str) -> Lists:
+    places = np.arange(len(lists.items.keys))
+    confidences = lists.confidences
+    tied = sort_lists(lists.offsets, -confidences, places)
+    if tied and order in ("item_descending", "item_ascending"):
+        _sort_ties(lists, places, order.removeprefix("item_"))
+        tied = 0
+    return replace(
+        lists,
+        items=take_ids(lists.items, places),
+        numbers=confidences[places],
+        tied=tied if order == "confidence" else 0,
+    )
+
+
+def _sort_ties(lists: Lists, places: np.ndarray, direction: str) -> None:
+    """Order the items of equal confidence, whose places stand in a row, by their text."""
+    confidences = lists.confidences[places]
+    new = np.ones(len(places) + 1, np.bool_)
+    new[1:-1] = confidences[1:] != confidences[:-1]
+    new[lists.offsets] = True
+    members = np.flatnonzero(~(new[:-1] & new[1:]))  # all but those that stand alone
+    run = np.cumsum(new[:-1])[members]
+    text = text_of(take_ids(lists.items, places[members]))
+    table = pa.table([arrow_of(run), text], names=["run", "text"])
+    import pyarrow.compute as pc
+
+    order = pc.sort_indices(table, sort_keys=[("run", "ascending"), ("text", direction)])
+    places[members] = places[members][numbers_of(order)]
+
+
+def text_of(ids: Ids) -> Any:
+    """Ids as an Arrow array of text, which Arrow compares byte by byte."""
+    return ids_to_arrow(ids, set()).cast(pa.large_string())
+
+
+def _drop(lists: Lists, repeat: np.ndarray) -> Lists:
+    return replace(
+        lists,
+        offsets=drop_values(lists.offsets, ~repeat),
+        items=take_ids(lists.items, np.flatnonzero(~repeat)),
+        numbers=None if lists.numbers is None else lists.numbers[~repeat],
+        repeats=int(repeat.sum()),
+    )
+
+
+def _repeated(lists: Lists, place: int, semantics: Semantics) -> InputError:
+    row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
+    source, first_row = lists.place
+    where = f"row {first_row + row}, " if first_row >= 0 else ""
+    why = (
+        "repeated_predictions is 'error'"
+        if semantics.repeated_predictions == "error"
+        else f"a repeat leaves open what order {semantics.order!r} means"
+    )
+    return InputError(
+        f"{source}: {where}query {id_text(lists.queries, row)} predicts item "
+        f"{id_text(lists.items, place)} a second time, but {why}: drop the repeats, or choose "
+        "repeated_predictions 'drop' or 'each'"
+    )

@@ -1,0 +1,1 @@
+"""The registry of metrics, their values, and what adds them up."""

@@ -1,0 +1,111 @@
+"""Fields of the rows that states travel as, each checked when it is taken."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rankmill.errors import UsageError
+from rankmill.metrics.fingerprints import FORMAT, Seen
+
+Row = Mapping[str, Any]
+
+
+def damaged(what: str) -> UsageError:
+    """The error of a row that no state made."""
+    return UsageError(
+        f"the row of a state is damaged: {what}; expected a row as to_row made it: evaluate or "
+        "count that part again"
+    )
+
+
+def check_format(row: Row) -> None:
+    """Raise UsageError if a row is of another format version."""
+    if field(row, "format") != FORMAT:
+        raise UsageError(
+            f"the row of a state is of format {row['format']!r}, and this version of rankmill "
+            f"reads format {FORMAT}: make and read all states with one version"
+        )
+
+
+def field(row: Row, name: str) -> Any:
+    """A field as it is."""
+    if name not in row:
+        raise damaged(f"it has no {name!r}")
+    return row[name]
+
+
+def count(row: Row, name: str) -> int:
+    """An integer, 0 or more."""
+    value = field(row, name)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise damaged(f"{name} is {value!r}, not a count")
+    return int(value)
+
+
+def text(row: Row, name: str) -> str:
+    """A text."""
+    value = field(row, name)
+    if not isinstance(value, str):
+        raise damaged(f"{name} is {value!r}, not text")
+    return value
+
+
+def texts(row: Row, name: str) -> list[str]:
+    """A list of texts."""
+    value = field(row, name)
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise damaged(f"{name} is {value!r}, not a list of texts")
+    return [text({name: one}, name) for one in value]
+
+
+def seen(row: Row, prefix: str) -> Seen:
+    """What `Seen.to_row` made; `prefix` stands before the names of its fields."""
+    checksum = text(row, f"{prefix}checksum")
+    if not re.fullmatch("[0-9a-f]{16}", checksum):
+        raise damaged(f"{prefix}checksum is {checksum!r}, not 16 hexadecimal digits")
+    return Seen(count(row, f"{prefix}predictions"), int(checksum, 16))
+
+
+def counts(row: Row, name: str, least: int) -> np.ndarray:
+    """An array of int64, each `least` or more."""
+    values = _array(row, name, "iu").astype(np.int64, copy=False)
+    if values.min(initial=least) < least:
+        raise damaged(f"{name}[{values.argmin()}] is {values.min()}, not a count")
+    return values
+
+
+def ascending(row: Row, name: str) -> np.ndarray:
+    """An array of float32, or else of float64, strictly ascending."""
+    values = _array(row, name, "f")
+    if values.dtype != np.float32:
+        values = values.astype(np.float64, copy=False)
+    if not (values[1:] > values[:-1]).all() or np.isnan(values).any():
+        raise damaged(f"{name} is not strictly ascending")
+    return values
+
+
+def same_length(row: Row, first: str, second: str) -> None:
+    """Raise UsageError if two arrays are of different lengths."""
+    lengths = len(row[first]), len(row[second])
+    if lengths[0] != lengths[1]:
+        raise damaged(f"{first} and {second} hold {lengths[0]} and {lengths[1]} numbers")
+
+
+def at_most(predictions: int, names: str, *counted: np.ndarray) -> None:
+    """Raise UsageError if arrays of counts add up to more than all predictions."""
+    total = sum(float(one.sum(dtype=np.float64)) for one in counted)  # int64 might overflow
+    if total > predictions:
+        raise damaged(f"{names} add up to {total:,.0f}, of {predictions:,} predictions")
+
+
+def _array(row: Row, name: str, kinds: str) -> np.ndarray:
+    value = field(row, name)
+    try:
+        values = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        values = np.empty((0, 0))
+    if values.ndim != 1 or (values.dtype.kind not in kinds and values.size):
+        raise damaged(f"{name} is not a list of numbers")
+    return values

@@ -1,0 +1,117 @@
+"""What was counted, skipped, repeated, tied or missing: names and meanings of the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rankmill.semantics.choices import Semantics
+
+__all__ = ["FIELDS", "HEADLINE", "add", "empty", "meanings", "notable"]
+
+FIELDS = (
+    "queries_labelled",
+    "queries_predicted",
+    "queries_in_both",
+    "queries_only_labelled",
+    "queries_only_predicted",
+    "empty_label_lists",
+    "repeated_labels",
+    "null_labels",
+    "nonpositive_gains",
+    "repeated_items",
+    "null_items",
+    "short_lists",
+    "tied_confidences",
+    "tied_ranks",
+)
+"""Name of each count, in the order in which results show them; `meanings` says what it counts."""
+
+HEADLINE = frozenset({"queries_labelled", "queries_predicted", "queries_in_both"})
+"""The counts that any input has; the others tell of something that a reader may not expect."""
+
+_SCORE = {
+    "skip": "left out of means",
+    "zero": "they score 0",
+    "one": "they score 1",
+    "error": "an error",
+}
+_REPEATED_LABELS = {
+    "set": "dropped",
+    "count": "R counts them, hits do not",
+    "error": "an error",
+}
+_REPEATED_ITEMS = {
+    "once": "wrong",
+    "drop": "dropped, and those behind move up",
+    "each": "hits again if the first is one",
+    "error": "an error",
+}
+
+
+def meanings(semantics: Semantics) -> dict[str, str]:
+    """Return what each count of `FIELDS` counts, and what these semantics make of it."""
+    return {
+        "queries_labelled": "queries with at least one label",
+        "queries_predicted": "queries with at least one prediction",
+        "queries_in_both": "queries with labels and predictions",
+        "queries_only_labelled": f"labelled but never predicted: {_unpredicted(semantics)}",
+        "queries_only_predicted": (
+            f"predicted but without a label: {_unlabelled(semantics)}; wrong in gap"
+        ),
+        "empty_label_lists": (
+            f"queries of the label input that were left without a label: {_no_relevant(semantics)}"
+        ),
+        "repeated_labels": (
+            f"labels that their query had already: {_REPEATED_LABELS[semantics.repeated_labels]}"
+        ),
+        "null_labels": "null items among the labels, dropped",
+        "nonpositive_gains": "labels dropped because their gain is 0 or less",
+        "repeated_items": (
+            "predictions that repeat an earlier one of their list: "
+            f"{_REPEATED_ITEMS[semantics.repeated_predictions]}"
+        ),
+        "null_items": "null items among the predictions, dropped: those behind move up",
+        "short_lists": "lists with fewer predictions than the largest cutoff",
+        "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
+        "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",
+    }
+
+
+def _unpredicted(semantics: Semantics) -> str:
+    score = _SCORE[semantics.unpredicted]
+    in_total = semantics.gap_total in ("labelled_queries", "label_pairs")
+    return f"{score}, but gap counts them" if score == _SCORE["skip"] and in_total else score
+
+
+def _unlabelled(semantics: Semantics) -> str:
+    strange, empty = _SCORE[semantics.unlabelled], _SCORE[semantics.no_relevant]
+    return strange if strange == empty else f"{strange}; if among the labels, {empty}"
+
+
+def _no_relevant(semantics: Semantics) -> str:
+    score = _SCORE[semantics.no_relevant]
+    if semantics.no_relevant == "skip" or semantics.unpredicted == "zero":
+        return score
+    return f"{score} if predicted, else left out"
+
+
+def empty() -> dict[str, int]:
+    """Return a fresh audit: every count of `FIELDS`, at 0."""
+    return dict.fromkeys(FIELDS, 0)
+
+
+def add(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    """Return the sum of two audits, count by count; a count that one of them lacks is 0 there.
+
+    A count that is not in `FIELDS` is a mistake of the caller and raises KeyError.
+    """
+    total = empty()
+    for counts in (first, second):
+        for name, count in counts.items():
+            total[name] += int(count)
+    return total
+
+
+def notable(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that are not 0 and not in `HEADLINE`, in the order of `FIELDS`."""
+    return {name: counts[name] for name in FIELDS if name not in HEADLINE and counts.get(name, 0)}

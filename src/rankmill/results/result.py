@@ -1,0 +1,208 @@
+"""Result: what an evaluation found, and how it reads as text, HTML and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rankmill.errors import InputError
+from rankmill.results import audit as audit_counts
+from rankmill.results.tables import aligned_numbers, html_table, plain_table
+from rankmill.semantics.choices import DEFAULT, Semantics
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+__all__ = [
+    "CountedQueries",
+    "Result",
+    "check_values",
+    "table_cells",
+]
+
+
+class CountedQueries(NamedTuple):
+    """The queries that a mean is over.
+
+    Attributes
+    ----------
+    of_labels : ndarray of bool
+        Which of the queries of the labels they are, in the order of the labels.
+    others : pyarrow.Array or None
+        The ids of those that are not among the labels, ascending; None if none of them counts.
+    """
+
+    of_labels: np.ndarray
+    others: pa.Array | None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Result:
+    """The metrics of one evaluation, with their uncertainty and what was counted on the way.
+
+    Attributes
+    ----------
+    metrics : dict of str to (float or None)
+        Value of each metric, under the name it was asked for by, in the order asked. None where it
+        has none: no query counts in the mean, or gap is divided by nothing.
+    standard_errors : dict of str to (float or None)
+        Standard error of the mean over queries; None for gap, which is no mean over queries, and
+        where there are fewer than two queries.
+    bounds : dict of str to (float, float)
+        For each gap metric that has a value the worst and the best one over all orders of tied
+        predictions.
+    queries : int
+        Number of queries averaged over: by default those with at least one label.
+    audit : dict of str to int
+        What was counted, see `rankmill.results.audit.meanings`.
+    inputs : dict
+        Under "labels" and "predictions": source, shape, rows and columns of what was read.
+    seconds : float
+        Wall time of the evaluation.
+    per_query : pyarrow.Table or None
+        A row a query that counts, in the order of the labels, then those not among them by id: its
+        id, then a float64 column for each metric that has a value a query. None if it was not asked
+        for.
+    semantics : Semantics
+        How it was counted, where evaluators differ.
+    counted : CountedQueries or None
+        Which queries were averaged over, where several systems may have different ones. None where
+        these semantics give all systems the same, and where the labels did not fit in memory.
+    aliases : dict of str to str
+        Other names of metrics -> the name that each was asked for by.
+
+    Examples
+    --------
+    >>> result = Result(
+    ...     metrics={"map@12": 0.25, "gap": 0.0625},
+    ...     standard_errors={"map@12": 0.0312, "gap": None},
+    ...     bounds={"gap": (0.05, 0.075)},
+    ...     queries=1200,
+    ...     audit={"queries_only_labelled": 7},
+    ... )
+    >>> result["map@12"]
+    0.25
+    >>> result
+    metric      value  standard error  queries  worst..best
+    ------  ---------  --------------  -------  --------------------
+    map@12  0.2500000          0.0312    1,200
+    gap     0.0625000                    1,200  0.0500000..0.0750000
+    <BLANKLINE>
+    audit: queries_only_labelled 7
+    """
+
+    metrics: dict[str, float | None]
+    standard_errors: dict[str, float | None]
+    bounds: dict[str, tuple[float, float]]
+    queries: int
+    audit: dict[str, int] = field(default_factory=audit_counts.empty)
+    inputs: dict[str, dict[str, object]] = field(default_factory=dict)
+    seconds: float = 0.0
+    per_query: pa.Table | None = None
+    semantics: Semantics = DEFAULT
+    counted: CountedQueries | None = None
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float | None:
+        """Return the value of a metric by the name it was asked for by, or by an alias of it.
+
+        It is None where the metric has no value.
+
+        Raises
+        ------
+        KeyError
+            If this result does not hold the metric; the message lists those it holds.
+        """
+        held = name if name in self.metrics else self.aliases.get(name)
+        if held is None:
+            raise KeyError(self._missing(name))
+        return self.metrics[held]
+
+    def _missing(self, name: object) -> str:
+        from difflib import get_close_matches
+
+        close = get_close_matches(str(name), self.metrics, n=1, cutoff=0.5)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        return f"no metric {name!r} in this result, it has {', '.join(self.metrics)}{hint}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
+        from rankmill.version import __version__
+
+        bounds = {
+            name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
+        }
+        return {
+            "rankmill": __version__,
+            "queries": self.queries,
+            "metrics": self.metrics,
+            "standard_errors": self.standard_errors,
+            "bounds": bounds,
+            "semantics": self.semantics.to_dict(),
+            "audit": self.audit,
+            "inputs": self.inputs,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return all but the per-query table as one JSON object: strict JSON, plain ASCII.
+
+        Parameters
+        ----------
+        indent : int, optional
+            Spaces a level; without it everything is on one line.
+        """
+        import json
+
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        counts = audit_counts.notable(self.audit)
+        noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        header, rows = table_cells(self)
+        return plain_table(header, rows) + (f"\n\naudit: {noted}" if noted else "")
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        lines = [html_table(*table_cells(self))]
+        meanings = audit_counts.meanings(self.semantics)
+        for name, count in audit_counts.notable(self.audit).items():
+            meaning = escape(meanings[name])
+            lines.append(f"<div><small>{escape(name)} <b>{count:,}</b>: {meaning}</small></div>")
+        return "\n".join(lines)
+
+
+def check_values(results: Mapping[str, Result]) -> None:
+    """Raise InputError if a metric has no value in one of the results."""
+    for result in results.values():
+        missing = [name for name, value in result.metrics.items() if value is None]
+        if missing:
+            source = result.inputs.get("predictions", {}).get("source", "predictions")
+            why = "there is nothing to divide by" if result.queries else "no query counts"
+            raise InputError(
+                f"{source}: {', '.join(missing)} has no value, as {why} under these semantics: "
+                "check that the query ids of both sides agree, or count queries without labels or "
+                "predictions as well"
+            )
+
+
+def table_cells(result: Result) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a result's table as text; bounds only if there are any."""
+    names = list(result.metrics)
+    bounds = [result.bounds[name] for name in names if name in result.bounds]
+    # Values and bounds are formatted as one column: a range with other decimals is hard to compare.
+    flat: list[float | None] = [*result.metrics.values(), *(end for pair in bounds for end in pair)]
+    numbers = aligned_numbers(flat, 6)
+    values, ends = numbers[: len(names)], iter(numbers[len(names) :])
+    errors = aligned_numbers([result.standard_errors.get(name) for name in names], 3)
+    rows = []
+    for name, value, error in zip(names, values, errors, strict=True):
+        row = [name, value, error, f"{result.queries:,}"]
+        if bounds:
+            row.append(f"{next(ends)}..{next(ends)}" if name in result.bounds else "")
+        rows.append(row)
+    header = ["metric", "value", "standard error", "queries"]
+    return [*header, "worst..best"] if bounds else header, rows

@@ -1,0 +1,1 @@
+"""The choices on which evaluators differ, and the presets."""

@@ -1,0 +1,330 @@
+"""The semantics of other evaluators, by name."""
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from rankmill.errors import UsageError
+from rankmill.semantics.choices import Semantics
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How another evaluator counts.
+
+    Attributes
+    ----------
+    semantics : Semantics
+    metrics : dict of str to str
+        Metric of rankmill (with @k where there is a cutoff) -> its name there. For these the
+        values are equal, but for what `note` says.
+    source : str
+        What was read and run to find out.
+    note : str
+        What the fields of `Semantics` cannot express, and how it was held against the source.
+    """
+
+    semantics: Semantics
+    metrics: dict[str, str]
+    source: str
+    note: str = ""
+
+
+PRESETS: dict[str, Preset] = {
+    "default": Preset(Semantics(), {}, "rankmill"),
+    "trec_eval": Preset(
+        Semantics(
+            ap_divisor="labels",
+            repeated_predictions="error",
+            repeated_labels="error",
+            order="item_descending",
+            unpredicted="skip",
+            no_relevant="zero",
+        ),
+        {
+            "map": "map",
+            "map@k": "map_cut_k",
+            "first_hit": "recip_rank",
+            "precision@k": "P_k",
+            "recall@k": "recall_k",
+            "hit@k": "success_k",
+            "rprec": "Rprec",
+            "ndcg": "ndcg",
+            "ndcg@k": "ndcg_cut_k",
+        },
+        "trec_eval by way of pytrec-eval-terrier 0.5.11, run",
+        "It holds scores as float32: those that differ beyond it are tied there. -c is "
+        "unpredicted='zero'.",
+    ),
+    "ml_metrics": Preset(
+        Semantics(repeated_labels="count", unlabelled="zero", no_relevant="zero"),
+        {"map@k": "mapk"},
+        "benhamner/Metrics, average_precision.py, as notebooks copy it",
+        "Its release 0.1.4 gives 1 for a query without labels; the repository gives 0.",
+    ),
+    "kaggle_landmark": Preset(
+        Semantics(nan_confidence="last"),
+        {"gap": "GAP"},
+        "Google Landmark Recognition 2018, and the function that notebooks share for it",
+        "That function sorts ties in no defined order, which counts here with its expected value; "
+        "google_landmarks_v2 has the order that Google's code calls Kaggle's.",
+    ),
+    "kaggle_whale": Preset(
+        Semantics(),
+        {"map@5": "MAP@5", "first_hit@5": "MAP@5"},
+        "Humpback Whale Identification 2018, the evaluation page",
+        "An image has one label, so that MAP@5 is 1 / rank of the first hit within 5.",
+    ),
+    "kaggle_hm": Preset(
+        Semantics(),
+        {"map@12": "MAP@12"},
+        "H&M Personalized Fashion Recommendations 2022, the evaluation page",
+        "Customers without purchases do not count; those without a prediction score 0.",
+    ),
+    "spark": Preset(
+        Semantics(
+            repeated_predictions="each",
+            unpredicted="skip",
+            unlabelled="zero",
+            no_relevant="zero",
+        ),
+        {
+            "map": "meanAveragePrecision",
+            "map@k": "meanAveragePrecisionAt(k)",
+            "precision@k": "precisionAt(k)",
+            "recall@k": "recallAt(k)",
+            "ndcg@k": "ndcgAt(k)",
+        },
+        "pyspark 4.3.0, mllib.evaluation.RankingMetrics, run",
+        "It sees pairs of lists: which queries are among them is up to the join before, here those "
+        "with predictions. Its graded "
+        "ndcg, from Scala only, takes the labels for the ideal in the order given.",
+    ),
+    "torchmetrics": Preset(
+        Semantics(
+            ap_divisor="hits",
+            repeated_predictions="each",
+            order="confidence",
+            unpredicted="skip",
+            unlabelled="zero",
+            no_relevant="zero",
+        ),
+        {
+            "map@k": "RetrievalMAP(top_k=k)",
+            "first_hit@k": "RetrievalMRR(top_k=k)",
+            "precision@k": "RetrievalPrecision(top_k=k)",
+            "hit@k": "RetrievalHitRate(top_k=k)",
+        },
+        "torchmetrics 1.9.0, run",
+        "It computes in float32, takes rows with a score of 0 or less for wrong (but in the hit "
+        "rate), and sorts ties in no defined order. Its recall, ndcg and R-precision know only the "
+        "labels that are among the predictions.",
+    ),
+    "ranx": Preset(
+        Semantics(
+            ap_divisor="labels",
+            repeated_predictions="error",
+            order="confidence",
+            no_relevant="zero",
+        ),
+        {
+            "map": "map",
+            "map@k": "map@k",
+            "first_hit": "mrr",
+            "first_hit@k": "mrr@k",
+            "precision@k": "precision@k",
+            "recall@k": "recall@k",
+            "hit@k": "hit_rate@k",
+            "f1@k": "f1@k",
+            "rprec": "r-precision",
+            "ndcg": "ndcg",
+            "ndcg@k": "ndcg@k",
+            "dcg@k": "dcg@k",
+        },
+        "ranx 0.3.21, run with make_comparable=True",
+        "It hashes items to 53 bits, cuts gains to whole numbers, and orders ties of lists longer "
+        "than 15 in no defined way.",
+    ),
+    "sklearn": Preset(
+        Semantics(
+            ap_divisor="labels",
+            repeated_predictions="error",
+            order="expected",
+            gap_ties="threshold",
+            gap_total="hits",
+            unpredicted="skip",
+            unlabelled="zero",
+            no_relevant="zero",
+        ),
+        {
+            "gap": "average_precision_score",
+            "ndcg": "ndcg_score",
+            "ndcg@k": "ndcg_score(k=k)",
+            "dcg": "dcg_score",
+            "dcg@k": "dcg_score(k=k)",
+        },
+        "scikit-learn 1.9.1, run",
+        "It takes matrices in which every label has a score: label_ranking_average_precision_score "
+        "is map where none are tied, all labels are predicted, and each query has one.",
+    ),
+    "recommenders": Preset(
+        Semantics(
+            repeated_predictions="each",
+            order="confidence",
+            unpredicted="skip",
+            nan_confidence="last",
+        ),
+        {
+            "map@k": "map_at_k(k=k)",
+            "precision@k": "precision_at_k(k=k)",
+            "recall@k": "recall_at_k(k=k)",
+            "ndcg@k": "ndcg_at_k(k=k)",
+        },
+        "recommenders 1.2.1, evaluation.python_evaluation, run",
+        "Its map(k=k) is map@k with ap_divisor 'labels'. Repeated labels are hits as often as they "
+        "stand there; ndcg_at_k counts users without predictions as 0 and repeats squared.",
+    ),
+    "rectools": Preset(
+        Semantics(ap_divisor="labels", repeated_predictions="each", ideal_dcg="k"),
+        {
+            "map@k": "MAP(k)",
+            "first_hit@k": "MRR(k)",
+            "precision@k": "Precision(k)",
+            "recall@k": "Recall(k)",
+            "hit@k": "HitRate(k)",
+            "f1@k": "F1Beta(k)",
+            "ndcg@k": "NDCG(k)",
+        },
+        "rectools 0.19.0, run",
+        "A repeated prediction of a label adds to R as well. divide_by_k=True divides by k.",
+    ),
+    "replay": Preset(
+        Semantics(
+            repeated_predictions="each",
+            repeated_labels="count",
+            order="item_descending",
+            no_relevant="zero",
+        ),
+        {
+            "map@k": "MAP(k)",
+            "first_hit@k": "MRR(k)",
+            "precision@k": "Precision(k)",
+            "recall@k": "Recall(k)",
+            "hit@k": "HitRate(k)",
+            "ndcg@k": "NDCG(k)",
+        },
+        "replay-rec 0.22.0, run",
+        "Precision and recall count a repeated prediction once, recall a repeated label once.",
+    ),
+    "implicit": Preset(
+        Semantics(repeated_predictions="each"),
+        {
+            "map@k": "mean_average_precision_at_k(K=k)",
+            "ndcg@k": "ndcg_at_k(K=k)",
+        },
+        "implicit 0.7.3, run",
+        "Its precision_at_k is one ratio over all users: hits / sum of min(k, R).",
+    ),
+    "lenskit": Preset(
+        Semantics(
+            ap_divisor="min_labels_predictions",
+            repeated_predictions="each",
+            repeated_labels="count",
+            unlabelled="zero",
+            no_relevant="zero",
+            precision_divisor="min_k_predictions",
+            recall_divisor="min_k_labels",
+        ),
+        {
+            "map@k": "AveragePrecision(k)",
+            "first_hit@k": "RecipRank(k)",
+            "precision@k": "Precision(k)",
+            "recall@k": "Recall(k)",
+            "hit@k": "Hit(k)",
+        },
+        "lenskit 2025.8.1, run",
+        "A query without a list has no value there, with an empty list 0; it scores 0 here. Its "
+        "AveragePrecision stops where there are no labels; its dcg divides by log2(max(rank, 2)).",
+    ),
+    "isc2021": Preset(
+        Semantics(
+            repeated_predictions="error",
+            repeated_labels="count",
+            gap_ties="worst",
+            gap_total="label_pairs",
+        ),
+        {"gap": "micro-average precision"},
+        "facebookresearch/isc2021, metrics.py",
+    ),
+    "vsc2022": Preset(
+        Semantics(
+            repeated_predictions="error",
+            repeated_labels="error",
+            gap_ties="threshold",
+            gap_total="label_pairs",
+        ),
+        {"gap": "micro-average precision"},
+        "facebookresearch/vsc2022, metrics.py",
+        "It refuses infinite scores.",
+    ),
+    "google_landmarks_v2": Preset(
+        Semantics(
+            repeated_labels="count",
+            gap_ties="ids",
+            unlabelled="error",
+            no_relevant="zero",
+        ),
+        {
+            "map@100": "MeanAveragePrecision",
+            "map@k": "MeanAveragePrecision(max_predictions=k)",
+            "precision@k": "MeanPrecisions",
+            "gap": "GlobalAveragePrecision",
+        },
+        "tensorflow/models, google_landmarks_dataset/metrics.py",
+        "MAP stops at an image with predictions and no landmark, which scores 0 here.",
+    ),
+}
+
+
+def preset(name: str) -> Preset:
+    """The preset of that name.
+
+    Raises
+    ------
+    UsageError
+        If there is none; the message lists those there are.
+    """
+    if not isinstance(name, str) or name not in PRESETS:
+        near = difflib.get_close_matches(str(name).lower(), PRESETS, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UsageError(f"unknown preset {name!r}: {hint}There are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:
+    """The semantics given: themselves, a preset by name, or a mapping of fields to choices.
+
+    The fields that a mapping does not name are as by default, or as in the preset that it names
+    under "preset".
+
+    Raises
+    ------
+    UsageError
+        If there is no such preset, field or choice.
+    """
+    if isinstance(given, Semantics):
+        return given
+    if isinstance(given, str):
+        return preset(given).semantics
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"semantics is {given!r}; expected the name of a preset, a Semantics, or a mapping of "
+            "its fields"
+        )
+    known = {field.name for field in fields(Semantics)}
+    base = preset(given.get("preset", "default")).semantics
+    changes = {field: choice for field, choice in given.items() if field != "preset"}
+    for field in changes:
+        if field not in known:
+            raise UsageError(f"semantics has no field {field!r}, only {', '.join(sorted(known))}")
+    return replace(base, **changes)

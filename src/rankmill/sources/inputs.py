@@ -1,0 +1,260 @@
+"""Opening labels and predictions of any kind, and reading their lists."""
+
+import os
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.lists import split_lists
+from rankmill.columns.ragged import Ragged
+from rankmill.columns.ranked import Lists
+from rankmill.errors import InputError, UsageError
+from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.sources.base import Batch, Source
+from rankmill.sources.long import (
+    BYTES_A_ROW,
+    group_lists,
+    grouped_lists,
+    stream_rows,
+)
+from rankmill.sources.parquet import open_parquet
+from rankmill.sources.roles import Columns, Role, check_comparable, find_columns
+from rankmill.sources.spill import spilled_lists
+from rankmill.sources.table import open_table, ragged_table
+from rankmill.sources.wide import confidences_of, wide_lists
+from rankmill.threads import Workers
+
+Value = TypeVar("Value")
+
+# What confidences, and scattered rows, may take before they are read twice, or grouped on disk.
+MEMORY = 1 << 30
+
+
+@dataclass(frozen=True)
+class Input:
+    """An opened input, and its columns."""
+
+    source: Source
+    columns: Columns
+    ragged: bool
+
+    def described(self) -> dict[str, object]:
+        """What was read, for the result."""
+        return {
+            "source": self.source.name,
+            "files": len(self.source.schemas),
+            "rows": self.source.rows,
+            "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
+            "columns": self.columns.mapping(),
+        }
+
+
+def open_input(
+    value: Any,
+    role: Role,
+    numbers: Any,
+    chosen: Mapping[str, str | None],
+    *,
+    need_score: bool = False,
+    semantics: Semantics = DEFAULT,
+    may_be_empty: bool = False,
+) -> Input:
+    """Open labels or predictions, and find their columns.
+
+    Parameters
+    ----------
+    value, role
+        What was given for that side.
+    numbers
+        Its confidences or gains: a column name, None, or a Ragged for a Ragged.
+    chosen
+        The columns that were named, by role.
+    need_score
+        Whether a metric needs confidences.
+    semantics
+        Whether predictions are ordered by confidence, and may lack some.
+    may_be_empty
+        Whether there may be no rows.
+
+    Raises
+    ------
+    InputError, UsageError
+        If it cannot be opened, or its columns cannot be told.
+    """
+    kind = "score" if role == "predictions" else "gain"
+    if isinstance(numbers, Ragged) and not isinstance(value, Ragged):
+        raise UsageError(
+            f"{kind} is a Ragged, but the {role} are not: name the column that holds it, or give "
+            f"both as Ragged"
+        )
+    name = kind if isinstance(numbers, Ragged) else numbers
+    chosen = {**chosen, kind: name}
+    source = open_source(value, role, numbers, may_be_empty=may_be_empty)
+    columns = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
+    return Input(source, columns, isinstance(value, Ragged))
+
+
+def _check_ragged(labels: Any, predictions: Any) -> None:
+    """Raise an error if only one side is a Ragged, or both are of different lengths."""
+    if isinstance(labels, Ragged) != isinstance(predictions, Ragged):
+        one, other = (
+            ("labels", "predictions") if isinstance(labels, Ragged) else ("predictions", "labels")
+        )
+        raise UsageError(
+            f"{one} are Ragged and have no query ids, but {other} are not: give both as "
+            "Ragged, list q of both for query q, or both with ids"
+        )
+    if isinstance(labels, Ragged) and len(labels) != len(predictions):
+        raise InputError(
+            f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "
+            "expected as many, list q of both for query q"
+        )
+
+
+def open_inputs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    *,
+    need_score: bool = False,
+    semantics: Semantics = DEFAULT,
+    may_be_empty: bool = False,
+    query: str | None = None,
+    item: str | None = None,
+    score: Any = None,
+    rank: str | None = None,
+    gain: Any = None,
+    label_query: str | None = None,
+    label_item: str | None = None,
+) -> tuple[Input, dict[str, Input]]:
+    """Open labels and all predictions, find their columns, and check that they go together."""
+    if not runs:
+        raise UsageError("there are no predictions to evaluate")
+    for predictions in runs.values():
+        _check_ragged(labels, predictions)
+    label_input = open_input(
+        labels,
+        "labels",
+        gain,
+        {"query": label_query or query, "item": label_item or item},
+        may_be_empty=may_be_empty,
+    )
+    chosen = {"query": query, "item": item, "rank": rank}
+    inputs = {
+        name: open_input(
+            predictions,
+            "predictions",
+            score,
+            chosen,
+            need_score=need_score,
+            semantics=semantics,
+            may_be_empty=may_be_empty,
+        )
+        for name, predictions in runs.items()
+    }
+    for one in inputs.values():
+        check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
+    return label_input, inputs
+
+
+def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = False) -> Source:
+    """Open labels or predictions of any kind.
+
+    Parameters
+    ----------
+    value : str, path, list of them, pyarrow.Table or Ragged
+        The input.
+    role : {"labels", "predictions"}
+        Which side it is, for messages.
+    numbers : Ragged or other
+        Confidences or gains that go with a Ragged; not looked at otherwise.
+
+    may_be_empty : bool
+        Whether there may be no rows.
+
+    Raises
+    ------
+    InputError
+        If it cannot be opened, or holds no rows and should.
+    UsageError
+        If it is of no kind that can be opened.
+    """
+    if isinstance(value, Ragged):
+        number_column = "score" if role == "predictions" else "gain"
+        source = open_table(ragged_table(value, numbers, number_column), f"the Ragged of {role}")
+    elif isinstance(value, pa.Table):
+        source = open_table(value, f"the table of {role}")
+    elif isinstance(value, str | os.PathLike):
+        source = open_parquet([os.fspath(value)], os.fspath(value))
+    elif isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value):
+        paths = [os.fspath(one) for one in value]
+        if not paths:
+            raise UsageError(f"the list of files of {role} is empty")
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        source = open_parquet(paths, paths[0] + more)
+    else:
+        raise UsageError(
+            f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a "
+            "pyarrow.Table or a Ragged"
+        )
+    if source.rows == 0 and not may_be_empty:
+        raise InputError(f"{source.name} holds no rows; expected {role}")
+    return source
+
+
+def map_lists(
+    work: Callable[[Lists], Value],
+    source: Source,
+    columns: Columns,
+    workers: Workers,
+    *,
+    together: bool = False,
+    memory: int | None = None,
+) -> Generator[Value, None, None]:
+    """Yield work(lists) for all lists of an input, a block at a time, in order; close it.
+
+    Wide rows stream. Long rows stream if the rows of each query are said to stand together (and
+    fail with a ScatteredRowsError or a repeated query where they do not); else they are grouped, in
+    memory or, where that takes more than `memory` bytes, by way of partitions on disk.
+    """
+    if columns.wide:
+        pieces = source.pieces(columns.names())
+        return workers.read(pieces, lambda batch: work(wide_lists(batch, columns)))
+    if together:
+        portions = stream_rows(source, columns, workers)
+        return workers.map(lambda rows: work(group_lists(rows, together=True)), portions)
+    if memory is not None and source.rows * BYTES_A_ROW > memory:
+        return workers.map(work, spilled_lists(source, columns, workers, memory))
+    return workers.map(work, grouped_lists(source, columns, workers))
+
+
+def map_confidences(
+    work: Callable[[np.ndarray, np.ndarray], Value],
+    source: Source,
+    columns: Columns,
+    workers: Workers,
+    *,
+    memory: int,
+    arrange: Callable[[Lists], Lists] | None,
+) -> Generator[Value, None, None]:
+    """Yield work(offsets, confidences) for all lists once more, a block at a time; close it.
+
+    Only the confidences are read, unless lists are to be arranged, or rows to be grouped. Scattered
+    rows take `memory` bytes at most, as in map_lists.
+    """
+    name = str(columns.score)
+
+    def of_batch(batch: Batch) -> Value:
+        offsets, values = split_lists(batch.data.column(name))
+        return work(offsets, confidences_of(values, columns))
+
+    def of_lists(lists: Lists) -> Value:
+        if arrange is not None:
+            lists = arrange(lists)
+        return work(lists.offsets, lists.confidences)
+
+    if columns.wide and arrange is None:
+        return workers.read(source.pieces([name]), of_batch)
+    return map_lists(of_lists, source, columns, workers, memory=memory)

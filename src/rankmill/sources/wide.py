@@ -1,0 +1,92 @@
+"""Lists, and how wide rows become lists."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from rankmill.columns.buffers import validity_of
+from rankmill.columns.ids import drop_nulls, id_text, plain, to_ids
+from rankmill.columns.lists import drop_values, split_lists
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.ranked import Lists
+from rankmill.errors import InputError
+from rankmill.kernels.identity import Ids
+from rankmill.sources.base import Batch
+from rankmill.sources.roles import Columns
+
+
+def wide_lists(batch: Batch, columns: Columns) -> Lists:
+    """The lists of a batch of wide rows."""
+    queries = queries_of(batch, columns)
+    offsets, values = split_lists(batch.data.column(columns.item))
+    values = plain(values, f"{batch.source}: column {columns.item!r}")
+    numbers = None
+    name = columns.score or columns.gain
+    keep = validity_of(values) if values.null_count else None
+    if name is not None:
+        number_offsets, raw = split_lists(batch.data.column(name))
+        if not np.array_equal(offsets, number_offsets):
+            row = int((np.diff(offsets) != np.diff(number_offsets)).argmax())
+            raise InputError(
+                f"{batch.source}: row {batch.first_row + row} (query {id_text(queries, row)}) has "
+                f"{offsets[row + 1] - offsets[row]} items in {columns.item!r} and "
+                f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected as "
+                "many of both"
+            )
+        numbers, bad = checked_numbers(raw, keep, columns)
+        if bad >= 0:
+            row = int(np.searchsorted(offsets, bad, side="right")) - 1
+            where = f"row {batch.first_row + row} (query {id_text(queries, row)})"
+            spot = f"{where}, place {bad - offsets[row]} of its list"
+            raise number_error(batch.source, spot, name, raw[bad])
+    nulls = values.null_count
+    if keep is not None:
+        offsets = drop_values(offsets, keep)
+        values = drop_nulls(values)
+        numbers = None if numbers is None else numbers[keep]
+    items = to_ids(values, f"{batch.source}: column {columns.item!r}")
+    place = (batch.source, batch.first_row)
+    return Lists(queries, offsets, items, numbers, nulls, 0, place, batch.data.num_rows)
+
+
+def queries_of(batch: Batch, columns: Columns) -> Ids:
+    """The query ids of a batch; raises InputError if one is null."""
+    column = plain(batch.data.column(columns.query), f"{batch.source}: column {columns.query!r}")
+    if column.null_count:
+        import pyarrow.compute as pc
+
+        row = batch.first_row + pc.index(column.is_null(), True).as_py()
+        raise InputError(
+            f"{batch.source}: row {row} has no query id (null in column {columns.query!r}); "
+            "expected an id in every row: fill it in or drop the row"
+        )
+    return to_ids(column, f"{batch.source}: column {columns.query!r}")
+
+
+def confidences_of(raw: Any, columns: Columns) -> np.ndarray:
+    """Confidences as float32 or float64, not yet checked."""
+    values = floats_of(raw)
+    if columns.nan_last and len(values) and np.isnan(values.max()):
+        values = np.where(np.isnan(values), values.dtype.type(-math.inf), values)
+    return values
+
+
+def checked_numbers(raw: Any, keep: Any, columns: Columns) -> tuple[np.ndarray, int]:
+    """Numbers as float32 or float64, and the first bad place among those to keep, or -1."""
+    allow_infinite = columns.gain is None
+    values = confidences_of(raw, columns)
+    if allow_infinite and not (len(values) and np.isnan(values.max())):
+        return values, -1
+    good = ~np.isnan(values) if allow_infinite else np.isfinite(values)
+    if keep is not None:
+        good |= ~keep
+    return values, -1 if good.all() else int(good.argmin())
+
+
+def number_error(source: str, where: str, name: str, found: Any) -> InputError:
+    """The error of a number that is missing or cannot be ordered by."""
+    return InputError(
+        f"{source}: {where}: column {name!r} is {found.as_py()}; expected a number for every item: "
+        "fill it in or drop the item"
+    )

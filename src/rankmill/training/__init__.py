@@ -1,0 +1,1 @@
+"""Listwise average precision as a loss."""
