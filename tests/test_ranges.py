@@ -247,6 +247,20 @@ def test_bounds_that_are_wrong(tmp_path: Path, ranges: list[int], side: str, bou
     assert ranges[1:] == [0]
 
 
+def test_a_range_without_labels(tmp_path: Path, ranges: list[int]) -> None:
+    tables = list(map(to_wide, dump(3000, 5)))
+    paths = [
+        Path(write(table, tmp_path / name, 100)) / "0.parquet"
+        for name, table in zip(("labels", "predictions"), tables, strict=True)
+    ]
+    group = row_groups(read_footer(str(paths[0])), 0, "query", "item")[3]
+    with_footer(paths[0], group.high, group.low - 1)  # bounds that no id is between
+    labels, predictions = map(str, paths)
+    plan = rankmill.plan(labels, {"run": predictions}, ["map"], memory=1, per_query=False)
+    assert plan["labels"]["rows"] == tables[0].num_rows
+    assert outcome(labels, predictions, memory=1) == outcome(*tables)
+
+
 def test_rows_out_of_order_within_row_groups(tmp_path: Path, ranges: list[int]) -> None:
     tables = list(map(to_wide, dump(3000, 6)))
     mixed = []

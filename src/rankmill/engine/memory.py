@@ -52,6 +52,8 @@ def label_bytes(labels: Input, rows: int, values: int, query_bytes: int, item_by
 
 def bytes_of_groups(labels: Input, groups: list[RowGroup]) -> int:
     """What the labels of some row groups take when they are held."""
+    if not groups:  # a footer may tell bounds that no id is between
+        return 0
     sizes = ((one.rows, one.values, one.query_bytes, one.item_bytes) for one in groups)
     return label_bytes(labels, *map(sum, zip(*sizes, strict=True)))
 
@@ -68,7 +70,7 @@ def id_ranges(labels: Input, predictions: Input, plan: Plan) -> list[IdRange]:
     ):
         return []
     of_labels = _row_groups(labels)
-    total = bytes_of_groups(labels, of_labels) if of_labels else 0
+    total = bytes_of_groups(labels, of_labels)
     if total <= max(LEAST, plan.memory):
         return []
     of_predictions = _row_groups(predictions)
@@ -115,7 +117,7 @@ def _cuts(labels: Input, groups: list[RowGroup], most: int) -> list[Any]:
             start = group.low
             cuts.append(start)
             held = [one for one in held if one.high >= group.low]
-            total = bytes_of_groups(labels, held) if held else 0
+            total = bytes_of_groups(labels, held)
         held.append(group)
         total += size
     return cuts
