@@ -229,7 +229,7 @@ def test_gains_whose_sum_overflows(gain: float, gains: str) -> None:
     labels, predictions = Ragged.from_lists([[1, 2]]), Ragged.from_lists([[2, 1]])
     try:
         found = rankmill.ndcg(
-            labels, predictions, gain=Ragged.from_lists([[gain, gain]]), gains=gains
+            labels, predictions, gain=Ragged.from_lists([[gain, gain]]), gain_function=gains
         )
     except InputError as error:
         tells(error, ["gain"])
@@ -313,7 +313,11 @@ WORD, HALF = Ragged.from_lists([["a"]]), Ragged.from_lists([[0.5]])
         (lambda: rankmill.average_precision(ONE, ONE, 0), UsageError, ["0", "k|cutoff", "1|posit"]),
         (lambda: rankmill.recall(ONE, ONE, -3), UsageError, ["-3"]),
         (lambda: rankmill.hit(ONE, ONE, 1.5), UsageError, ["1.5"]),
-        (lambda: rankmill.ndcg(ONE, ONE, gains="cubic"), UsageError, ["cubic", "linear", "exp"]),
+        (
+            lambda: rankmill.ndcg(ONE, ONE, gain_function="cubic"),
+            UsageError,
+            ["cubic", "linear", "exp"],
+        ),
         (lambda: rankmill.ndcg(ONE, ONE, gain=TWO), InputError, ["gain"]),
         (lambda: rankmill.evaluate(ONE, TWO, ["map"]), InputError, ["1", "2"]),
         (lambda: rankmill.evaluate(ONE, GOOD_PREDICTIONS, ["map"]), RankmillError, ["Ragged"]),
@@ -368,7 +372,7 @@ def test_metric_names(metric: str, files: Any, cli_fails: Any) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"gains": "cubic"}, {"threads": 0}, {"metrics": []}, {"metrics": ()}],
+    [{"gain_function": "cubic"}, {"threads": 0}, {"metrics": []}, {"metrics": ()}],
     ids=str,
 )
 def test_arguments(options: dict[str, Any]) -> None:
@@ -399,7 +403,12 @@ def test_named_columns_that_are_not_there(
 
 @pytest.mark.parametrize(
     ("options", "code"),
-    [(["--threads", "0"], 2), (["--gains", "cubic"], 2), (["--bogus"], 2), (["--format", "x"], 2)],
+    [
+        (["--threads", "0"], 2),
+        (["--gain-function", "cubic"], 2),
+        (["--bogus"], 2),
+        (["--format", "x"], 2),
+    ],
 )
 def test_cli_usage(options: list[str], code: int, files: Any, cli_fails: Any) -> None:
     paths = files(GOOD_LABELS, GOOD_PREDICTIONS)

@@ -52,7 +52,14 @@ def test_every_command_has_help_and_a_module(run):
 
 def test_help_of_evaluate_tells_shapes_examples_and_exit_codes(run):
     _, out, _ = run("evaluate", "-h")
-    for text in ("wide", "long", "user_id", "rankmill evaluate labels.parquet", "130", "--gains"):
+    for text in (
+        "wide",
+        "long",
+        "user_id",
+        "rankmill evaluate labels.parquet",
+        "130",
+        "--gain-function",
+    ):
         assert text in out
     assert max(map(len, out.splitlines())) <= 80
 
@@ -90,7 +97,7 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "-m", "map@0"], "map@0"),
         (["evaluate", "a", "b", "-m", "precision"], "precision"),
         (["evaluate", "a", "b", "-m", "map", "--threads", "0"], "--threads"),
-        (["evaluate", "a", "b", "-m", "map", "--gains", "cubic"], "cubic"),
+        (["evaluate", "a", "b", "-m", "map", "--gain-function", "cubic"], "cubic"),
         (["evaluate", "a", "b", "-m", "map", "--format", "xml"], "xml"),
         (["evaluate", "a,,b", "c", "-m", "map"], "LABELS 'a,,b' has an empty name"),
         (["evaluate", "a", "b,", "-m", "map"], "PREDICTIONS 'b,' has an empty name"),
@@ -106,7 +113,7 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "-m", "map", "--per-query", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
         (["evaluate", "a", "b", "-m", "map", "-o", "x.parquet"], "cannot write x.parquet as"),
-        (["explain-difference", "a", "b", "-m", "map", "-o", "x.pq"], "cannot write x.pq as"),
+        (["explain-evaluators", "a", "b", "-m", "map", "-o", "x.pq"], "cannot write x.pq as"),
         (["metrics", "--format", "xml"], "xml"),
     ],
 )

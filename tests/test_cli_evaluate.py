@@ -170,7 +170,7 @@ def test_gains_reach_the_evaluation(run, tmp_path):
     pq.write_table(pa.table({"user_id": [1, 1], "item_id": [1, 2], "stars": [1.0, 3.0]}), labels)
     pq.write_table(pa.table({"user_id": [1], "item_id": [[2]]}), predictions)
     for gains, value in (("linear", 3), ("exp", 7)):
-        asked = ["-m", "dcg@1", "--gain", "stars", "--gains", gains, "--threads", "1"]
+        asked = ["-m", "dcg@1", "--gain", "stars", "--gain-function", gains, "--threads", "1"]
         code, out, err = run("evaluate", labels, predictions, *asked, "--format", "json")
         assert (code, err) == (0, "")
         assert json.loads(out)["metrics"]["dcg@1"] == pytest.approx(value, rel=1e-15)

@@ -1,4 +1,4 @@
-"""`rankmill explain` and `rankmill explain-difference`, the whole way."""
+"""`rankmill explain` and `rankmill explain-evaluators`, the whole way."""
 
 import csv
 import json
@@ -129,7 +129,7 @@ def test_columns_of_any_name(run, dump, tmp_path):
     assert (code, err) == (0, "")
     assert json.loads(out)["value"] == pytest.approx(GAP, rel=1e-15)
     code, out, err = run(
-        "explain-difference", labels, predictions, "-m", "gap", "--presets", "default", *names
+        "explain-evaluators", labels, predictions, "-m", "gap", "--presets", "default", *names
     )
     assert (code, err) == (0, "")
     assert json.loads(out)["value"] == pytest.approx(GAP, rel=1e-15)
@@ -158,7 +158,7 @@ def test_wrong_usage_of_explain(run, dump, options, code, message):
 
 
 @pytest.mark.small
-@pytest.mark.parametrize("command", ["explain", "explain-difference"])
+@pytest.mark.parametrize("command", ["explain", "explain-evaluators"])
 def test_missing_files_and_inputs_as_outputs(run, dump, tmp_path, command):
     options = ["--query-id", "1"] if command == "explain" else []
     code, out, err = run(command, dump[0], tmp_path / "no.parquet", "-m", "map", *options)
@@ -175,7 +175,7 @@ def test_missing_files_and_inputs_as_outputs(run, dump, tmp_path, command):
 def test_what_is_drawn_fits_the_terminal(dump, columns):
     for command in (
         ["explain", *dump, "-m", "map@3", "--query-id", "1"],
-        ["explain-difference", *dump, "-m", "map@3", "--presets", "default,spark"],
+        ["explain-evaluators", *dump, "-m", "map@3", "--presets", "default,spark"],
     ):
         arguments = list(map(str, command))
         lines = on_a_terminal(f"from rankmill.cli import main\nmain({arguments!r})", columns)
@@ -186,7 +186,7 @@ def test_what_is_drawn_fits_the_terminal(dump, columns):
         assert wanted in text
 
 
-# explain-difference
+# explain-evaluators
 
 
 def shopping(seed: int) -> tuple[dict, dict]:
@@ -216,7 +216,7 @@ def test_four_values_of_one_dump_and_their_reasons(run, tmp_path):
     for table, path in zip(tables(labels, predictions), paths, strict=True):
         pq.write_table(table, path, row_group_size=64)
     names = "default,implicit,spark,trec_eval"
-    asked = ("explain-difference", *paths, "-m", "map@12", "--presets", names)
+    asked = ("explain-evaluators", *paths, "-m", "map@12", "--presets", names)
     code, out, err = run(*asked, "--format", "json")
     assert (code, err) == (0, "")
     content = json.loads(out)
@@ -283,7 +283,7 @@ def test_four_values_of_one_dump_and_their_reasons(run, tmp_path):
 
 @pytest.mark.small
 def test_presets_are_all_that_have_the_metric(run, dump):
-    content = json.loads(run("explain-difference", *dump, "-m", "rprec", "--format", "json")[1])
+    content = json.loads(run("explain-evaluators", *dump, "-m", "rprec", "--format", "json")[1])
     having = [name for name, one in PRESETS.items() if "rprec" in one.metrics]
     assert list(content["semantics"]) == ["default", *having]
 
@@ -298,7 +298,7 @@ def test_presets_are_all_that_have_the_metric(run, dump):
         ([], "Missing option '-m'"),
     ],
 )
-def test_wrong_usage_of_explain_difference(run, dump, options, message):
-    code, out, err = run("explain-difference", *dump, *options)
+def test_wrong_usage_of_explain_evaluators(run, dump, options, message):
+    code, out, err = run("explain-evaluators", *dump, *options)
     assert (code, out) == (2, "")
     assert message in err

@@ -142,7 +142,7 @@ def commands(folder):
         "plan": ["evaluate", labels, *systems, *columns, "-m", "map@3", "--plan"],
         "explain": ["explain", labels, systems[0], *columns, "-m", "map", "--query-id", ids[0]],
         "difference": [
-            *("explain-difference", labels, systems[1], *columns, "-m", "map"),
+            *("explain-evaluators", labels, systems[1], *columns, "-m", "map"),
             *("--presets", "default,spark"),
         ],
     }
@@ -220,8 +220,8 @@ def hostile_results():
     predictions = pa.table({"query": ["b", ESCAPES], "items": [["x", "c"], [ESCAPES]]})
     return [
         rankmill.evaluate(labels, predictions, "map"),
-        rankmill.trace(labels, predictions, "map", ESCAPES),
-        rankmill.compare_semantics(
+        rankmill.explain(labels, predictions, "map", ESCAPES),
+        rankmill.explain_evaluators(
             labels, predictions, "map", {ESCAPES: "default", f"spark{ESCAPES}": "spark"}
         ),
     ]

@@ -1,4 +1,4 @@
-"""trace(): walks whose last line is what evaluate() says."""
+"""explain(): walks whose last line is what evaluate() says."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import pytest
 
 import rankmill
 from dumps import dump
-from rankmill import InputError, Ragged, Semantics, UsageError, evaluate, trace
+from rankmill import InputError, Ragged, Semantics, UsageError, evaluate, explain
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
 from test_presets import tables
@@ -67,7 +67,7 @@ def test_the_walk_ends_at_the_value_of_evaluate(semantics):
         for query in labels.keys() | predictions.keys():
             at = pa.compute.index(result.per_query["query"], query).as_py()
             for metric in metrics:
-                found = trace(*both, metric, query, semantics=semantics)
+                found = explain(*both, metric, query, semantics=semantics)
                 assert found.query == query
                 assert found.value == (None if at < 0 else result.per_query[metric][at].as_py())
                 sums = [one for one in found.table["sum"].to_pylist() if one is not None]
@@ -96,7 +96,7 @@ def test_gap_is_walked_row_by_row(metric, ties):
         both = tables(labels, predictions)
         for total in ("labelled_queries", "hits", "predicted_label_pairs"):
             semantics = Semantics(gap_ties=ties, gap_total=total)
-            found = trace(*both, metric, semantics=semantics)
+            found = explain(*both, metric, semantics=semantics)
             assert found.value == evaluate(*both, metric, semantics=semantics)[metric]
             values.append(found.value)
             assert found.total / found.divisor == pytest.approx(found.value, rel=1e-15)
@@ -120,7 +120,7 @@ def test_gap_is_walked_row_by_row(metric, ties):
 def test_gap_by_hand():
     labels = table_of({1: [10], 2: [20], 3: [30]})
     predictions = table_of({2: [20, 9], 1: [8, 10]}, [[0.9, 0.5], [0.8, 0.7]])
-    found = trace(labels, predictions, "gap")
+    found = explain(labels, predictions, "gap")
     assert found.table.to_pydict() == {
         "rank": [1, 2, 3, 4],
         "query": [2, 1, 1, 2],
@@ -134,19 +134,19 @@ def test_gap_by_hand():
     total = 1 + 2 / 3
     assert (found.total, found.divisor, found.value) == (total, 3, total / 3)
     assert found.headline == f"gap = {total!r} / 3 = {total / 3!r}"
-    first = trace(labels, predictions, "gap", rows=2)
+    first = explain(labels, predictions, "gap", rows=2)
     assert first.table.equals(found.table.slice(0, 2))
     assert (first.value, first.total) == (found.value, found.total)
     assert first.facts["rows"] == "the first 2 of 4"
     with pytest.raises(InputError, match=r"gap row by row holds all .* more than the 10 bytes"):
-        trace(labels, predictions, "gap", memory=10)
+        explain(labels, predictions, "gap", memory=10)
 
 
 @pytest.mark.small
 def test_average_precision_by_hand():
     labels = table_of({7: [1, 2, 3, 4]})
     predictions = table_of({7: [9, 2, 2, 1, 8, 3]})
-    found = trace(labels, predictions, "map@5", 7)
+    found = explain(labels, predictions, "map@5", 7)
     assert found.table.to_pydict() == {
         "rank": [1, 2, 3, 4, 5],
         "item": [9, 2, 2, 1, 8],
@@ -162,7 +162,7 @@ def test_average_precision_by_hand():
         "predictions": "6, of which the first 5 count",
         "divisor": "min(k, R), or by R without a cutoff (ap_divisor min_k_labels)",
     }
-    each = trace(labels, predictions, "map@5", 7, semantics={"repeated_predictions": "each"})
+    each = explain(labels, predictions, "map@5", 7, semantics={"repeated_predictions": "each"})
     assert each.table["term"].to_pylist() == [0, 1 / 2, 2 / 3, 3 / 4, 0]
     assert each.table["note"][2].as_py() == "repeats rank 2"
 
@@ -172,14 +172,14 @@ def test_dropped_repeats_stand_where_they_were():
     labels = table_of({7: [1, 2]})
     predictions = table_of({7: [9, 9, 1, None, 9, 2]})
     dropping = {"repeated_predictions": "drop"}
-    found = trace(labels, predictions, "map", 7, semantics=dropping)
+    found = explain(labels, predictions, "map", 7, semantics=dropping)
     assert found.table["rank"].to_pylist() == [1, None, 2, None, 3]
     assert found.table["item"].to_pylist() == [9, 9, 1, 9, 2]
     assert found.table["term"].to_pylist() == [0, None, 1 / 2, None, 2 / 3]
     dropped = "repeats rank 1, dropped"
     assert found.table["note"].to_pylist() == ["", dropped, "", dropped, ""]
     assert found.facts["predictions"] == "3; repeats dropped: 2; null items dropped: 1"
-    short = trace(labels, predictions, "map@2", 7, semantics=dropping)
+    short = explain(labels, predictions, "map@2", 7, semantics=dropping)
     assert short.table["rank"].to_pylist() == [1, None, 2, None]
 
 
@@ -187,7 +187,7 @@ def test_dropped_repeats_stand_where_they_were():
 def test_gains_and_the_ideal_list():
     labels = pa.table({"q": ["a"], "items": [["x", "y", "z"]], "gain": [[1.0, 3.0, 2.0]]})
     predictions = pa.table({"q": ["a"], "items": [["y", "w"]]})
-    found = trace(labels, predictions, "ndcg", "a", query="q")
+    found = explain(labels, predictions, "ndcg", "a", query="q")
     third = 1 / math.log2(4)
     rows = found.table.to_pydict()
     assert rows["rank"] == [1, 2, 3]
@@ -198,7 +198,7 @@ def test_gains_and_the_ideal_list():
     assert rows["ideal_sum"] == pytest.approx([3, 3 + 2 / math.log2(3), found.divisor], rel=1e-15)
     assert found.divisor == pytest.approx(3 + 2 / math.log2(3) + third, rel=1e-15)
     assert rows["note"] == ["", "", "no prediction"]
-    exponential = trace(labels, predictions, "dcg", "a", query="q", gains="exp")
+    exponential = explain(labels, predictions, "dcg", "a", query="q", gain_function="exp")
     assert (exponential.total, exponential.divisor, exponential.value) == (7, None, 7)
     assert exponential.headline == "dcg of query a = 7.0"
 
@@ -209,7 +209,7 @@ def test_equal_confidences_worst_best_and_expected():
     predictions = table_of({1: [10, 5, 6, 11]}, [[0.5, 0.5, 0.5, 0.1]])
     items, terms = {}, {}
     for order in ("worst", "best", "expected"):
-        found = trace(labels, predictions, "map", 1, semantics={"order": order})
+        found = explain(labels, predictions, "map", 1, semantics={"order": order})
         items[order] = found.table["item"].to_pylist()
         terms[order] = found.table["term"].to_pylist()
         assert f"(order {order})" in found.facts["order"]
@@ -228,7 +228,7 @@ def test_what_a_query_lacks_and_what_semantics_make_of_that():
     predictions = table_of({1: [10], 3: [5], 4: [6]})
 
     def status(query, **semantics):
-        found = trace(labels, predictions, "map", query, semantics=semantics)
+        found = explain(labels, predictions, "map", query, semantics=semantics)
         return found.value, found.facts.get("query"), found.headline
 
     assert status(1)[:2] == (1, None)
@@ -273,15 +273,15 @@ def test_ids_of_any_type_as_text_or_as_they_are():
         labels = pa.table({"query": ids, "items": [["x"], ["y"]]})
         predictions = pa.table({"query": ids, "items": [["x"], ["z", "y"]]})
         for one in given:
-            found = trace(labels, predictions, "map", one)
+            found = explain(labels, predictions, "map", one)
             assert found.value == 0.5
             assert json.dumps(found.to_dict())
     with pytest.raises(UsageError, match="query id 7 is no text, but the ids in column 'query'"):
-        trace(labels, predictions, "map", 7)
+        explain(labels, predictions, "map", 7)
     labels = table_of({1: [10]})
     for wrong in ("x", "1.5", 2**64, None.__class__):
         with pytest.raises(UsageError, match="is no integer of 64 bits"):
-            trace(labels, labels, "map", wrong)
+            explain(labels, labels, "map", wrong)
 
 
 @pytest.mark.small
@@ -293,7 +293,7 @@ def test_long_rows_scattered_over_files(tmp_path):
     ]
     for number, part in enumerate(parts):
         pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=1)
-    found = trace(labels, str(tmp_path), "map", "1", query="q")
+    found = explain(labels, str(tmp_path), "map", "1", query="q")
     assert found.table["item"].to_pylist() == [11, 9, 10]
     assert found.table["confidence"].to_pylist() == [0.8, 0.2, 0.1]
     assert found.facts["predictions"] == "3; null items dropped: 1"
@@ -308,8 +308,8 @@ def test_wide_rows_are_read_to_the_end(tmp_path):
     paths = [str(tmp_path / name) for name in ("first.parquet", "second.parquet")]
     pq.write_table(table_of({1: [10], 2: [5, 20]}), paths[0])
     pq.write_table(pa.table({"user_id": [3, None], "items": [[1], [1]]}), paths[1])
-    assert trace(labels, paths[:1], "map", 2).value == 0.5
-    for fails in (lambda: evaluate(labels, paths, "map"), lambda: trace(labels, paths, "map", 2)):
+    assert explain(labels, paths[:1], "map", 2).value == 0.5
+    for fails in (lambda: evaluate(labels, paths, "map"), lambda: explain(labels, paths, "map", 2)):
         with pytest.raises(InputError, match="has no query id"):
             fails()
 
@@ -318,9 +318,9 @@ def test_wide_rows_are_read_to_the_end(tmp_path):
 def test_ragged_lists_go_by_number():
     labels = Ragged.from_lists([[1], [2, 3]])
     predictions = Ragged.from_lists([[5], [2, 9, 3]])
-    found = trace(labels, predictions, "map", 1)
+    found = explain(labels, predictions, "map", 1)
     assert found.value == (1 + 2 / 3) / 2
-    gap = trace(labels, predictions, "gap", score=Ragged.from_lists([[0.9], [0.8, 0.7, 0.6]]))
+    gap = explain(labels, predictions, "gap", score=Ragged.from_lists([[0.9], [0.8, 0.7, 0.6]]))
     assert gap.table["query"].to_pylist() == [0, 1, 1, 1]
 
 
@@ -328,7 +328,7 @@ def test_ragged_lists_go_by_number():
 def test_infinite_confidences_are_text_in_json():
     labels = table_of({1: [10]})
     predictions = table_of({1: [10, 11]}, [[math.inf, -math.inf]])
-    found = trace(labels, predictions, "gap")
+    found = explain(labels, predictions, "gap")
     content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert [row["confidence"] for row in content["rows"]] == ["inf", "-inf"]
     assert " -inf " in repr(found)
@@ -337,7 +337,7 @@ def test_infinite_confidences_are_text_in_json():
 @pytest.mark.small
 def test_the_html_table_escapes():
     labels = pa.table({"q": ["a"], "items": [["<b>"]]})
-    html = trace(labels, labels, "map", "a", query="q")._repr_html_()
+    html = explain(labels, labels, "map", "a", query="q")._repr_html_()
     assert '<td style="text-align: left">&lt;b&gt;</td>' in html
     assert "map of query a = 1.0 / 1 = 1.0" in html
 
@@ -356,14 +356,14 @@ def test_the_html_table_escapes():
 def test_wrong_arguments(arguments, message):
     labels = table_of({1: [10]})
     with pytest.raises(UsageError, match=message):
-        trace(labels, labels, *arguments)
+        explain(labels, labels, *arguments)
 
 
 @pytest.mark.small
 def test_wrong_options():
     labels = table_of({1: [10]})
     for options, message in (
-        ({"gains": "cubic"}, "unknown gains"),
+        ({"gain_function": "cubic"}, "unknown gain_function"),
         ({"rows": 0}, "rows is 0"),
         ({"rows": 1.5}, "rows is 1.5"),
         ({"threads": 0}, "threads is 0"),
@@ -372,20 +372,20 @@ def test_wrong_options():
         ({"semantics": {"order": "expected", "ap_divisor": "hits"}}, "no closed form"),
     ):
         with pytest.raises(UsageError, match=message):
-            trace(labels, labels, "map", 1, **options)
-    assert rankmill.trace is trace
+            explain(labels, labels, "map", 1, **options)
+    assert rankmill.explain is explain
 
 
 @pytest.mark.small
 def test_a_long_list_is_drawn_by_its_first_rows():
     labels = table_of({1: [10]})
-    found = trace(labels, table_of({1: list(range(51))}), "map", 1)
+    found = explain(labels, table_of({1: list(range(51))}), "map", 1)
     assert found.table.num_rows == len(found.to_dict()["rows"]) == 51
     *table, blank, _, _, _, drawn, _ = repr(found).splitlines()
     assert (len(table), blank) == (2 + 50, "")
     assert drawn == "drawn        the first 50 rows; `table` has all"
     assert found._repr_html_().count("<tr>") == 1 + 50
-    assert "drawn" not in repr(trace(labels, table_of({1: list(range(50))}), "map", 1))
+    assert "drawn" not in repr(explain(labels, table_of({1: list(range(50))}), "map", 1))
 
 
 @pytest.mark.parametrize("row", [1, 3])
@@ -397,4 +397,4 @@ def test_a_query_that_stands_twice_is_refused_as_by_evaluate(row: int) -> None:
     once = pa.table({"query_id": [7], "items": [[1]]})
     for labels, predictions in ((once, twice), (twice, once)):
         with pytest.raises(rankmill.InputError, match=f"query 7 stands a second time in row {row}"):
-            rankmill.trace(labels, predictions, "map", 7)
+            rankmill.explain(labels, predictions, "map", 7)

@@ -76,7 +76,7 @@ def bits_of_dump(name: str, folder: Path) -> dict[str, Any]:
 
 def bits_of_movielens(name: str, folder: Path) -> dict[str, Any]:
     recommender, gains = MOVIELENS[name]
-    options = {} if gains == "binary" else {"gain": "rating", "gains": gains}
+    options = {} if gains == "binary" else {"gain": "rating", "gain_function": gains}
     predictions = folder / f"predictions_{recommender}.parquet"
     return bits(folder / "labels.parquet", predictions, **options)
 

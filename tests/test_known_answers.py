@@ -169,14 +169,14 @@ def test_mean_of_three_queries(name: str) -> None:
 def test_exponential_gains() -> None:
     labels, predictions = one_query({"a": 3.0, "b": 1.0}, ["b", "a"])
     result = rankmill.evaluate(
-        labels, predictions, ["dcg", "ndcg@1"], gain="gain", gains="exp", query="query_id"
+        labels, predictions, ["dcg", "ndcg@1"], gain="gain", gain_function="exp", query="query_id"
     )
     assert result.per_query["dcg"].to_pylist() == pytest.approx([1 + 7 / LOG3, 0], rel=1e-15)
     assert result.per_query["ndcg@1"].to_pylist() == pytest.approx([1 / 7, 0], rel=1e-15)
     lists = (Ragged.from_lists([["a", "b"]]), Ragged.from_lists([["b", "a"]]))
     gain = Ragged.from_lists([[3.0, 1.0]])
-    assert rankmill.dcg(*lists, gain=gain, gains="exp")[0] == pytest.approx(1 + 7 / LOG3)
-    assert rankmill.ndcg(*lists, 1, gain=gain, gains="exp")[0] == pytest.approx(1 / 7)
+    assert rankmill.dcg(*lists, gain=gain, gain_function="exp")[0] == pytest.approx(1 + 7 / LOG3)
+    assert rankmill.ndcg(*lists, 1, gain=gain, gain_function="exp")[0] == pytest.approx(1 / 7)
 
 
 # ------------------------------------------------------------------ GAP
@@ -268,7 +268,7 @@ def test_a_cutoff_divides_as_it_is_however_large(k: int) -> None:
         assert rankmill.evaluate(table, table, metric)[metric] == hits / divisor
     assert rankmill.precision(labels, lists, k).tolist() == [hits / divisors["precision"]]
     assert rankmill.f1(labels, lists, k).tolist() == [hits / divisors["f1"]]
-    traced = rankmill.trace(table, table, f"precision@{k}", 1)
+    traced = rankmill.explain(table, table, f"precision@{k}", 1)
     assert (traced.value, traced.divisor) == (hits / float(k), float(k))
 
 

@@ -181,7 +181,7 @@ def test_real_ratings_equal_the_oracle(
     }
     expected = oracle.evaluate(labels, predictions, METRICS, gains or "linear")
 
-    graded = {"gain": "rating", "gains": gains} if gains else {}
+    graded = {"gain": "rating", "gain_function": gains} if gains else {}
     result = rankmill.evaluate(real / "labels.parquet", predictions_path, metrics=METRICS, **graded)
     assert result.queries == expected.queries == len(labels)
     assert result.audit == expected.audit
@@ -201,7 +201,9 @@ def test_real_ratings_equal_the_oracle(
         assert dict(by_user) == pytest.approx(values, rel=1e-12, abs=1e-12)
 
     options = [text for metric in METRICS for text in ("-m", metric)]
-    options += [text for name, value in graded.items() for text in (f"--{name}", value)]
+    options += [
+        text for name, value in graded.items() for text in (f"--{name.replace('_', '-')}", value)
+    ]
     outcome = run_cli(
         "evaluate", real / "labels.parquet", predictions_path, *options, "--format", "json"
     )

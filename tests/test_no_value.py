@@ -86,7 +86,7 @@ def test_gap_divided_by_nothing_has_no_value(ties):
         result = rankmill.evaluate(*zero_gains(), ["gap", "map"], **options)
         assert result.metrics == {"gap": None, "map": 0.0}
         assert result.bounds == {}
-        found = rankmill.trace(*zero_gains(), "gap", **options)
+        found = rankmill.explain(*zero_gains(), "gap", **options)
         assert (found.value, found.divisor) == (None, 0.0)
         assert found.headline == "gap: there is nothing to divide by"
         assert json.loads(json.dumps(found.to_dict()))["value"] is None
@@ -108,14 +108,14 @@ def test_a_part_without_queries_has_no_value_and_merges():
 
 @pytest.mark.small
 def test_semantics_without_a_value_are_compared_with_the_others():
-    found = rankmill.compare_semantics(*apart(), "map", {"a": SKIP, "b": "default", "c": "spark"})
+    found = rankmill.explain_evaluators(*apart(), "map", {"a": SKIP, "b": "default", "c": "spark"})
     assert (found.base, found.value) == ("b", 0.0)
     reason = "map has no value, as no query counts under these semantics"
     assert found.fields["a"]["unpredicted"].value is None
     assert found.fields["a"]["unpredicted"].reason == found.wholes["a"].reason == reason
     assert (found.wholes["a"].value, found.wholes["a"].kept) == (0.0, ("unpredicted",))
     with pytest.raises(rankmill.InputError, match=reason):
-        rankmill.compare_semantics(*apart(), "map", {"a": SKIP, "b": SKIP})
+        rankmill.explain_evaluators(*apart(), "map", {"a": SKIP, "b": SKIP})
 
 
 @pytest.fixture

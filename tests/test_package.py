@@ -70,7 +70,7 @@ def test_import_loads_nothing_heavy() -> None:
     "arguments",
     [
         *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
-        *(["explain", "--help"], ["explain-difference", "--help"]),
+        *(["explain", "--help"], ["explain-evaluators", "--help"]),
     ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
@@ -132,6 +132,12 @@ def test_public_names_are_listed() -> None:
     assert set(rankmill.__all__) <= set(dir(rankmill))
     with pytest.raises(AttributeError, match="no_such_name"):
         rankmill.no_such_name  # noqa: B018
+
+
+@pytest.mark.parametrize("loads", ["import rankmill.explain.walk", "import rankmill.explain as _"])
+def test_a_function_is_not_hidden_by_the_folder_of_its_name(loads: str) -> None:
+    for order in (f"{loads}; import rankmill", f"import rankmill; rankmill.explain; {loads}"):
+        assert run_python(f"{order}; print(rankmill.explain)").startswith("<function explain")
 
 
 def test_is_typed() -> None:

@@ -61,7 +61,7 @@ def test_merged_parts_are_the_whole(dtype: type, semantics: str) -> None:
     states = [rankmill.evaluate_part(*part, METRICS, semantics=semantics) for part in parts]
     random.Random(1).shuffle(states)
     state = functools.reduce(rankmill.State.merge, map(through_arrow, states))
-    counted = [rankmill.count_part(state, part[1], memory=1 + i) for i, part in enumerate(parts)]
+    counted = [rankmill.second_pass(state, part[1], memory=1 + i) for i, part in enumerate(parts)]
     among = {
         name: functools.reduce(
             rankmill.AmongState.merge,
@@ -81,12 +81,14 @@ def test_states_of_other_questions_do_not_merge() -> None:
         rankmill.evaluate_part(labels, predictions, metric, semantics=semantics)
         for metric, semantics in [("map", "default"), ("map@3", "default"), ("map", "spark")]
     ]
-    states.append(rankmill.evaluate_part(labels, predictions, "map", gains="exp"))
+    states.append(rankmill.evaluate_part(labels, predictions, "map", gain_function="exp"))
     with pytest.raises(rankmill.UsageError, match="states of other metrics do not merge"):
         states[0].merge(states[1])
     with pytest.raises(rankmill.UsageError, match="states of other semantics do not merge"):
         states[0].merge(states[2])
-    with pytest.raises(rankmill.UsageError, match="states of other gains do not merge: linear"):
+    with pytest.raises(
+        rankmill.UsageError, match="states of other gain_function do not merge: linear"
+    ):
         states[0].merge(through_arrow(states[3]))
     assert len({state.fingerprint for state in states}) == 4
 
@@ -95,7 +97,7 @@ def test_states_of_other_questions_do_not_merge() -> None:
 def test_gap_in_parts_needs_the_second_pass() -> None:
     labels, predictions = rows(0, 9, np.float64)
     state = rankmill.evaluate_part(labels, predictions, "gap")
-    with pytest.raises(rankmill.UsageError, match="gap needs a second pass: count_part"):
+    with pytest.raises(rankmill.UsageError, match="gap needs a second pass: second_pass"):
         state.result()
     with pytest.raises(rankmill.UsageError, match="'ids' needs all predictions at once"):
         rankmill.evaluate_part(labels, predictions, "gap", semantics={"gap_ties": "ids"})
@@ -114,7 +116,7 @@ def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
     with pytest.raises(rankmill.InputError, match="holds no rows"):
         rankmill.evaluate(*pieces[0], METRICS)
     assert states[0].queries == 0
-    assert states[0].result(rankmill.count_part(states[0], pieces[0][1]))["gap"] is None
+    assert states[0].result(rankmill.second_pass(states[0], pieces[0][1]))["gap"] is None
     state = functools.reduce(rankmill.State.merge, map(through_arrow, states))
     assert state.queries == len(set(split(labels, 0, 2)["query"].to_pylist()))
     unpredicted = rankmill.evaluate_part(split(labels, 1, 2), predictions.slice(0, 0), METRICS)
@@ -127,10 +129,10 @@ def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
 def test_threads_are_a_positive_integer(wrong: Any) -> None:
     table = pa.table({"q": [1], "items": [[1]], "score": [[0.5]]})
     state = rankmill.evaluate_part(table, table, "gap", query="q")
-    counted = rankmill.count_part(state, table, query="q")
+    counted = rankmill.second_pass(state, table, query="q")
     for call in (
-        lambda: rankmill.count_part(state, table, query="q", threads=wrong),
-        lambda: rankmill.count_part(state, table, query="q", memory=wrong),
+        lambda: rankmill.second_pass(state, table, query="q", threads=wrong),
+        lambda: rankmill.second_pass(state, table, query="q", memory=wrong),
         lambda: state.result(counted, threads=wrong),
         lambda: rankmill.plan(table, {"": table}, "gap", query="q", threads=wrong),
     ):
@@ -178,7 +180,7 @@ def sent(state: Any) -> Any:
 
 def counted(state: rankmill.State, parts: list[Any], draw: random.Random) -> Any:
     """The second pass over the predictions of some parts."""
-    each = [rankmill.count_part(state, part[1], query="q") for part in parts]
+    each = [rankmill.second_pass(state, part[1], query="q") for part in parts]
     return {name: merged([one[name] for one in each], draw) for name in ("gap", "gap@2")}
 
 
@@ -192,7 +194,11 @@ def test_random_parts_merged_by_random_trees(draw: random.Random, semantics: str
     )
     if not any(labels["items"].to_pylist()) or not predictions.num_rows:
         return
-    options = {"query": "q", "semantics": semantics, "gains": draw.choice(["linear", "exp"])}
+    options = {
+        "query": "q",
+        "semantics": semantics,
+        "gain_function": draw.choice(["linear", "exp"]),
+    }
     whole = rankmill.evaluate(labels, predictions, METRICS, **options)
     states = [rankmill.evaluate_part(*part, METRICS, **options) for part in parts]
     state = merged(states, draw)

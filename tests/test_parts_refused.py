@@ -65,19 +65,19 @@ def test_a_second_pass_of_another_state_is_refused(size: int) -> None:
     first, second = part_of([0, 1, 2], 0), part_of(list(range(100, 100 + size)), 10)
     state, other = state_of(first), state_of(second)
     both = state.merge(other)
-    alone = rankmill.count_part(state, first, query="q")
+    alone = rankmill.second_pass(state, first, query="q")
     with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
         both.result(alone)
     with pytest.raises(rankmill.UsageError, match="among another state"):
         other.result({"gap": sent(alone["gap"])})
-    of_both = rankmill.count_part(both, second, query="q")
+    of_both = rankmill.second_pass(both, second, query="q")
     with pytest.raises(rankmill.UsageError, match="these counts were made with two states"):
         of_both["gap"].merge(alone["gap"])
     with pytest.raises(
         rankmill.UsageError, match=f"first pass saw {3 + size} predictions and the second {size}:"
     ):
         both.result(of_both)
-    of_all = rankmill.count_part(both, first, query="q")["gap"].merge(of_both["gap"])
+    of_all = rankmill.second_pass(both, first, query="q")["gap"].merge(of_both["gap"])
     assert both.result({"gap": of_all})["gap"] == 1.0
 
 
@@ -85,7 +85,7 @@ def test_a_second_pass_of_another_state_is_refused(size: int) -> None:
 def test_a_part_counted_twice_in_place_of_another_of_its_size_is_refused() -> None:
     first, second = part_of([1, 2, 3], 0), part_of([1, 2, 4], 10)
     state = state_of(first).merge(state_of(second))
-    once = rankmill.count_part(state, first, query="q")["gap"]
+    once = rankmill.second_pass(state, first, query="q")["gap"]
     with pytest.raises(rankmill.UsageError, match="both passes saw 6 predictions, but of other"):
         state.result({"gap": once.merge(once)})
     # Here every correct confidence is counted often enough: only the wrong predictions differ.
@@ -99,7 +99,7 @@ def test_a_part_counted_twice_in_place_of_another_of_its_size_is_refused() -> No
         for row, table in enumerate(tables)
     ]
     state = states[0].merge(states[1])
-    once = rankmill.count_part(state, tables[0], query="q")["gap"]
+    once = rankmill.second_pass(state, tables[0], query="q")["gap"]
     with pytest.raises(rankmill.UsageError, match="both passes saw 4 predictions, but of other"):
         state.result({"gap": once.merge(once)})
 
@@ -108,12 +108,12 @@ def test_a_part_counted_twice_in_place_of_another_of_its_size_is_refused() -> No
 def test_counts_of_another_job_or_metric_are_refused() -> None:
     table = part_of([1, 2, 3], 0)
     state = state_of(table, ["gap", "gap@2"])
-    right = rankmill.count_part(state, table, query="q")
+    right = rankmill.second_pass(state, table, query="q")
     with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
         state.result({"gap": right["gap@2"], "gap@2": right["gap"]})
-    for options in ({"semantics": "spark"}, {"gains": "exp"}, {"metrics": ["gap", "map"]}):
+    for options in ({"semantics": "spark"}, {"gain_function": "exp"}, {"metrics": ["gap", "map"]}):
         other = state_of(table, **{"metrics": ["gap", "gap@2"], **options})
-        counts = rankmill.count_part(other, table, query="q")
+        counts = rankmill.second_pass(other, table, query="q")
         with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
             state.result(right | counts)
 
@@ -129,7 +129,7 @@ def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merge
     merges += [sent(one) for one in merges]
     assert len({one.counted_among("gap") for one in merges}) == 1
     counts = [
-        sent(rankmill.count_part(one, table, query="q")["gap"])
+        sent(rankmill.second_pass(one, table, query="q")["gap"])
         for one, table in zip(merges, (first, second), strict=False)
     ]
     assert merges[3].result({"gap": counts[0].merge(counts[1])})["gap"] == 1.0
@@ -144,7 +144,10 @@ def damages() -> dict[str, tuple[dict[str, Any], str]]:
         "unknown": ({"metrics": ["gap", "mapp"]}, "unknown metric 'mapp'"),
         "semantics": ({"semantics": "{"}, "semantics: "),
         "choice": ({"semantics": '{"order": "no"}'}, "semantics: .*order cannot be 'no'"),
-        "gains": ({"gains": "exp"}, "fingerprint is not that of its metrics, semantics and gains"),
+        "gain_function": (
+            {"gain_function": "exp"},
+            "fingerprint is not that of its metrics, semantics and gain function",
+        ),
         "queries": ({"queries": -1}, "queries is -1, not a count"),
         "half": ({"gap_total": 1.5}, "gap_total is 1.5, not a count"),
         "audit": ({"audit.null_items": None}, "audit.null_items is None, not a count"),
@@ -190,7 +193,7 @@ def test_the_row_of_a_state_is_checked(damage: str) -> None:
 )
 def test_the_row_of_counts_is_checked(changed: dict[str, Any], message: str) -> None:
     table = part_of([1, 2, 3], 0)
-    row = rankmill.count_part(state_of(table), table, query="q")["gap"].to_row()
+    row = rankmill.second_pass(state_of(table), table, query="q")["gap"].to_row()
     with pytest.raises(rankmill.UsageError, match=message):
         rankmill.AmongState.from_row(row | changed)
 
@@ -199,7 +202,7 @@ def test_the_row_of_counts_is_checked(changed: dict[str, Any], message: str) -> 
 def test_every_field_of_a_row_is_needed() -> None:
     table = part_of([1, 2, 3], 0)
     state = state_of(table, ["gap", "map"])
-    counts = rankmill.count_part(state, table, query="q")["gap"]
+    counts = rankmill.second_pass(state, table, query="q")["gap"]
     for one in (state, counts):
         row = one.to_row()
         for name in row:
@@ -212,7 +215,7 @@ def test_every_field_of_a_row_is_needed() -> None:
 def test_states_made_by_hand_are_checked_before_kernels_read_them() -> None:
     table = part_of([1, 2, 3], 0)
     state = state_of(table)
-    counts = rankmill.count_part(state, table, query="q")["gap"]
+    counts = rankmill.second_pass(state, table, query="q")["gap"]
     with pytest.raises(rankmill.UsageError, match="at and above hold 1 and 3 numbers"):
         state.result({"gap": replace(counts, at=counts.at[:1])})
     short = replace(counts, at=counts.at[:1], above=counts.above[:1])

@@ -142,7 +142,7 @@ def test_sklearn_ndcg_and_dcg(k: int | None, gains: str) -> None:
         (rankmill.ndcg, sklearn.metrics.ndcg_score),
         (rankmill.dcg, sklearn.metrics.dcg_score),
     ):
-        found = ours(*arguments, gain=data["gain"], gains=gains)
+        found = ours(*arguments, gain=data["gain"], gain_function=gains)
         expected = [
             theirs(row[None], scores[None], k=k, ignore_ties=True)
             for row, scores in zip(worth, data["scores"], strict=True)

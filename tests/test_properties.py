@@ -68,7 +68,7 @@ ROWS = st.integers(0, 2**32).map(random.Random)
 def test_wide_tables(case: Case, gains: str, threads: int | None) -> None:
     labels, predictions = strategies.wide_labels(case), strategies.wide_predictions(case)
     result = rankmill.evaluate(
-        labels, predictions, METRICS, gain=gain_of(case), gains=gains, threads=threads
+        labels, predictions, METRICS, gain=gain_of(case), gain_function=gains, threads=threads
     )
     expected = expect(case, METRICS, gains)
     assert_agrees(result, expected)
@@ -107,7 +107,7 @@ def test_array_functions(case: Case, gains: str) -> None:
     case = strategies.aligned(case)
     labels = strategies.ragged(case.labels, case.label_item)
     predictions = strategies.ragged(case.predictions, case.prediction_item)
-    scale = {"gains": gains}
+    scale = {"gain_function": gains}
     if case.graded:
         scale["gain"] = strategies.ragged(case.labels, pa.float64(), 1)
     names = {"map": "average_precision", "first_hit": "first_hit_precision"}

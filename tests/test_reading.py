@@ -299,7 +299,9 @@ def test_many_row_groups_of_one_row(tmp_path: Path) -> None:
 
 def test_tiny_exponential_gains() -> None:
     one = Ragged.from_lists([[5]])
-    assert rankmill.ndcg(one, one, gain=Ragged.from_lists([[1e-17]]), gains="exp").tolist() == [1.0]
+    assert rankmill.ndcg(
+        one, one, gain=Ragged.from_lists([[1e-17]]), gain_function="exp"
+    ).tolist() == [1.0]
 
 
 def test_no_items_at_all_can_be_compared_with_anything() -> None:

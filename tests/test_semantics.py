@@ -95,7 +95,11 @@ def check(
 ) -> Any:
     """Evaluate, and hold the result against the oracle; None where both refuse."""
     metrics = defined(metrics, chosen, confidences)
-    options |= {"gains": gains, "semantics": chosen, "gain": "gain" if case.graded else None}
+    options |= {
+        "gain_function": gains,
+        "semantics": chosen,
+        "gain": "gain" if case.graded else None,
+    }
     try:
         expected = semantics_oracle.evaluate(
             case.labels,

@@ -40,7 +40,7 @@ for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(
             for labels in (table.select([0, 1]), graded):
                 for memory in (1 << 10, 1 << 30):
                     rankmill.evaluate(labels, table.take(mixed), names, memory=memory)
-                rankmill.evaluate(labels.take(mixed), table, names, gains="exp", threads=2)
+                rankmill.evaluate(labels.take(mixed), table, names, gain_function="exp", threads=2)
                 for order in ("item_ascending", "best", "expected") if query == pa.int8() else ():
                     semantics = {"order": order, "repeated_predictions": "each"}
                     semantics |= {"repeated_labels": "count", "gap_total": "hits"}
@@ -57,7 +57,7 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
     rankmill.evaluate(lists, lists, names, score=scores, gain=scores)
     for name in ("average_precision", "first_hit_precision", "recall", "hit", "r_precision", "dcg"):
         getattr(rankmill, name)(lists, lists)
-    rankmill.dcg(lists, lists, 3, gain=scores, gains="exp")
+    rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):

@@ -5,6 +5,9 @@ Importing rankmill is cheap: what needs NumPy, numba or pyarrow is loaded when i
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+
 from rankmill.version import __version__ as __version__
 
 # As typing has it; but loading typing takes longer than all that a command does before it is ready
@@ -17,11 +20,11 @@ if TYPE_CHECKING:
     from rankmill.columns.ragged import Ragged
     from rankmill.engine.evaluate import evaluate, evaluate_part, evaluate_runs
     from rankmill.engine.planning import plan
-    from rankmill.engine.state import State, count_part
+    from rankmill.engine.state import State, second_pass
     from rankmill.errors import InputError, RankmillError, ResourceError, UsageError
-    from rankmill.explain.evaluators import compare_semantics
-    from rankmill.explain.evaluators_view import Comparison
-    from rankmill.explain.trace import trace
+    from rankmill.explain.evaluators import explain_evaluators
+    from rankmill.explain.evaluators_view import Differences
+    from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
     from rankmill.metrics.arrays import (
         average_precision,
@@ -41,8 +44,8 @@ if TYPE_CHECKING:
 
 # Public name -> the module that it lives in.
 _HOMES = {
-    "Comparison": "explain.evaluators_view",
-    "compare_semantics": "explain.evaluators",
+    "Differences": "explain.evaluators_view",
+    "explain_evaluators": "explain.evaluators",
     "InputError": "errors",
     "RankmillError": "errors",
     "ResourceError": "errors",
@@ -51,12 +54,12 @@ _HOMES = {
     "CorrectState": "metrics.gap",
     "MeanState": "metrics.mean",
     "Trace": "explain.trace_view",
-    "trace": "explain.trace",
+    "explain": "explain.trace",
     "Ragged": "columns.ragged",
     "Result": "results.result",
     "Semantics": "semantics.choices",
     "State": "engine.state",
-    "count_part": "engine.state",
+    "second_pass": "engine.state",
     "evaluate": "engine.evaluate",
     "evaluate_part": "engine.evaluate",
     "evaluate_runs": "engine.evaluate",
@@ -75,8 +78,8 @@ _HOMES = {
 
 __all__ = [
     "AmongState",
-    "Comparison",
     "CorrectState",
+    "Differences",
     "InputError",
     "MeanState",
     "Ragged",
@@ -88,12 +91,12 @@ __all__ = [
     "Trace",
     "UsageError",
     "average_precision",
-    "compare_semantics",
-    "count_part",
     "dcg",
     "evaluate",
     "evaluate_part",
     "evaluate_runs",
+    "explain",
+    "explain_evaluators",
     "f1",
     "first_hit_precision",
     "global_average_precision",
@@ -103,7 +106,7 @@ __all__ = [
     "precision",
     "r_precision",
     "recall",
-    "trace",
+    "second_pass",
 ]
 
 
@@ -119,3 +122,18 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_HOMES})
+
+
+class _Package(ModuleType):
+    """A package whose public functions stay its attributes when a folder of their name is loaded.
+
+    Python makes each folder that is imported an attribute of the package: ``rankmill.explain``
+    would be the folder once anything of it was loaded.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in _HOMES or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

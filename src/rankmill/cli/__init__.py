@@ -22,8 +22,8 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
-    "explain-difference": (
-        "rankmill.cli.explain_difference",
+    "explain-evaluators": (
+        "rankmill.cli.explain_evaluators",
         "Compare how evaluators count: which question moves a metric how far.",
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),

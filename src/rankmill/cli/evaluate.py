@@ -58,7 +58,7 @@ say which to take where yours are called something else:
 Examples:
   rankmill evaluate labels.parquet predictions.parquet -m map@12
   rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
-  rankmill evaluate labels predictions -m ndcg@10 --gain rating --gains exp
+  rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
   rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
   rankmill evaluate labels.parquet run.parquet -m map --preset trec_eval

@@ -84,11 +84,11 @@ def command(
     if rows is None and chosen in ("table", "markdown"):
         rows = _ROWS
 
-    from rankmill.explain.trace import trace
+    from rankmill.explain.trace import explain
 
     with Progress() as progress:
         options |= {"rows": rows, "progress": progress}
-        found = trace(sources[0], sources[1], metric, query_id, **options)
+        found = explain(sources[0], sources[1], metric, query_id, **options)
     if output is not None:
         writing.write_files([(output, found.table if as_parquet else _render(found, chosen))])
     elif chosen == "table" and is_terminal(sys.stdout):

@@ -28,7 +28,7 @@ _COLUMNS = (
     click.option("--label-query", metavar="COLUMN", help="As --query, where the labels differ."),
     click.option("--label-item", metavar="COLUMN", help="As --item, where the labels differ."),
     click.option(
-        "--gains",
+        "--gain-function",
         type=click.Choice(("linear", "exp")),
         default="linear",
         show_default=True,

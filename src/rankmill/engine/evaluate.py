@@ -35,7 +35,7 @@ def evaluate(
     gain: Any = None,
     label_query: str | None = None,
     label_item: str | None = None,
-    gains: str = "linear",
+    gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
     threads: int | None = None,
     memory: int = MEMORY,
@@ -66,7 +66,7 @@ def evaluate(
         offsets of predictions and labels.
     label_query, label_item : str, optional
         Columns of the labels, where they differ from `query` and `item`.
-    gains : {"linear", "exp"}
+    gain_function : {"linear", "exp"}
         Whether a label of gain g counts g or 2**g - 1 in ndcg and dcg.
     semantics : str, Semantics or mapping
         The name of a preset such as "trec_eval" (``rankmill presets`` prints all), or how to count
@@ -120,7 +120,7 @@ def evaluate(
         gain=gain,
         label_query=label_query,
         label_item=label_item,
-        gains=gains,
+        gain_function=gain_function,
         semantics=semantics,
         threads=threads,
         memory=memory,
@@ -142,7 +142,7 @@ def evaluate_runs(
     gain: Any = None,
     label_query: str | None = None,
     label_item: str | None = None,
-    gains: str = "linear",
+    gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
     threads: int | None = None,
     memory: int = MEMORY,
@@ -188,7 +188,7 @@ def evaluate_runs(
             gain=gain,
             label_query=label_query,
             label_item=label_item,
-            gains=gains,
+            gain_function=gain_function,
             semantics=semantics,
             memory=memory,
             per_query=per_query,
@@ -216,7 +216,7 @@ def evaluate_part(
     Returns
     -------
     State
-        To be merged with those of the other queries. For gap `count_part` goes over all
+        To be merged with those of the other queries. For gap `second_pass` goes over all
         predictions once more, with the merged state.
 
     Raises
@@ -251,7 +251,7 @@ def tally_runs(
     metrics: str | Iterable[str],
     workers: Workers,
     *,
-    gains: str = "linear",
+    gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
     memory: int = MEMORY,
     per_query: bool = True,
@@ -268,8 +268,8 @@ def tally_runs(
     """
     asked = parse_all(metrics)
     memory = positive(memory, "memory")
-    if gains not in ("linear", "exp"):
-        raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
+    if gain_function not in ("linear", "exp"):
+        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
     semantics = semantics_of(semantics)
     for metric in asked:
         check_defined(metric, semantics)
@@ -279,7 +279,7 @@ def tally_runs(
         keep_values=per_query,
         memory=memory,
         semantics=semantics,
-        gains=gains,
+        gain_function=gain_function,
         every_row=every_row,
         part=part,
     )
@@ -293,8 +293,12 @@ def tally_runs(
     )
     repeats = semantics.repeated_labels
     labelled = not part and not counts_without_labels(semantics)
-    whole = cache(lambda: read(label_input, gains, workers, repeats=repeats, whole=labelled))
-    read_range = partial(read_labels, gains=gains, workers=workers, repeats=repeats, whole=False)
+    whole = cache(
+        lambda: read(label_input, gain_function, workers, repeats=repeats, whole=labelled)
+    )
+    read_range = partial(
+        read_labels, gain_function=gain_function, workers=workers, repeats=repeats, whole=False
+    )
     rows = sum(one.source.rows for one in inputs.values())
     before = told = 0
     for one in inputs.values():

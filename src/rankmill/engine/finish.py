@@ -64,7 +64,7 @@ def state_of(asked: list[Metric], tally: Tally, counts: dict[str, int], counted:
     return State(
         metrics=tuple(metric.text for metric in asked),
         semantics=tally.plan.semantics,
-        gains=tally.plan.gains,
+        gain_function=tally.plan.gain_function,
         queries=counted.queries,
         gap_total=totals[tally.plan.semantics.gap_total],
         audit=audit.add(tally.audit, counts),

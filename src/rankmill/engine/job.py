@@ -18,7 +18,7 @@ class Plan:
     keep_values: bool
     memory: int
     semantics: Semantics
-    gains: str = "linear"
+    gain_function: str = "linear"
     every_row: bool = False
     part: bool = False
 

@@ -24,7 +24,7 @@ class LabelsRead:
 
 
 def read_labels(
-    labels: Input, gains: str, workers: Workers, *, repeats: str = "set", whole: bool = True
+    labels: Input, gain_function: str, workers: Workers, *, repeats: str = "set", whole: bool = True
 ) -> LabelsRead:
     """Read and clean all label lists.
 
@@ -33,7 +33,7 @@ def read_labels(
     InputError
         If they are not as said; also if there is none, where they are the whole of the labels.
     """
-    clean = partial(clean_lists, gains=gains, repeats=repeats)
+    clean = partial(clean_lists, gain_function=gain_function, repeats=repeats)
     expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
     for together in (False,) if labels.columns.wide else (True, False):
         read = map_lists(clean, labels.source, labels.columns, workers, together=together)
@@ -65,7 +65,9 @@ def check_labelled(labels: Input, count: int) -> None:
         )
 
 
-def clean_lists(lists: Lists, gains: str, repeats: str) -> tuple[Lists, Labels, dict[str, int]]:
+def clean_lists(
+    lists: Lists, gain_function: str, repeats: str
+) -> tuple[Lists, Labels, dict[str, int]]:
     """Label lists, as they were and cleaned, and what was counted."""
     try:
         cleaned, dropped = clean_labels(
@@ -73,4 +75,4 @@ def clean_lists(lists: Lists, gains: str, repeats: str) -> tuple[Lists, Labels, 
         )
     except InputError as error:
         raise InputError(f"{lists.place[0]}: {error}") from None
-    return lists, exponential(cleaned, gains), dropped | {"null_labels": lists.nulls}
+    return lists, exponential(cleaned, gain_function), dropped | {"null_labels": lists.nulls}

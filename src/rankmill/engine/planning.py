@@ -71,8 +71,8 @@ def plan(
     3
     """
     asked = parse_all(metrics)
-    if columns.pop("gains", "linear") not in ("linear", "exp"):
-        raise UsageError("gains is 'linear' or 'exp'")
+    if columns.pop("gain_function", "linear") not in ("linear", "exp"):
+        raise UsageError("gain_function is 'linear' or 'exp'")
     semantics = semantics_of(semantics)
     pooled = [metric for metric in asked if not metric.spec.kernel]
     to_do = Plan(

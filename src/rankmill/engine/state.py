@@ -39,7 +39,7 @@ class State:
     metrics : tuple of str
         As asked for, in that order.
     semantics : Semantics
-    gains : {"linear", "exp"}
+    gain_function : {"linear", "exp"}
     queries : int
         The queries that count.
     gap_total : int
@@ -48,13 +48,13 @@ class State:
     means : dict of str to MeanState
         The metrics with a value a query.
     correct : dict of str to CorrectState
-        Those over all predictions: the confidences of the correct ones. `count_part` counts all
+        Those over all predictions: the confidences of the correct ones. `second_pass` counts all
         others among them once all parts are merged.
     """
 
     metrics: tuple[str, ...]
     semantics: Semantics
-    gains: str
+    gain_function: str
     queries: int
     gap_total: int
     audit: Mapping[str, int]
@@ -67,9 +67,9 @@ class State:
         Raises
         ------
         UsageError
-            If they are of other metrics, semantics or gains.
+            If they are of other metrics, semantics or gain function.
         """
-        for name in ("metrics", "semantics", "gains"):
+        for name in ("metrics", "semantics", "gain_function"):
             if getattr(self, name) != getattr(other, name):
                 raise UsageError(
                     f"states of other {name} do not merge: {getattr(self, name)} and "
@@ -92,7 +92,7 @@ class State:
         Parameters
         ----------
         among : dict of str to AmongState
-            For metrics over all predictions: what `count_part` counted in all parts, merged.
+            For metrics over all predictions: what `second_pass` counted in all parts, merged.
         threads : int, optional
 
         Raises
@@ -105,7 +105,7 @@ class State:
         missing = [name for name in self.correct if name not in among]
         if missing:
             raise UsageError(
-                f"{', '.join(missing)} needs a second pass: count_part(state, predictions) "
+                f"{', '.join(missing)} needs a second pass: second_pass(state, predictions) "
                 "for every part, merged, goes to result()"
             )
         for name in self.correct:
@@ -148,16 +148,16 @@ class State:
 
     @property
     def fingerprint(self) -> str:
-        """The hash of format version, metrics, semantics and gains: only equal ones merge."""
+        """The hash of format version, metrics, semantics and gain function; equal ones merge."""
         return digest(json.dumps(self._job()))
 
     def counted_among(self, name: str) -> str:
-        """The fingerprint of what `count_part` counts among: job, metric and its confidences."""
+        """The fingerprint of what `second_pass` counts among: job, metric and its confidences."""
         correct = self.correct[name]
         return digest(json.dumps([*self._job(), name]), correct.values, correct.counts)
 
     def _job(self) -> list[Any]:
-        return [FORMAT, self.metrics, self.semantics.to_dict(), self.gains]
+        return [FORMAT, self.metrics, self.semantics.to_dict(), self.gain_function]
 
     def _check(self, name: str, among: AmongState) -> None:
         """Raise UsageError unless counts of the second pass fit; kernels do not look."""
@@ -166,13 +166,13 @@ class State:
         lengths = len(among.at), len(self.correct[name].values)
         if among.state != self.counted_among(name) or lengths[0] != lengths[1]:
             raise UsageError(
-                f"{name}: the second pass counted among another state: give count_part the state "
+                f"{name}: the second pass counted among another state: give second_pass the state "
                 "that result() is asked of, that of all parts merged"
             )
         differs = difference(self.correct[name], among)
         if differs:
             raise UsageError(
-                f"{name}: {differs}: merge what count_part counted in every part, each part once"
+                f"{name}: {differs}: merge what second_pass counted in every part, each part once"
             )
 
     def _ties(self) -> str:
@@ -190,7 +190,7 @@ class State:
             "fingerprint": self.fingerprint,
             "metrics": list(self.metrics),
             "semantics": json.dumps(self.semantics.to_dict()),
-            "gains": self.gains,
+            "gain_function": self.gain_function,
             "queries": self.queries,
             "gap_total": self.gap_total,
         }
@@ -219,7 +219,7 @@ class State:
         state = cls(
             metrics=tuple(one.text for one in metrics),
             semantics=semantics,
-            gains=rows.text(row, "gains"),
+            gain_function=rows.text(row, "gain_function"),
             queries=queries,
             gap_total=rows.count(row, "gap_total"),
             audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},
@@ -231,7 +231,9 @@ class State:
             },
         )
         if rows.text(row, "fingerprint") != state.fingerprint:
-            raise rows.damaged("its fingerprint is not that of its metrics, semantics and gains")
+            raise rows.damaged(
+                "its fingerprint is not that of its metrics, semantics and gain function"
+            )
         return state
 
 
@@ -251,7 +253,7 @@ def _mean(row: Mapping[str, Any], name: str, queries: int) -> MeanState:
     return state
 
 
-def count_part(
+def second_pass(
     state: State,
     predictions: Any,
     *,

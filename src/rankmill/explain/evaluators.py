@@ -1,4 +1,4 @@
-"""compare_semantics(): one metric under several semantics, and which question moves it how far."""
+"""explain_evaluators(): one metric under several semantics, and which question moves it how far."""
 
 import itertools
 import math
@@ -17,7 +17,7 @@ from rankmill.engine.finish import conclude
 from rankmill.engine.labels import LabelsRead, read_labels
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
-from rankmill.explain.evaluators_view import Change, Comparison, Example, name_there
+from rankmill.explain.evaluators_view import Change, Differences, Example, name_there
 from rankmill.metrics.registry import Metric, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -35,7 +35,7 @@ ONLY_FOR = {
 }
 
 
-def compare_semantics(
+def explain_evaluators(
     labels: Any,
     predictions: Any,
     metric: str,
@@ -43,7 +43,7 @@ def compare_semantics(
     *,
     progress: Progress | None = None,
     **options: Any,
-) -> Comparison:
+) -> Differences:
     """Score predictions as several evaluators do, and tell what the differences come from.
 
     The first preset that has a value on this data is the base. For each other one, every field in
@@ -70,7 +70,7 @@ def compare_semantics(
 
     Returns
     -------
-    Comparison
+    Differences
 
     Raises
     ------
@@ -84,7 +84,7 @@ def compare_semantics(
     >>> import rankmill
     >>> labels = rankmill.Ragged.from_lists([[1], [2, 3], [4]])
     >>> predictions = rankmill.Ragged.from_lists([[1, 1], [9, 2], []])
-    >>> found = compare_semantics(labels, predictions, "map@3", ["default", "spark"])
+    >>> found = explain_evaluators(labels, predictions, "map@3", ["default", "spark"])
     >>> found.value, found.wholes["spark"].value
     (0.4166666666666667, 1.125)
     >>> found.fields["spark"]["repeated_predictions"].example
@@ -120,7 +120,7 @@ def compare_semantics(
             if nearest.value is not None:
                 whole = replace(nearest, kept=tuple(kept), reason=whole.reason)
         wholes[name] = replace(whole, choices=choices)
-    return Comparison(asked.text, base, first.value, given, wholes, fields)
+    return Differences(asked.text, base, first.value, given, wholes, fields)
 
 
 def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:

@@ -9,7 +9,7 @@ from rankmill.results.tables import aligned_numbers, html_table, plain_lines, pl
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import PRESETS
 
-# The columns of `comparison_cells` that hold text.
+# The columns of `difference_cells` that hold text.
 TEXTS = (0, 4, 5)
 LEGEND = "(R labels and n predictions of a query, k the cutoff)"
 
@@ -61,7 +61,7 @@ class Change:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Differences:
     """A metric under several semantics.
 
     Attributes
@@ -113,15 +113,15 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        header, rows = comparison_cells(self)
+        header, rows = difference_cells(self)
         table = plain_table(header[:-1], [row[:-1] for row in rows], left=TEXTS)
         return "\n".join([table, "", *plain_lines(notes(rows)), LEGEND])
 
     def _repr_html_(self) -> str:
-        return html_table(*comparison_cells(self), left=TEXTS)
+        return html_table(*difference_cells(self), left=TEXTS)
 
 
-def comparison_cells(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+def difference_cells(comparison: Differences) -> tuple[list[str], list[list[str]]]:
     """The header and the rows of a comparison as text; below each preset the fields that matter."""
     metric = parse(comparison.metric)
     (value,) = aligned_numbers([comparison.value], 6)
@@ -164,7 +164,7 @@ _TITLES = ("queries", "example", "meaning")
 
 
 def notes(rows: list[list[str]]) -> list[tuple[str, str]]:
-    """What stands in the last column of `comparison_cells`, each once, with what it is about."""
+    """What stands in the last column of `difference_cells`, each once, with what it is about."""
     return list(dict.fromkeys((row[0].strip(), row[-1]) for row in rows if row[-1]))
 
 
@@ -176,7 +176,7 @@ def _example(change: Change) -> str:
     return f"{query}: {before} -> {after}"
 
 
-def _of_whole(comparison: Comparison, name: str, metric: Metric) -> str:
+def _of_whole(comparison: Differences, name: str, metric: Metric) -> str:
     whole, there = comparison.wholes[name], name_there(name, metric)
     if name in PRESETS and PRESETS[name].metrics and not there:
         there = f"there is no {metric.text} there"
@@ -186,7 +186,7 @@ def _of_whole(comparison: Comparison, name: str, metric: Metric) -> str:
     return whole.reason or there
 
 
-def _meaning(field: str, comparison: Comparison, name: str) -> str:
+def _meaning(field: str, comparison: Differences, name: str) -> str:
     choice, instead = (
         CHOICES[field][getattr(comparison.semantics[one], field)] for one in (name, comparison.base)
     )

@@ -1,4 +1,4 @@
-"""trace(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
+"""explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
 import math
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ from rankmill.threads import Workers
 LISTED = 20
 
 
-def trace(
+def explain(
     labels: Any,
     predictions: Any,
     metric: str,
@@ -56,7 +56,7 @@ def trace(
     *,
     semantics: str | Semantics | Mapping[str, str] = "default",
     rows: int | None = None,
-    gains: str = "linear",
+    gain_function: str = "linear",
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
@@ -97,7 +97,7 @@ def trace(
     >>> import rankmill
     >>> labels = rankmill.Ragged.from_lists([[1], [2, 3]])
     >>> predictions = rankmill.Ragged.from_lists([[5], [2, 9, 2, 3]])
-    >>> trace(labels, predictions, "map@4", 1)
+    >>> explain(labels, predictions, "map@4", 1)
     rank  item  hit  precision      term      sum  note
     ----  ----  ---  ---------  --------  -------  --------------
        1  2     yes   1.000000  1.000000  1.00000
@@ -118,18 +118,25 @@ def trace(
             raise UsageError(
                 f"{metric} ranks the predictions of all queries: leave out query_id (--query-id)"
             )
-        options = {"gains": gains, "memory": memory, "progress": progress, **columns}
+        options = {
+            "gain_function": gain_function,
+            "memory": memory,
+            "progress": progress,
+            **columns,
+        }
         return _trace_gap(labels, predictions, asked, counting, rows, threads, **options)
     if query_id is None:
         raise UsageError(
             f"{metric} has a value for each query: say which, with query_id (--query-id)"
         )
-    if gains not in ("linear", "exp"):
-        raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
+    if gain_function not in ("linear", "exp"):
+        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
     label_input, inputs = open_inputs(labels, {"": predictions}, semantics=counting, **columns)
     query = id_of(query_id, label_input)
     with Workers(threads) as workers:
-        found = _trace_query(asked, query, label_input, inputs[""], gains, counting, workers)
+        found = _trace_query(
+            asked, query, label_input, inputs[""], gain_function, counting, workers
+        )
     return _first_rows(found, rows)
 
 
@@ -138,7 +145,7 @@ def _trace_query(
     query: Ids,
     labels: Input,
     predictions: Input,
-    gains: str,
+    gain_function: str,
     semantics: Semantics,
     workers: Workers,
 ) -> Trace:
@@ -150,7 +157,7 @@ def _trace_query(
             f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
             f"{predictions.source.name}: choose one that is"
         )
-    index = _index_of(query, of_labels, gains, semantics)
+    index = _index_of(query, of_labels, gain_function, semantics)
     tally = Tally(index, Plan([metric], [], True, MEMORY, semantics))
     if lists is None:
         lists = Lists(query, np.zeros(2, np.int64), slice_ids(query, 0, 0), None, 0, 0, ("", -1), 0)
@@ -167,12 +174,14 @@ def _trace_query(
     return replace(found, query=id_value(query, 0), value=value)
 
 
-def _index_of(query: Ids, lists: Lists | None, gains: str, semantics: Semantics) -> LabelIndex:
+def _index_of(
+    query: Ids, lists: Lists | None, gain_function: str, semantics: Semantics
+) -> LabelIndex:
     """The labels of one query, as `read_labels` has those of all."""
     none = slice_ids(query, 0, 0)
     if lists is None:
         return LabelIndex(none, Labels(np.zeros(1, np.int64), none, NO_GAINS))
-    _, cleaned, _ = clean_lists(lists, gains, semantics.repeated_labels)
+    _, cleaned, _ = clean_lists(lists, gain_function, semantics.repeated_labels)
     store = LabelStore(1, 0)
     store.add(lists.queries, cleaned, lists.place)
     return store.finish()

@@ -80,8 +80,8 @@ def clean_labels(
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
 
-def exponential(labels: Labels, gains: str) -> Labels:
-    """The labels with gains 2**g - 1 where `gains` is "exp"; a gain of 1 stays 1.
+def exponential(labels: Labels, gain_function: str) -> Labels:
+    """The labels with gains 2**g - 1 where `gain_function` is "exp"; a gain of 1 stays 1.
 
     Raises
     ------
@@ -89,10 +89,12 @@ def exponential(labels: Labels, gains: str) -> Labels:
         If a gain is too large: sums and squares of gains must stay finite.
     """
     largest = labels.gains.max(initial=0)
-    limit = LARGEST_GAIN if gains == "linear" else math.log2(LARGEST_GAIN)
+    limit = LARGEST_GAIN if gain_function == "linear" else math.log2(LARGEST_GAIN)
     if largest > limit:
-        raise InputError(f"a gain is {largest:g}; expected {limit:g} at most for {gains} gains")
-    if gains == "exp":
+        raise InputError(
+            f"a gain is {largest:g}; expected {limit:g} at most for {gain_function} gains"
+        )
+    if gain_function == "exp":
         labels = labels._replace(gains=_powers(labels.gains), all_gains=_powers(labels.all_gains))
     return labels
 

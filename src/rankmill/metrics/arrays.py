@@ -144,7 +144,7 @@ def dcg(
     k: int | None = None,
     *,
     gain: Ragged | None = None,
-    gains: str = "linear",
+    gain_function: str = "linear",
 ) -> np.ndarray:
     """Discounted cumulative gain: the sum of ``gain / log2(rank + 1)`` over the hits within k.
 
@@ -155,7 +155,7 @@ def dcg(
     gain : Ragged of float, optional
         The gain of each label, lists like those of `labels`; all gains are 1 without it. A label
         whose gain is 0 or less is none; of a repeated label the largest gain counts.
-    gains : {"linear", "exp"}
+    gain_function : {"linear", "exp"}
         Whether a label of gain g counts g or 2**g - 1.
 
     Returns
@@ -168,7 +168,7 @@ def dcg(
     InputError
         Also if the lists of `gain` are not like those of `labels`, or a gain is not finite.
     UsageError
-        If `k` is not a positive integer, or `gains` is unknown.
+        If `k` is not a positive integer, or `gain_function` is unknown.
 
     References
     ----------
@@ -180,7 +180,7 @@ def dcg(
     >>> dcg(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9, 2]]))
     array([1.5])
     """
-    return _per_query("dcg", labels, predictions, k, gain, gains)
+    return _per_query("dcg", labels, predictions, k, gain, gain_function)
 
 
 def ndcg(
@@ -189,7 +189,7 @@ def ndcg(
     k: int | None = None,
     *,
     gain: Ragged | None = None,
-    gains: str = "linear",
+    gain_function: str = "linear",
 ) -> np.ndarray:
     """Normalised discounted cumulative gain: dcg@k over the dcg@k of the best possible list.
 
@@ -201,7 +201,7 @@ def ndcg(
     >>> ndcg(Ragged.from_lists([[1, 2]]), Ragged.from_lists([[1, 9, 2]]), k=2)
     array([0.61314719])
     """
-    return _per_query("ndcg", labels, predictions, k, gain, gains)
+    return _per_query("ndcg", labels, predictions, k, gain, gain_function)
 
 
 def _per_query(
@@ -210,11 +210,11 @@ def _per_query(
     predictions: Ragged,
     k: int | None,
     gain: Ragged | None = None,
-    gains: str = "linear",
+    gain_function: str = "linear",
 ) -> np.ndarray:
     metric = _metric(name, k)
-    if gains not in ("linear", "exp"):
-        raise UsageError(f"unknown gains {gains!r}; expected 'linear' or 'exp'")
+    if gain_function not in ("linear", "exp"):
+        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
     for name, lists in (("labels", labels), ("predictions", predictions)):
         if not isinstance(lists, Ragged):
             raise UsageError(f"{name} are a {type(lists).__name__}; expected a Ragged")
@@ -251,7 +251,7 @@ def _per_query(
         )
         offsets = predictions.offsets[start : end + 1]
         block = slice_ids(items, offsets[0], offsets[-1])
-        hits = match(exponential(cleaned, gains), offsets - offsets[0], block, metric.limit)
+        hits = match(exponential(cleaned, gain_function), offsets - offsets[0], block, metric.limit)
         return compute(metric, hits)
 
     blocks = map_blocks(score, len(labels), available_cpus())

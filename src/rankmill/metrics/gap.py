@@ -118,7 +118,7 @@ class AmongState:
         """
         if self.state != other.state or len(self.at) != len(other.at):
             raise UsageError(
-                "these counts were made with two states: count_part takes the same state for "
+                "these counts were made with two states: second_pass takes the same state for "
                 "every part, that of all parts merged"
             )
         return type(self)(

@@ -1,4 +1,4 @@
-"""compare_semantics(): values as evaluate() has them, and what moves them, query by query."""
+"""explain_evaluators(): values as evaluate() has them, and what moves them, query by query."""
 
 import json
 import math
@@ -8,10 +8,10 @@ import pytest
 
 import rankmill
 from dumps import dump
-from rankmill import InputError, Semantics, UsageError, compare_semantics, evaluate
+from rankmill import InputError, Semantics, UsageError, evaluate, explain_evaluators
 from rankmill.explain import evaluators as comparing
 from rankmill.explain.evaluators import ONLY_FOR
-from rankmill.explain.evaluators_view import comparison_cells
+from rankmill.explain.evaluators_view import difference_cells
 from rankmill.metrics.registry import REGISTRY
 from rankmill.semantics.presets import PRESETS
 from test_presets import tables
@@ -52,7 +52,7 @@ def test_every_change_is_what_evaluate_says(metric):
     labels, predictions = dump(3, repeats=True, repeated_labels=True, grades=(1, 2))
     both = tables(labels, predictions)
     order = [*labels, *sorted(predictions.keys() - labels.keys())]
-    found = compare_semantics(*both, metric, list(PRESETS))
+    found = explain_evaluators(*both, metric, list(PRESETS))
     assert (found.metric, found.base) == (metric, "default")
     assert found.value == evaluate(*both, metric)[metric]
     assert list(found.semantics) == list(PRESETS)
@@ -95,11 +95,11 @@ def test_the_example_by_hand():
         {1: [10, 11, 12], 2: [20], 3: [30], 4: [40]},
         {1: [9, 10, 10], 2: [20, 20], 3: [30, 30], 5: [50]},
     )
-    found = compare_semantics(labels, predictions, "map", {"old": {}, "new": "implicit"})
+    found = explain_evaluators(labels, predictions, "map", {"old": {}, "new": "implicit"})
     change = found.fields["new"]["repeated_predictions"]
     assert change.queries == 3
     assert change.example == (2, 1, 2)  # as large as that of query 3, which is behind it
-    found = compare_semantics(labels, predictions, "map", ["default", "spark"])
+    found = explain_evaluators(labels, predictions, "map", ["default", "spark"])
     assert found.fields["spark"]["unpredicted"].example == (4, 0, None)
     assert found.fields["spark"]["unlabelled"].example == (5, None, 0)
     assert found.fields["spark"]["unlabelled"].queries == 1
@@ -114,7 +114,7 @@ def test_the_example_by_hand():
 @pytest.mark.small
 def test_the_table_tells_values_reasons_and_what_moves_nothing():
     labels, predictions = lists({1: [10, 11], 2: [20], 4: [40]}, {1: [9, 10, 10], 2: [20]})
-    found = compare_semantics(labels, predictions, "map@2", ["default", "trec_eval", "spark"])
+    found = explain_evaluators(labels, predictions, "map@2", ["default", "trec_eval", "spark"])
     lines = repr(found).splitlines()
     assert lines[0] == "counted as                       map@2  from default  queries  example"
     assert lines[2:5] == [
@@ -123,7 +123,7 @@ def test_the_table_tells_values_reasons_and_what_moves_nothing():
         "  repeated_predictions error                                   not possible on this data",
     ]
     assert lines[-1] == "(R labels and n predictions of a query, k the cutoff)"
-    header, rows = comparison_cells(found)
+    header, rows = difference_cells(found)
     assert header == ["counted as", "map@2", "from default", "queries", "example", "meaning"]
     assert rows[0] == ["default", "0.416667", "", "", "", ""]
     assert rows[1] == [
@@ -151,21 +151,21 @@ def test_the_table_tells_values_reasons_and_what_moves_nothing():
 def test_interplay_is_what_remains():
     # Alone, each makes 2 / 3 of 1 / 3: all queries count with 1, or the two predicted ones only.
     labels, predictions = lists({1: [10], 2: [20], 3: [30]}, {1: [10, 10], 2: [9]})
-    found = compare_semantics(labels, predictions, "map", ["default", "spark"])
+    found = explain_evaluators(labels, predictions, "map", ["default", "spark"])
     assert found.value == 1 / 3
     fields = found.fields["spark"]
     assert fields["repeated_predictions"].value == 2 / 3
     assert fields["unpredicted"].value == 1 / 2
     assert found.wholes["spark"].value == 1
     assert found.interplay("spark") == pytest.approx(1 - 1 / 3 - 1 / 3 - 1 / 6, abs=1e-15)
-    (row,) = [row for row in comparison_cells(found)[1] if row[0] == "  all at once"]
+    (row,) = [row for row in difference_cells(found)[1] if row[0] == "  all at once"]
     assert row[2] == "+0.166667"
 
 
 @pytest.mark.small
 def test_gap_has_values_only():
     labels, predictions = lists({1: [10], 2: [20]}, {1: [10], 2: [9]}, [[0.5], [0.5]])
-    found = compare_semantics(labels, predictions, "gap")
+    found = explain_evaluators(labels, predictions, "gap")
     assert "sklearn" in found.wholes
     assert "spark" not in found.wholes
     assert found.value == 0.375
@@ -173,30 +173,30 @@ def test_gap_has_values_only():
     assert (whole.value, whole.queries, whole.example) == (0.5, None, None)
     assert found.fields["sklearn"]["gap_total"].value == 0.75
     assert found.fields["sklearn"]["gap_ties"].value == 0.25
-    asked = compare_semantics(labels, predictions, "gap", ["default", "spark"])
+    asked = explain_evaluators(labels, predictions, "gap", ["default", "spark"])
     assert "there is no gap there" in repr(asked)
 
 
 @pytest.mark.small
 def test_presets_are_those_of_the_metric_unless_they_are_named():
     labels, predictions = lists({1: [10]}, {1: [10]})
-    found = compare_semantics(labels, predictions, "mrr@7")
+    found = explain_evaluators(labels, predictions, "mrr@7")
     assert {"default", "ranx", "lenskit"} <= found.semantics.keys()
     assert found.semantics.keys().isdisjoint({"trec_eval", "spark", "sklearn", "isc2021"})
-    assert "kaggle_whale" in compare_semantics(labels, predictions, "first_hit@5").semantics
-    assert list(compare_semantics(labels, predictions, "map", "spark").semantics) == [
+    assert "kaggle_whale" in explain_evaluators(labels, predictions, "first_hit@5").semantics
+    assert list(explain_evaluators(labels, predictions, "map", "spark").semantics) == [
         "default",
         "spark",
     ]
     own = {"mine": Semantics(ap_divisor="hits"), "theirs": {"preset": "spark"}}
-    assert list(compare_semantics(labels, predictions, "map", own).semantics) == list(own)
+    assert list(explain_evaluators(labels, predictions, "map", own).semantics) == list(own)
     for names, message in (
         (["sprak"], "did you mean spark"),
         ([], "there is no preset"),
         (Semantics(), "expected names of presets, or a mapping"),
     ):
         with pytest.raises(UsageError, match=message):
-            compare_semantics(labels, predictions, "map", names)
+            explain_evaluators(labels, predictions, "map", names)
 
 
 @pytest.mark.small
@@ -204,7 +204,7 @@ def test_the_base_is_the_first_that_has_a_value():
     labels, predictions = lists(
         {1: [10], 2: [20]}, {1: [10, 10], 2: [9, 20]}, [[math.nan, 0.5], [0.9, 0.8]]
     )
-    found = compare_semantics(labels, predictions, "map", ["sklearn", "default", "spark"])
+    found = explain_evaluators(labels, predictions, "map", ["sklearn", "default", "spark"])
     assert found.base == "default"
     whole = found.wholes["sklearn"]
     assert whole.kept == ("repeated_predictions", "order")
@@ -214,9 +214,9 @@ def test_the_base_is_the_first_that_has_a_value():
     assert (order.value, order.queries) == (None, None)
     only = {"a": {"order": "confidence"}, "b": {"order": "worst"}}
     with pytest.raises(InputError, match="column 'score' is nan"):
-        compare_semantics(labels, predictions, "map", only)
+        explain_evaluators(labels, predictions, "map", only)
     with pytest.raises(InputError, match="no such file"):
-        compare_semantics("no-labels.parquet", predictions, "map")
+        explain_evaluators("no-labels.parquet", predictions, "map")
 
 
 def test_labels_and_semantics_are_gone_over_once(monkeypatch):
@@ -234,7 +234,9 @@ def test_labels_and_semantics_are_gone_over_once(monkeypatch):
     monkeypatch.setattr(comparing, "read_labels", read_labels)
     monkeypatch.setattr(comparing, "tally_runs", tally_runs)
     names = ["default", "spark", "implicit", "kaggle_hm", "lenskit"]
-    compare_semantics(labels, predictions, "map@3", names, progress=lambda *at: reported.append(at))
+    explain_evaluators(
+        labels, predictions, "map@3", names, progress=lambda *at: reported.append(at)
+    )
     assert sorted(reads) == ["count", "set"]
     assert len(evaluations) == len(set(evaluations)) == 9
     assert [done for done, _ in reported] == [2 * i for i in range(1, 10)]

@@ -1,4 +1,4 @@
-"""`rankmill explain-difference`: why evaluators come to different values for the same dump."""
+"""`rankmill explain-evaluators`: why evaluators come to different values for the same dump."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankmill.metrics.registry import parse
 from rankmill.results import files as writing
 
 if TYPE_CHECKING:
-    from rankmill.explain.evaluators_view import Change, Comparison
+    from rankmill.explain.evaluators_view import Change, Differences
 
 __all__ = ["command"]
 
@@ -33,16 +33,16 @@ with that field as in the base.
 
 \b
 Examples:
-  rankmill explain-difference labels.parquet run.parquet -m map@12
-  rankmill explain-difference labels run -m map@12 --presets default,trec_eval,spark
-  rankmill explain-difference labels run -m gap --format json
+  rankmill explain-evaluators labels.parquet run.parquet -m map@12
+  rankmill explain-evaluators labels run -m map@12 --presets default,trec_eval,spark
+  rankmill explain-evaluators labels run -m gap --format json
 """
 
 _CSV_HEADER = ["preset", "field", "choice", "value", "difference", "queries"]
 _CSV_HEADER += ["query", "before", "after", "kept", "reason"]
 
 
-@click.command("explain-difference", help=_HELP + EXIT_CODES)
+@click.command("explain-evaluators", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions")
 @click.option("-m", "--metric", metavar="METRIC", required=True, help="What to compare, as map@12.")
@@ -71,24 +71,24 @@ def command(
     chosen = format_for(format, output)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
-    from rankmill.explain.evaluators import compare_semantics
-    from rankmill.explain.evaluators_view import LEGEND, TEXTS, comparison_cells, notes
+    from rankmill.explain.evaluators import explain_evaluators
+    from rankmill.explain.evaluators_view import LEGEND, TEXTS, difference_cells, notes
 
     with Progress() as progress:
-        found = compare_semantics(
+        found = explain_evaluators(
             sources[0], sources[1], metric, named, progress=progress, **options
         )
     if output is not None:
         writing.write_text(output, _render(found, chosen))
     elif chosen == "table" and is_terminal(sys.stdout):
-        header, rows = comparison_cells(found)
+        header, rows = difference_cells(found)
         draw_rows(header[:-1], [row[:-1] for row in rows], TEXTS, [*notes(rows), ("", LEGEND)])
     else:
         emit(_render(found, chosen))
 
 
-def _render(found: Comparison, format: str) -> str:
-    from rankmill.explain.evaluators_view import comparison_cells
+def _render(found: Differences, format: str) -> str:
+    from rankmill.explain.evaluators_view import difference_cells
 
     if format == "json":
         return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
@@ -102,7 +102,7 @@ def _render(found: Comparison, format: str) -> str:
         ]
         return csv_text(_CSV_HEADER, [base, *rows])
     if format == "markdown":
-        return markdown(*comparison_cells(found), right=(1, 2, 3))
+        return markdown(*difference_cells(found), right=(1, 2, 3))
     return f"{found!r}\n"
 
 
