@@ -6,10 +6,10 @@ import math
 import pyarrow as pa
 import pytest
 
-import rankmill
 from dumps import dump
 from rankmill import InputError, Semantics, UsageError, evaluate, explain_evaluators
-from rankmill.explain import evaluators as comparing
+from rankmill.engine import labels as engine_labels
+from rankmill.explain import evaluators
 from rankmill.explain.evaluators import ONLY_FOR
 from rankmill.explain.evaluators_view import difference_cells
 from rankmill.metrics.registry import REGISTRY
@@ -223,16 +223,18 @@ def test_labels_and_semantics_are_gone_over_once(monkeypatch):
     labels, predictions = lists({1: [10, 11], 2: [20]}, {1: [9, 10, 10], 2: [20]})
     reads, evaluations, reported = [], [], []
 
-    def read_labels(*arguments, repeats, **others):
-        reads.append(repeats)
-        return rankmill.engine.labels.read_labels(*arguments, repeats=repeats, **others)
+    real_read, real_run = engine_labels.read_labels, evaluators.run
 
-    def tally_runs(*arguments, semantics, **options):
-        evaluations.append(semantics)
-        return rankmill.engine.evaluate.tally_runs(*arguments, semantics=semantics, **options)
+    def read_labels(labels, job, workers):
+        reads.append(job.semantics.repeated_labels)
+        return real_read(labels, job, workers)
 
-    monkeypatch.setattr(comparing, "read_labels", read_labels)
-    monkeypatch.setattr(comparing, "tally_runs", tally_runs)
+    def run(job, *arguments):
+        evaluations.append(job.semantics)
+        return real_run(job, *arguments)
+
+    monkeypatch.setattr(engine_labels, "read_labels", read_labels)
+    monkeypatch.setattr(evaluators, "run", run)
     names = ["default", "spark", "implicit", "kaggle_hm", "lenskit"]
     explain_evaluators(
         labels, predictions, "map@3", names, progress=lambda *at: reported.append(at)

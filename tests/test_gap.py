@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import rankmill
-from rankmill.metrics.gap import CorrectState, GapCounter
+from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap_counts import GapCounter
+from rankmill.threads import Workers
 
 
 @pytest.mark.small
@@ -21,11 +23,12 @@ def test_counts_are_those_of_searchsorted(kind: type, distinct: int, correct: in
     generator = np.random.default_rng(distinct + correct)
     chosen = generator.choice(distinct, correct, replace=False)
     confidences = generator.integers(0, distinct, 1500).astype(kind)
-    state = CorrectState.of([chosen.astype(kind)])
-    counter = GapCounter(state, 3)
-    for piece in np.array_split(confidences, 7):
-        counter.add(piece)
-    counts = counter.finish()
+    state = Gap.of([chosen.astype(kind)]).correct
+    with Workers(3) as workers:
+        counter = GapCounter(state, workers)
+        for piece in np.array_split(confidences, 7):
+            counter.add(piece)
+        counts = counter.finish()
     confidences.sort()
     first = np.searchsorted(confidences, state.values)
     beyond = np.searchsorted(confidences, state.values, side="right")
@@ -41,7 +44,7 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     correct = generator.random(5000) < 0.1
     values = set()
     for portion in (64, 4 * 99, 4 * 2500, 4 * 5000, 1 << 26):
-        monkeypatch.setattr("rankmill.metrics.gap.PORTION", portion)
+        monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", portion)
         values.add(rankmill.global_average_precision(confidences, correct, 700).hex())
     assert len(values) == 1
 
@@ -49,17 +52,18 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
     """A portion that waits and its sorted copy at most, however many confidences come."""
     portion = 1 << 20
-    monkeypatch.setattr("rankmill.metrics.gap.PORTION", portion)
+    monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", portion)
     generator = np.random.default_rng(0)
     confidences = generator.random(20 * portion // 4, dtype=np.float32)
     correct = np.zeros(len(confidences), np.bool_)
     correct[::5000] = True
 
     def stream() -> None:
-        counter = GapCounter(CorrectState.of([confidences[correct]]), 2)
-        for start in range(0, len(confidences), 10_000):
-            counter.add(confidences[start : start + 10_000].copy())
-        counter.finish()
+        with Workers(2) as workers:
+            counter = GapCounter(Gap.of([confidences[correct]]).correct, workers)
+            for start in range(0, len(confidences), 10_000):
+                counter.add(confidences[start : start + 10_000].copy())
+            counter.finish()
 
     def whole() -> None:
         rankmill.global_average_precision(confidences, correct, 700)

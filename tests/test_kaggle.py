@@ -34,6 +34,7 @@ from rankmill.kaggle import (
     recall,
     rel_at_k,
 )
+from rankmill.metrics.mean import Mean
 
 pytestmark = pytest.mark.small
 
@@ -286,7 +287,7 @@ def test_mapk_is_the_mean_of_the_array_function() -> None:
     lists = Ragged.from_lists(predictions.tolist())
     for k in (1, 5, 12):
         values = rankmill.average_precision(labels, lists, k)
-        assert mapk(labels, predictions, k) == rankmill.MeanState.of(values).mean
+        assert mapk(labels, predictions, k) == Mean.of(values).mean
         assert mapk(labels.to_lists(), predictions.tolist(), k) == mapk(labels, lists, k)
         first = rankmill.first_hit_precision(labels, lists, 5)
         once = Ragged.from_lists([one[:1].tolist() for one in labels])

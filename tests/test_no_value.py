@@ -9,7 +9,7 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill.metrics.mean import MeanState
+from rankmill.metrics.mean import Mean
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.presets import PRESETS
 
@@ -34,8 +34,8 @@ SKIP = {"unpredicted": "skip"}
 
 @pytest.mark.small
 def test_a_mean_of_nothing_is_none():
-    assert MeanState().mean is None
-    assert MeanState().standard_error is None
+    assert Mean().mean is None
+    assert Mean().standard_error is None
     result = rankmill.evaluate(*apart(), ["map", "gap", "recall@3"], semantics=SKIP)
     assert result.metrics == {"map": None, "gap": 0.0, "recall@3": None}
     assert result["map"] is None

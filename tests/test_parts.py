@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
+from rankmill.metrics.gap_counts import Among
 from rankmill.semantics.presets import preset
 
 METRICS = ["map@3", "gap", "first_hit", "ndcg@5", "gap@2", "recall@4"]
@@ -64,8 +65,8 @@ def test_merged_parts_are_the_whole(dtype: type, semantics: str) -> None:
     counted = [rankmill.second_pass(state, part[1], memory=1 + i) for i, part in enumerate(parts)]
     among = {
         name: functools.reduce(
-            rankmill.AmongState.merge,
-            (rankmill.AmongState.from_row(one[name].to_row()) for one in counted),
+            Among.merge,
+            (rankmill.State.read_counts(one[name].to_row()) for one in counted),
         )
         for name in ("gap", "gap@2")
     }
@@ -120,7 +121,7 @@ def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
     state = functools.reduce(rankmill.State.merge, map(through_arrow, states))
     assert state.queries == len(set(split(labels, 0, 2)["query"].to_pylist()))
     unpredicted = rankmill.evaluate_part(split(labels, 1, 2), predictions.slice(0, 0), METRICS)
-    assert unpredicted.means["recall@4"].total == 0
+    assert unpredicted.aggregates["recall@4"].total == 0
     assert state.merge(unpredicted).queries == whole.queries
 
 
@@ -134,7 +135,7 @@ def test_threads_are_a_positive_integer(wrong: Any) -> None:
         lambda: rankmill.second_pass(state, table, query="q", threads=wrong),
         lambda: rankmill.second_pass(state, table, query="q", memory=wrong),
         lambda: state.result(counted, threads=wrong),
-        lambda: rankmill.plan(table, {"": table}, "gap", query="q", threads=wrong),
+        lambda: rankmill.plan(table, table, "gap", query="q", threads=wrong),
     ):
         with pytest.raises(rankmill.UsageError, match="expected a positive integer"):
             call()

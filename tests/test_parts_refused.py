@@ -122,10 +122,10 @@ def test_counts_of_another_job_or_metric_are_refused() -> None:
 def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merges() -> None:
     first, second = part_of([0.0, 0.25], 0, np.float32), part_of([-0.0, 1.0], 10, np.float32)
     states = [state_of(first), state_of(second)]
-    assert states[0].correct["gap"].values.dtype == np.float32
-    assert sent(states[0]).correct["gap"].values.dtype == np.float64
+    assert states[0].aggregates["gap"].correct.values.dtype == np.float32
+    assert sent(states[0]).aggregates["gap"].correct.values.dtype == np.float64
     merges = [states[0].merge(states[1]), states[1].merge(states[0])]
-    assert len({np.signbit(one.correct["gap"].values[0]) for one in merges}) == 2
+    assert len({np.signbit(one.aggregates["gap"].correct.values[0]) for one in merges}) == 2
     merges += [sent(one) for one in merges]
     assert len({one.counted_among("gap") for one in merges}) == 1
     counts = [
@@ -195,7 +195,7 @@ def test_the_row_of_counts_is_checked(changed: dict[str, Any], message: str) -> 
     table = part_of([1, 2, 3], 0)
     row = rankmill.second_pass(state_of(table), table, query="q")["gap"].to_row()
     with pytest.raises(rankmill.UsageError, match=message):
-        rankmill.AmongState.from_row(row | changed)
+        rankmill.State.read_counts(row | changed)
 
 
 @pytest.mark.small

@@ -55,23 +55,23 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 def test_plan_tells_what_is_there(dump: tuple[str, str]) -> None:
     labels, predictions = dump
-    told = rankmill.plan(labels, {"system": predictions}, ["map@12"], threads=2)
+    told = rankmill.plan(labels, predictions, ["map@12"], threads=2)
     assert told["labels"]["rows"] == QUERIES
     assert told["labels"]["values"] == 3 * QUERIES
-    system = told["predictions"]["system"]
+    system = told["predictions"]
     assert (system["rows"], system["values"]) == (QUERIES, LENGTH * QUERIES)
     assert system["columns"] == {"query": "user_id", "item": "items"}
     assert 0 < system["bytes"] < Path(predictions).stat().st_size
-    more = rankmill.plan(labels, {"system": predictions}, ["map@12", "gap"], threads=2)
+    more = rankmill.plan(labels, predictions, ["map@12", "gap"], threads=2)
     assert more["memory"] > told["memory"]
-    assert more["predictions"]["system"]["bytes"] > system["bytes"]
+    assert more["predictions"]["bytes"] > system["bytes"]
 
 
 def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
-        rankmill.plan(dump[0], {"system": str(tmp_path / "nowhere.parquet")})
+        rankmill.plan(dump[0], str(tmp_path / "nowhere.parquet"))
     with pytest.raises(UsageError, match="unknown metric"):
-        rankmill.plan(dump[0], {"system": dump[1]}, ["mop@3"])
+        rankmill.plan(dump[0], dump[1], ["mop@3"])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
@@ -81,7 +81,7 @@ def test_peak_memory_keeps_to_the_plan(dump: tuple[str, str], metrics: str, memo
     rankmill.evaluate(labels, predictions, metrics.split(), memory=memory)  # compiles, if need be
     planned = rankmill.plan(
         labels,
-        {"system": predictions},
+        predictions,
         metrics.split(),
         threads=2,
         memory=memory,
@@ -129,7 +129,7 @@ def test_labels_beyond_memory_keep_to_the_plan(many_labels: tuple[str, str]) -> 
     rankmill.evaluate(predictions, predictions, ["map@12"], threads=1)  # compiles, if need be
     options = {"threads": 2, "per_query": False}
     planned, held = (
-        rankmill.plan(labels, {"system": predictions}, ["map@12"], memory=memory, **options)
+        rankmill.plan(labels, predictions, ["map@12"], memory=memory, **options)
         for memory in (1 << 20, 1 << 30)
     )
     peak = peak_of(labels, predictions, "map@12", 1 << 20)

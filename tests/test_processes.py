@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
-from rankmill.metrics.gap import AmongState, CorrectState, GapCounter, gap_of_states
-from rankmill.metrics.mean import MeanState
+from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap_counts import Among, GapCounter, gap_of_counts
+from rankmill.metrics.mean import Mean
 from rankmill.threads import Workers
 
 METRICS = ["map@3", "first_hit", "ndcg@5", "recall@2", "gap", "gap@1"]
@@ -99,7 +100,7 @@ def test_rows_row_groups_threads_files_and_memory_do_not_change_a_bit(
     dump: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = score(dump)
-    monkeypatch.setattr("rankmill.metrics.gap.PORTION", 1000)
+    monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", 1000)
     for seed, (rows, threads, memory) in enumerate(
         [(7, 1, 1), (100, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
     ):
@@ -139,14 +140,14 @@ def test_several_runs_are_scored_as_each_alone(dump: tuple[str, str], tmp_path: 
 def test_mean_states_merge_exactly() -> None:
     generator = np.random.default_rng(0)
     values = np.concatenate([generator.random(500), [5e-324, 1e300, 0.0, 1 / 3]])
-    whole = MeanState.of(values)
-    parts = [MeanState.of(part) for part in np.array_split(generator.permutation(values), 7)]
-    merged = MeanState()
+    whole = Mean.of(values)
+    parts = [Mean.of(part) for part in np.array_split(generator.permutation(values), 7)]
+    merged = Mean()
     for part in parts:
         merged = part.merge(merged)
     assert merged == whole
-    assert MeanState.of(np.repeat(values, 3)) == MeanState.of(values, np.full(len(values), 3))
-    assert MeanState.from_row(whole.to_row()) == whole
+    assert Mean.of(np.repeat(values, 3)) == Mean.of(values, np.full(len(values), 3))
+    assert Mean.from_row(whole.to_row()) == whole
 
 
 def test_gap_states_merge_exactly() -> None:
@@ -154,18 +155,20 @@ def test_gap_states_merge_exactly() -> None:
     confidence = generator.integers(0, 300, 2000).astype(np.float32)
     right = generator.random(2000) < 0.2
     parts = np.array_split(generator.permutation(2000), 5)
-    correct = CorrectState.of([])
+    correct = Gap.of([])
     for part in parts:
-        correct = correct.merge(CorrectState.of([confidence[part][right[part]]]))
-    expected = CorrectState.of([confidence[right]])
-    assert correct.values.tolist() == expected.values.tolist()
-    assert correct.counts.tolist() == expected.counts.tolist()
-    among = AmongState(np.zeros(len(correct.values), int), np.zeros(len(correct.values), int))
-    for part in parts:
-        counter = GapCounter(correct, 2)
-        counter.add(confidence[part])
-        among = counter.finish().merge(among)
-    value = gap_of_states(correct, among, 700, 1).expected
+        correct = correct.merge(Gap.of([confidence[part][right[part]]]))
+    expected = Gap.of([confidence[right]])
+    assert correct.correct.values.tolist() == expected.correct.values.tolist()
+    assert correct.correct.counts.tolist() == expected.correct.counts.tolist()
+    distinct = correct.correct
+    among = Among(np.zeros(len(distinct.values), int), np.zeros(len(distinct.values), int))
+    with Workers(2) as workers:
+        for part in parts:
+            counter = GapCounter(distinct, workers)
+            counter.add(confidence[part])
+            among = counter.finish().merge(among)
+        value = gap_of_counts(distinct, among, 700, workers).expected
     assert value == rankmill.global_average_precision(confidence, right, 700)
 
 

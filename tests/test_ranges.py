@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import rankmill
 import strategies
 from rankmill import InputError
-from rankmill.engine import first_pass as tallying
+from rankmill.engine import first_pass
 from rankmill.semantics.presets import PRESETS
 from rankmill.sources.footers import read_footer, row_groups
 from strategies import Case
@@ -32,15 +32,15 @@ def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     0 is all at once; where it follows another number within one evaluation, work started over.
     """
     cut: list[int] = []
-    tally_ranges = tallying._tally_ranges
+    score_ranges = first_pass._score_ranges
 
     def noted(*arguments: Any) -> Any:
         cut.append(0 if arguments[-1] == [None] else len(arguments[-1]))
-        return tally_ranges(*arguments)
+        return score_ranges(*arguments)
 
     monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     monkeypatch.setattr("rankmill.engine.memory.MOST_READ", 5)
-    monkeypatch.setattr("rankmill.engine.first_pass._tally_ranges", noted)
+    monkeypatch.setattr("rankmill.engine.first_pass._score_ranges", noted)
     return cut
 
 
@@ -256,7 +256,7 @@ def test_a_range_without_labels(tmp_path: Path, ranges: list[int]) -> None:
     group = row_groups(read_footer(str(paths[0])), 0, "query", "item")[3]
     with_footer(paths[0], group.high, group.low - 1)  # bounds that no id is between
     labels, predictions = map(str, paths)
-    plan = rankmill.plan(labels, {"run": predictions}, ["map"], memory=1, per_query=False)
+    plan = rankmill.plan(labels, predictions, ["map"], memory=1, per_query=False)
     assert plan["labels"]["rows"] == tables[0].num_rows
     assert outcome(labels, predictions, memory=1) == outcome(*tables)
 

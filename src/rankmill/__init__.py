@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rankmill.columns.ragged import Ragged
-    from rankmill.engine.evaluate import evaluate, evaluate_part, evaluate_runs
-    from rankmill.engine.planning import plan
-    from rankmill.engine.state import State, second_pass
+    from rankmill.engine.evaluate import evaluate, evaluate_runs
+    from rankmill.engine.parts import evaluate_part, second_pass
+    from rankmill.engine.plan import plan
+    from rankmill.engine.state import State
     from rankmill.errors import InputError, RankmillError, ResourceError, UsageError
     from rankmill.explain.evaluators import explain_evaluators
     from rankmill.explain.evaluators_view import Differences
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
         r_precision,
         recall,
     )
-    from rankmill.metrics.gap import AmongState, CorrectState, global_average_precision
-    from rankmill.metrics.mean import MeanState
+    from rankmill.metrics.gap_array import global_average_precision
     from rankmill.results.result import Result
     from rankmill.semantics.choices import Semantics
 
@@ -50,21 +50,18 @@ _HOMES = {
     "RankmillError": "errors",
     "ResourceError": "errors",
     "UsageError": "errors",
-    "AmongState": "metrics.gap",
-    "CorrectState": "metrics.gap",
-    "MeanState": "metrics.mean",
     "Trace": "explain.trace_view",
     "explain": "explain.trace",
     "Ragged": "columns.ragged",
     "Result": "results.result",
     "Semantics": "semantics.choices",
     "State": "engine.state",
-    "second_pass": "engine.state",
+    "second_pass": "engine.parts",
     "evaluate": "engine.evaluate",
-    "evaluate_part": "engine.evaluate",
+    "evaluate_part": "engine.parts",
     "evaluate_runs": "engine.evaluate",
-    "global_average_precision": "metrics.gap",
-    "plan": "engine.planning",
+    "global_average_precision": "metrics.gap_array",
+    "plan": "engine.plan",
     "average_precision": "metrics.arrays",
     "dcg": "metrics.arrays",
     "f1": "metrics.arrays",
@@ -77,11 +74,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "AmongState",
-    "CorrectState",
     "Differences",
     "InputError",
-    "MeanState",
     "Ragged",
     "RankmillError",
     "ResourceError",

@@ -214,10 +214,10 @@ def _close(batches: Iterator[Any]) -> None:
 
 
 def map_blocks(work: Callable[[int, int], Value], count: int, threads: int) -> list[Value]:
-    """work(start, end) for blocks of 0 .. count, on threads, in order."""
+    """work(start, end) for blocks of 0 .. count, on threads of their own, in order."""
     size = max(1, min(1 << 15, math.ceil(count / threads)))
     blocks = [(start, min(count, start + size)) for start in range(0, count, size)]
     if len(blocks) <= 1 or threads == 1:
         return [work(*block) for block in blocks]
-    with ThreadPoolExecutor(threads, thread_name_prefix="rankmill") as pool:
-        return list(pool.map(lambda block: work(*block), blocks))
+    with Workers(threads) as workers:
+        return list(workers.map(lambda block: work(*block), blocks))

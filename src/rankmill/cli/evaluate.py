@@ -113,9 +113,9 @@ def command(
     options["per_query"] = per_query is not None
 
     if only_plan:
-        from rankmill.engine.planning import plan
+        from rankmill.engine.plan import plan_runs
 
-        text = render_plan(plan(label_source, runs, metrics, **options), chosen)
+        text = render_plan(plan_runs(label_source, runs, metrics, **options), chosen)
         if output is None:
             emit(text)
         else:

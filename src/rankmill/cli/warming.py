@@ -12,7 +12,7 @@ from rankmill.engine.evaluate import evaluate
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.jit import compiled_so_far
 from rankmill.metrics.arrays import average_precision, ndcg
-from rankmill.metrics.gap import global_average_precision
+from rankmill.metrics.gap_array import global_average_precision
 from rankmill.metrics.registry import REGISTRY
 from rankmill.training.listwise import listwise_ap_loss
 

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids, to_ids
-from rankmill.engine.counted import counts_may_differ
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.results.result import CountedQueries, Result
@@ -55,7 +54,7 @@ def same_queries(results: Mapping[str, Result]) -> bool | None:
     first, *others = results.values()
     if any(one.queries != first.queries for one in others):
         return False
-    if not others or not counts_may_differ(first.semantics):
+    if not others or not first.semantics.counts_by_predictions:
         return True
     if any(one.counted is None for one in results.values()):
         return None

@@ -1,26 +1,24 @@
 """evaluate(): labels and predictions in, a Result out."""
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from functools import cache, partial
 from typing import Any
 
-from rankmill.engine.counted import counts_without_labels
-from rankmill.engine.finish import Tallied, conclude
-from rankmill.engine.first_pass import tally_system
-from rankmill.engine.job import Plan
-from rankmill.engine.labels import LabelsRead, read_labels
-from rankmill.engine.state import State
-from rankmill.errors import UsageError, positive
-from rankmill.metrics.registry import DEFAULT_METRICS, check_defined, parse_all
+from rankmill.engine.finish import finish
+from rankmill.engine.first_pass import run
+from rankmill.engine.job import Progress, make_job, open_job
+from rankmill.engine.labels import HeldLabels
+from rankmill.engine.options import options_of, split_options
+from rankmill.errors import UsageError
+from rankmill.metrics.registry import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
-from rankmill.semantics.presets import semantics_of
-from rankmill.sources.inputs import MEMORY, open_inputs
+from rankmill.sources.inputs import MEMORY
 from rankmill.threads import Workers
 
-Progress = Callable[[int, int | None], None]
+# What is no option of `evaluate`.
+_INPUTS = ("labels", "predictions", "metrics")
 
 
 def evaluate(
@@ -109,45 +107,16 @@ def evaluate(
     >>> result["map@12"], result["first_hit"]
     (0.6666666666666666, 0.75)
     """
-    results = evaluate_runs(
-        labels,
-        {"": predictions},
-        metrics,
-        query=query,
-        item=item,
-        score=score,
-        rank=rank,
-        gain=gain,
-        label_query=label_query,
-        label_item=label_item,
-        gain_function=gain_function,
-        semantics=semantics,
-        threads=threads,
-        memory=memory,
-        per_query=per_query,
-        progress=progress,
-    )
-    return results[""]
+    options = {name: value for name, value in locals().items() if name not in _INPUTS}
+    return _evaluate(labels, {"": predictions}, metrics, options)[""]
 
 
+@options_of(evaluate)
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    *,
-    query: str | None = None,
-    item: str | None = None,
-    score: Any = None,
-    rank: str | None = None,
-    gain: Any = None,
-    label_query: str | None = None,
-    label_item: str | None = None,
-    gain_function: str = "linear",
-    semantics: str | Semantics | Mapping[str, str] = "default",
-    threads: int | None = None,
-    memory: int = MEMORY,
-    per_query: bool = True,
-    progress: Progress | None = None,
+    **options: Any,
 ) -> dict[str, Result]:
     """Score several systems against the same labels, which are read once.
 
@@ -161,7 +130,8 @@ def evaluate_runs(
     Returns
     -------
     dict of str to Result
-        The result of each system. All other parameters and the errors are those of `evaluate`.
+        The result of each system. All other parameters and the errors are those of `evaluate`;
+        UsageError also if `runs` is no mapping.
 
     Examples
     --------
@@ -173,141 +143,27 @@ def evaluate_runs(
     >>> {name: result["first_hit"] for name, result in results.items()}
     {'old': 0.5, 'new': 0.75}
     """
-    began = time.perf_counter()
-    results = {}
-    with Workers(threads) as workers:
-        tallied = tally_runs(
-            labels,
-            runs,
-            metrics,
-            workers,
-            query=query,
-            item=item,
-            score=score,
-            rank=rank,
-            gain=gain,
-            label_query=label_query,
-            label_item=label_item,
-            gain_function=gain_function,
-            semantics=semantics,
-            memory=memory,
-            per_query=per_query,
-            progress=progress,
+    if not isinstance(runs, Mapping):
+        raise UsageError(
+            f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "
+            '{"old": ..., "new": ...}'
         )
-        with closing(tallied):
-            for name, one in zip(runs, tallied, strict=True):
-                results[name] = conclude(one, began, several=len(runs) > 1)
+    return _evaluate(labels, runs, metrics, options)
+
+
+def _evaluate(
+    labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
+) -> dict[str, Result]:
+    began = time.perf_counter()
+    columns, resources, choices = split_options(options)
+    job = make_job(metrics, **choices)
+    label_input, inputs = open_job(job, labels, runs, columns)
+    results = {}
+    with Workers(resources["threads"]) as workers:
+        tallies = run(job, HeldLabels(label_input), inputs, workers, resources["progress"])
+        with closing(tallies):
+            for (name, one), tally in zip(inputs.items(), tallies, strict=True):
+                several = len(runs) > 1
+                results[name] = finish(tally, label_input, one, workers, began, several=several)
                 began = time.perf_counter()
     return results
-
-
-def evaluate_part(
-    labels: Any, predictions: Any, metrics: Any, *, threads: int | None = None, **options: Any
-) -> State:
-    """The state of some of the queries, with all their labels and all their predictions.
-
-    Parameters
-    ----------
-    labels, predictions, metrics, threads
-        As for `evaluate`; either side may hold no rows.
-    **options
-        All others of `evaluate`, but ``per_query``.
-
-    Returns
-    -------
-    State
-        To be merged with those of the other queries. For gap `second_pass` goes over all
-        predictions once more, with the merged state.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `evaluate`; UsageError if gap needs all predictions at once, for its ties.
-
-    Examples
-    --------
-    >>> import rankmill
-    >>> lists = rankmill.Ragged.from_lists
-    >>> metrics = ["map", "first_hit"]
-    >>> states = [
-    ...     evaluate_part(lists([[1, 2]]), lists([[1, 5]]), metrics),
-    ...     evaluate_part(lists([[3]]), lists([[4, 3]]), metrics),
-    ... ]
-    >>> states[0].merge(states[1]).result().metrics
-    {'map': 0.5, 'first_hit': 0.75}
-    """
-    options |= {"per_query": False, "part": True}
-    with Workers(threads) as workers:
-        (one,) = tally_runs(labels, {"": predictions}, metrics, workers, **options)
-    if one.tally.plan.keep_rows:
-        ties = one.tally.plan.semantics.gap_ties
-        raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
-    return one.state
-
-
-def tally_runs(
-    labels: Any,
-    runs: Mapping[str, Any],
-    metrics: str | Iterable[str],
-    workers: Workers,
-    *,
-    gain_function: str = "linear",
-    semantics: str | Semantics | Mapping[str, str] = "default",
-    memory: int = MEMORY,
-    per_query: bool = True,
-    progress: Progress | None = None,
-    every_row: bool = False,
-    part: bool = False,
-    read: Callable[..., LabelsRead] = read_labels,
-    **columns: Any,
-) -> Generator[Tallied, None, None]:
-    """Score the predictions of all systems; the labels are read once, by `read`, if they are held.
-
-    With `every_row` all predictions are kept, if a metric is over all of them. A `part` has other
-    queries elsewhere.
-    """
-    asked = parse_all(metrics)
-    memory = positive(memory, "memory")
-    if gain_function not in ("linear", "exp"):
-        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
-    semantics = semantics_of(semantics)
-    for metric in asked:
-        check_defined(metric, semantics)
-    plan = Plan(
-        per_query=[metric for metric in asked if metric.spec.kernel],
-        pooled=[metric for metric in asked if not metric.spec.kernel],
-        keep_values=per_query,
-        memory=memory,
-        semantics=semantics,
-        gain_function=gain_function,
-        every_row=every_row,
-        part=part,
-    )
-    label_input, inputs = open_inputs(
-        labels,
-        runs,
-        need_score=bool(plan.pooled),
-        semantics=semantics,
-        may_be_empty=part,
-        **columns,
-    )
-    repeats = semantics.repeated_labels
-    labelled = not part and not counts_without_labels(semantics)
-    whole = cache(
-        lambda: read(label_input, gain_function, workers, repeats=repeats, whole=labelled)
-    )
-    read_range = partial(
-        read_labels, gain_function=gain_function, workers=workers, repeats=repeats, whole=False
-    )
-    rows = sum(one.source.rows for one in inputs.values())
-    before = told = 0
-    for one in inputs.values():
-
-        def report(done: int, before: int = before) -> None:
-            nonlocal told
-            if progress is not None and before + done > told:  # work may start over
-                told = before + done
-                progress(told, rows)
-
-        yield tally_system(asked, label_input, one, plan, whole, read_range, workers, report)
-        before += one.source.rows

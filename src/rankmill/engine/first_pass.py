@@ -1,109 +1,117 @@
-"""Scoring all predictions of a system: with all labels held, or range by range of query ids."""
+"""The first pass: all predictions of each system scored, and added up."""
 
 import contextlib
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
-from rankmill.engine.counted import counted_queries, counts_without_labels
-from rankmill.engine.finish import Tallied, state_of, with_confidences
-from rankmill.engine.job import Plan
-from rankmill.engine.labels import LabelsRead, check_labelled
+from rankmill.engine.job import Job, Progress
+from rankmill.engine.labels import HeldLabels, check_labelled, read_labels
 from rankmill.engine.memory import IdRange, id_ranges, restrict
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
-from rankmill.engine.tally import Confidences, Tally
-from rankmill.matching.index import RepeatedQueryError
-from rankmill.metrics.registry import Metric
+from rankmill.engine.tally import Tally
+from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.sources.inputs import Input, map_lists
 from rankmill.sources.long import ScatteredRowsError
 from rankmill.sources.ranges_of_ids import UnsortedError
 from rankmill.threads import Workers
 
+Report = Callable[[int], None]
 
-def tally_system(
-    asked: list[Metric],
-    labels: Input,
-    predictions: Input,
-    plan: Plan,
-    whole: Callable[[], LabelsRead],
-    read_range: Callable[[Input], LabelsRead],
+
+def run(
+    job: Job,
+    labels: HeldLabels,
+    inputs: Mapping[str, Input],
     workers: Workers,
-    report: Callable[[int], None],
-) -> Tallied:
-    """Score all predictions of a system.
+    progress: Progress | None = None,
+) -> Generator[Tally, None, None]:
+    """Score the predictions of each system, one after the other; the labels are read once.
 
-    `whole` gives all labels, which other systems use as well; `read_range` reads those of a range.
-    `report` is called with the rows done: with fewer than before if the work starts over.
+    Yields the tally of each; its `state` is that of all queries, its values by query are there if
+    they are kept.
     """
-    tally_ranges = partial(
-        _tally_ranges, asked, labels, predictions, plan, whole, read_range, workers, report
-    )
-    ranges = id_ranges(labels, predictions, plan)
+    rows = sum(one.source.rows for one in inputs.values())
+    before = told = 0
+    for predictions in inputs.values():
+
+        def report(done: int, before: int = before) -> None:
+            nonlocal told
+            if progress is not None and before + done > told:  # work may start over
+                told = before + done
+                progress(told, rows)
+
+        yield _score_all(job, labels, predictions, workers, report)
+        before += predictions.source.rows
+
+
+def _score_all(
+    job: Job, labels: HeldLabels, predictions: Input, workers: Workers, report: Report
+) -> Tally:
+    """Score a system with all labels held, or range by range of ids if they do not fit."""
+    score = partial(_score_ranges, job, labels, predictions, workers, report)
+    ranges = id_ranges(labels.input, predictions, job)
     if ranges:
         with contextlib.suppress(UnsortedError):
-            return tally_ranges(ranges)
-    return tally_ranges([None])  # all labels are held, which does for any order
+            return score(ranges)
+    return score([None])  # all labels are held, which does for any order
 
 
-def _tally_ranges(
-    asked: list[Metric],
-    labels: Input,
+def _score_ranges(
+    job: Job,
+    labels: HeldLabels,
     predictions: Input,
-    plan: Plan,
-    whole: Callable[[], LabelsRead],
-    read_range: Callable[[Input], LabelsRead],
     workers: Workers,
-    report: Callable[[int], None],
+    report: Report,
     ranges: Sequence[IdRange | None],
-) -> Tallied:
+) -> Tally:
     """Score one range of queries after the other; all at once if there are none."""
-    confidences = Confidences(plan)
-    states: list[State] = []
+    state = State.of(job)
     rows = label_rows = 0
-    of_range, index = predictions, whole
     for one in ranges:
-        if one is not None:
-            of_range = restrict(predictions, one.predictions, one)
-            index = cache(partial(read_range, restrict(labels, one.labels, one)))
-        tally: Any = None  # its labels are let go of before others are read
-        tally = _tally(of_range, plan, index, confidences, workers, partial(_add, report, rows))
-        confidences = tally.confidences
+        tally = index = cast(Any, None)  # a range's labels are let go of before others are read
+        within = predictions
+        if one is None:
+            index = labels.index(job, workers)
+        else:
+            within = restrict(predictions, one.predictions, one)
+            index = read_labels(restrict(labels.input, one.labels, one), job, workers)
+        tally = _score_input(within, index, job, state, workers, partial(_add, report, rows))
         rows += tally.rows
-        label_rows += index().rows
-        counted = counted_queries(tally, predictions.source.name)
-        states.append(state_of(asked, tally, index().counts, counted))
+        label_rows += index.rows
+        state = tally.close(predictions.source.name)
     # No row was in two ranges. One that was in none is not where its footer said.
-    if one is not None and (rows, label_rows) != (predictions.source.rows, labels.source.rows):
+    if one is not None and (rows, label_rows) != (
+        predictions.source.rows,
+        labels.input.source.rows,
+    ):
         raise UnsortedError
-    state = with_confidences(functools.reduce(State.merge, states), confidences)
-    if not plan.part and not counts_without_labels(plan.semantics):
-        check_labelled(labels, state.audit["queries_labelled"])
-    return Tallied(state, tally, counted, labels, predictions, workers)
+    check_labelled(labels.input, job, state.audit["queries_labelled"])
+    done: Tally = tally
+    return done
 
 
-def _add(report: Callable[[int], None], before: int, done: int) -> None:
+def _add(report: Report, before: int, done: int) -> None:
     report(before + done)
 
 
-def _tally(
+def _score_input(
     predictions: Input,
-    plan: Plan,
-    index: Callable[[], LabelsRead],
-    confidences: Confidences,
+    index: LabelIndex,
+    job: Job,
+    before: State,
     workers: Workers,
-    report: Callable[[int], None],
+    report: Report,
 ) -> Tally:
     """Score predictions; long ones as if queries stood together, until they do not."""
     # Grouping on disk would mix up the order given; all rows are held in memory then anyway.
-    to_group = None if plan.keep_rows else plan.memory
+    to_group = None if job.holds_rows else job.memory
     for together in (False,) if predictions.columns.wide else (True, False):
-        tally = Tally(index().index, plan, confidences)
-        score = partial(score_lists, index=tally.index, plan=plan)
+        tally = Tally(index, job, before)
         scored = map_lists(
-            score,
+            partial(score_lists, index=index, job=job),
             predictions.source,
             predictions.columns,
             workers,

@@ -1,10 +1,10 @@
-"""Opening both inputs, and reading the labels into their index."""
+"""Reading the labels of a job into their index."""
 
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 
 from rankmill.columns.ranked import Lists
+from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.labels import Labels, clean_labels, exponential
@@ -14,26 +14,25 @@ from rankmill.sources.long import ScatteredRowsError
 from rankmill.threads import Workers
 
 
-@dataclass(frozen=True)
-class LabelsRead:
-    """The index of label lists, what was counted, and the rows that they came from."""
+class HeldLabels:
+    """Labels that are read once, when they are first needed, and held for all systems."""
 
-    index: LabelIndex
-    counts: dict[str, int]
-    rows: int
+    def __init__(self, labels: Input) -> None:
+        self.input = labels
+        self._known: dict[tuple[str, str], LabelIndex] = {}
+
+    def index(self, job: Job, workers: Workers) -> LabelIndex:
+        """The index of all labels; raises InputError if there must be one and is none."""
+        key = job.semantics.repeated_labels, job.gain_function
+        if key not in self._known:
+            self._known[key] = read_labels(self.input, job, workers)
+        check_labelled(self.input, job, len(self._known[key].labels.items.keys))
+        return self._known[key]
 
 
-def read_labels(
-    labels: Input, gain_function: str, workers: Workers, *, repeats: str = "set", whole: bool = True
-) -> LabelsRead:
-    """Read and clean all label lists.
-
-    Raises
-    ------
-    InputError
-        If they are not as said; also if there is none, where they are the whole of the labels.
-    """
-    clean = partial(clean_lists, gain_function=gain_function, repeats=repeats)
+def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
+    """Read and clean all label lists; raises InputError if they are not as said."""
+    clean = partial(clean_lists, job=job)
     expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
     for together in (False,) if labels.columns.wide else (True, False):
         read = map_lists(clean, labels.source, labels.columns, workers, together=together)
@@ -46,33 +45,30 @@ def read_labels(
                     store.add(lists.queries, cleaned, lists.place)
                     counts = audit.add(counts, dropped)
                     rows += lists.rows
-            index = store.finish()
+            index = store.finish(counts, rows)
         except (ScatteredRowsError, RepeatedQueryError):
             if not together:
                 raise
         else:
             break
-    if whole:
-        check_labelled(labels, len(index.labels.items.keys))
-    return LabelsRead(index, counts, rows)
+    return index
 
 
-def check_labelled(labels: Input, count: int) -> None:
-    """Raise InputError if there is not one label."""
-    if not count:
+def check_labelled(labels: Input, job: Job, count: int) -> None:
+    """Raise InputError if there is not one label, and there must be."""
+    if not count and not job.part and not job.semantics.counts_without_labels:
         raise InputError(
             f"{labels.source.name}: no query has a label, so there is nothing to average"
         )
 
 
-def clean_lists(
-    lists: Lists, gain_function: str, repeats: str
-) -> tuple[Lists, Labels, dict[str, int]]:
+def clean_lists(lists: Lists, job: Job) -> tuple[Lists, Labels, dict[str, int]]:
     """Label lists, as they were and cleaned, and what was counted."""
+    repeats = job.semantics.repeated_labels
     try:
         cleaned, dropped = clean_labels(
             lists.offsets, lists.items, lists.numbers, repeats=repeats, queries=lists.queries
         )
     except InputError as error:
         raise InputError(f"{lists.place[0]}: {error}") from None
-    return lists, exponential(cleaned, gain_function), dropped | {"null_labels": lists.nulls}
+    return lists, exponential(cleaned, job.gain_function), dropped | {"null_labels": lists.nulls}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type
-from rankmill.engine.job import Plan
+from rankmill.engine.job import Job
 from rankmill.sources.footers import RowGroup
 from rankmill.sources.inputs import Input
 
@@ -58,25 +58,35 @@ def bytes_of_groups(labels: Input, groups: list[RowGroup]) -> int:
     return label_bytes(labels, *map(sum, zip(*sizes, strict=True)))
 
 
-def id_ranges(labels: Input, predictions: Input, plan: Plan) -> list[IdRange]:
+def bytes_of_all(labels: Input) -> int:
+    """What all labels take when they are held."""
+    query, item = labels.columns.query, labels.columns.item
+    sizes = labels.source.sizes([query, item])
+    values, item_bytes = sizes[item]
+    return label_bytes(labels, labels.source.rows, values, sizes[query][1], item_bytes)
+
+
+def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
     """The ranges to evaluate one by one; none if all labels fit, or the inputs are not sorted."""
-    semantics = plan.semantics
+    semantics = job.semantics
     if (
-        plan.keep_values  # takes as much as labels
-        or plan.keep_rows
+        job.keep_values  # takes as much as labels
+        or job.holds_rows
         # These errors tell how many there are, and a wrong footer would make queries lack a side.
         or "error" in (semantics.unlabelled, semantics.unpredicted, semantics.no_relevant)
         or not (_same_ids(labels) and _same_ids(predictions))
     ):
         return []
+    if bytes_of_all(labels) <= max(LEAST, job.memory):
+        return []  # asked first: bounds of ids take a second to read from a footer of megabytes
     of_labels = _row_groups(labels)
     total = bytes_of_groups(labels, of_labels)
-    if total <= max(LEAST, plan.memory):
+    if total <= max(LEAST, job.memory):
         return []
     of_predictions = _row_groups(predictions)
     if not of_predictions:
         return []
-    most = max(LEAST, plan.memory, total // MOST_RANGES)
+    most = max(LEAST, job.memory, total // MOST_RANGES)
     ends = [None, *_cuts(labels, of_labels, most), None]
     ranges = [
         IdRange(low, high, _between(of_labels, low, high), _between(of_predictions, low, high))

@@ -1,117 +1,122 @@
-"""Scoring one block of predictions against the labels, and adding blocks up."""
+"""Scoring one block of predictions against the labels."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from rankmill.columns.ids import id_text
 from rankmill.columns.ranked import Lists
-from rankmill.engine.job import Plan
+from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.hits import Hits, group_hits, match
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.matching.ties import runs_of, with_hits_at_ends
-from rankmill.metrics.fingerprints import Seen
-from rankmill.metrics.gap import correct_of_hits, first_confidences
-from rankmill.metrics.gap_rows import pool
-from rankmill.metrics.mean import MeanState
+from rankmill.metrics.aggregate import Aggregate, Scored
 from rankmill.metrics.values import compute
 
 
 @dataclass(frozen=True)
-class BlockScores:
-    """What one block of lists comes to, without the lists."""
+class Block:
+    """What one block of lists comes to, without the lists.
+
+    Attributes
+    ----------
+    queries, place, input_rows
+        As in `Lists`.
+    rows : int64[n]
+        The row of each query among the labels, or -1.
+    predicted : bool[n]
+        Whether it has predictions.
+    aggregates : dict of str to Aggregate
+        What each metric comes to.
+    values : dict of str to float64[n]
+        The values a query, if they are kept.
+    audit, counts : dict of str to int
+    """
 
     queries: Ids
     place: tuple[str, int]
     input_rows: int
     rows: np.ndarray
     predicted: np.ndarray
-    states: list[MeanState]
-    values: list[np.ndarray]
-    correct: list[np.ndarray]
-    kept: list[Any]
-    seen: list[Seen]
+    aggregates: dict[str, Aggregate]
+    values: dict[str, np.ndarray]
     audit: dict[str, int]
     counts: dict[str, int]
 
 
-def score_lists(lists: Lists, index: LabelIndex, plan: Plan) -> BlockScores:
+def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     """Match the lists with the labels of their queries, and compute every metric."""
-    semantics = plan.semantics
+    semantics = job.semantics
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
     each = semantics.repeated_predictions == "each"
-    hits = match(
-        index.labels, lists.offsets, lists.items, plan.limit, rows=rows, repeats_count=each
+    found = match(
+        index.labels, lists.offsets, lists.items, job.limit, rows=rows, repeats_count=each
     )
-    labelled = hits.label_counts > 0
-    predicted = hits.prediction_counts > 0
+    labelled = found.label_counts > 0
+    predicted = found.prediction_counts > 0
     unlabelled = predicted & (rows < 0)
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    order = semantics.order if lists.numbers is not None else "given"
-    kept = [_to_keep(lists, hits, plan, order, metric.limit) for metric in plan.pooled]
-    if order in ("worst", "best"):
-        hits = with_hits_at_ends(hits, lists.offsets, lists.confidences, first=order == "best")
-    states, values = _values(lists, hits, plan, order)
+    aggregates, values = _scored(lists, found, job)
     both = labelled & predicted
-    return BlockScores(
+    return Block(
         queries=lists.queries,
         place=lists.place,
         input_rows=lists.rows,
         rows=rows,
         predicted=predicted,
-        states=states,
+        aggregates=aggregates,
         values=values,
-        correct=[
-            correct_of_hits(lists.offsets, hits, lists.confidences, metric.limit)
-            for metric in plan.pooled
-        ],
-        kept=kept,
-        seen=[Seen.of(one.confidences if plan.keep_rows else one, plan.part) for one in kept],
         audit={
             "queries_predicted": int(predicted.sum()),
             "queries_in_both": int(both.sum()),
             "queries_only_predicted": int((predicted & ~labelled).sum()),
-            "repeated_items": hits.repeats + lists.repeats,
+            "repeated_items": found.repeats + lists.repeats,
             "null_items": lists.nulls,
-            "short_lists": int((both & (hits.prediction_counts < plan.largest_cutoff)).sum()),
+            "short_lists": int((both & (found.prediction_counts < job.largest_cutoff)).sum()),
             "tied_ranks": lists.tied,
         },
         counts={
             "unlabelled": int(unlabelled.sum()),
             "no_relevant": int(no_relevant.sum()),
-            "predicted_labels": int(hits.label_counts[both].sum()),
+            "predicted_labels": int(found.label_counts[both].sum()),
         },
     )
 
 
-def _to_keep(lists: Lists, hits: Hits, plan: Plan, order: str, limit: int) -> Any:
-    """What gap needs of the first `limit` predictions of each list: all, or their confidences."""
-    if plan.keep_rows:
-        return pool(lists, hits, limit, order)
-    return first_confidences(lists.offsets, lists.confidences, limit)
+def _scored(
+    lists: Lists, found: Hits, job: Job
+) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
+    """The aggregate of each metric and, if they are kept, its values by query.
 
-
-def _values(
-    lists: Lists, hits: Hits, plan: Plan, order: str
-) -> tuple[list[MeanState], list[np.ndarray]]:
-    """The state of each metric and, if they are kept, its values by query."""
+    Metrics are computed once for all queries that look the same, but where ties have an expected
+    value.
+    """
+    order = job.semantics.order if lists.numbers is not None else "given"
+    hits, runs, patterns = found, None, None
+    if order in ("worst", "best"):
+        hits = with_hits_at_ends(found, lists.offsets, lists.confidences, first=order == "best")
     if order == "expected":
         runs = runs_of(hits, lists.offsets, lists.confidences)
-        values = [compute(metric, hits, plan.semantics, runs) for metric in plan.per_query]
-        return [MeanState.of(one) for one in values], values if plan.keep_values else []
-    patterns = group_hits(hits)
-    values = [compute(metric, patterns.hits, plan.semantics) for metric in plan.per_query]
-    return (
-        [MeanState.of(one, patterns.counts) for one in values],
-        [one[patterns.of_query] for one in values] if plan.keep_values else [],
-    )
+    elif job.per_query:
+        patterns = group_hits(hits)
+    whole = Scored(lists, hits, order, found)
+    aggregates, kept = {}, {}
+    for (name, asked), empty in zip(job.asked.items(), job.aggregates().values(), strict=True):
+        scored = whole
+        if asked.metric.spec.kernel:
+            of = hits if patterns is None else patterns.hits
+            values = compute(asked.metric, of, job.semantics, runs)
+            scored = whole._replace(values=values, counts=patterns and patterns.counts)
+            if job.keep_values:
+                kept[name] = values if patterns is None else values[patterns.of_query]
+        aggregates[name] = empty.update(scored, asked)
+    return aggregates, kept
 
 
 def _refuse(lists: Lists, queries: np.ndarray, choice: str, what: str, field: str) -> None:

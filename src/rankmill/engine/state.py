@@ -1,33 +1,22 @@
-"""Evaluating in parts, as on a cluster: states that merge, and the result of all of them."""
+"""What the queries of a job come to: the state that merges, travels and gives the result."""
 
 import json
-import re
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Self
 
-from rankmill.errors import UsageError, positive
-from rankmill.matching.order import arrange, changes_lists
+from rankmill.engine.job import Job
+from rankmill.errors import UsageError
 from rankmill.metrics import rows
-from rankmill.metrics.fingerprints import FORMAT, NOTHING, Seen, digest
-from rankmill.metrics.gap import (
-    AmongState,
-    CorrectState,
-    GapCounter,
-    GapValue,
-    difference,
-    first_confidences,
-    gap_of_states,
-)
-from rankmill.metrics.mean import MeanState
+from rankmill.metrics.aggregate import Aggregate, Totals, aggregate_of
+from rankmill.metrics.fingerprints import FORMAT, digest
+from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap_counts import Among, difference
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
-from rankmill.sources.inputs import MEMORY, Input, map_confidences, open_input
-from rankmill.threads import Workers, thread_count
+from rankmill.threads import Workers
 
 
 @dataclass(frozen=True)
@@ -45,11 +34,9 @@ class State:
     gap_total : int
         What gap is divided by, unless by the hits.
     audit : dict of str to int
-    means : dict of str to MeanState
-        The metrics with a value a query.
-    correct : dict of str to CorrectState
-        Those over all predictions: the confidences of the correct ones. `second_pass` counts all
-        others among them once all parts are merged.
+    aggregates : dict of str to Aggregate
+        What each metric comes to. `second_pass` goes over all predictions once more for those that
+        need it, once all parts are merged.
     """
 
     metrics: tuple[str, ...]
@@ -58,8 +45,14 @@ class State:
     queries: int
     gap_total: int
     audit: Mapping[str, int]
-    means: Mapping[str, MeanState]
-    correct: Mapping[str, CorrectState]
+    aggregates: Mapping[str, Aggregate]
+
+    @classmethod
+    def of(cls, job: Job) -> Self:
+        """The state of no query."""
+        names = tuple(metric.text for metric in job.metrics)
+        how = job.semantics, job.gain_function
+        return cls(names, *how, 0, 0, audit.empty(), job.aggregates())
 
     def merge(self, other: Self) -> Self:
         """The state of the queries of both, which must not share any.
@@ -80,18 +73,33 @@ class State:
             queries=self.queries + other.queries,
             gap_total=self.gap_total + other.gap_total,
             audit=audit.add(self.audit, other.audit),
-            means={name: one.merge(other.means[name]) for name, one in self.means.items()},
-            correct={name: one.merge(other.correct[name]) for name, one in self.correct.items()},
+            aggregates={
+                name: one.merge(other.aggregates[name]) for name, one in self.aggregates.items()
+            },
         )
 
+    @property
+    def two_passes(self) -> dict[str, Gap]:
+        """The aggregates that need a second pass."""
+        return {
+            name: one
+            for name, one in self.aggregates.items()
+            if one.passes > 1 and isinstance(one, Gap)
+        }
+
+    @property
+    def totals(self) -> Totals:
+        """What aggregates need to know of all queries in the end."""
+        return Totals(self.queries, self.gap_total, self.semantics)
+
     def result(
-        self, among: Mapping[str, AmongState] | None = None, threads: int | None = None
+        self, among: Mapping[str, Among] | None = None, threads: int | None = None
     ) -> Result:
         """The result of all queries.
 
         Parameters
         ----------
-        among : dict of str to AmongState
+        among : dict of str to counts
             For metrics over all predictions: what `second_pass` counted in all parts, merged.
         threads : int, optional
 
@@ -102,49 +110,45 @@ class State:
             not of the predictions of all parts, each once.
         """
         among = among or {}
-        missing = [name for name in self.correct if name not in among]
+        missing = [name for name in self.two_passes if name not in among]
         if missing:
             raise UsageError(
                 f"{', '.join(missing)} needs a second pass: second_pass(state, predictions) "
                 "for every part, merged, goes to result()"
             )
-        for name in self.correct:
+        for name in self.two_passes:
             self._check(name, among[name])
-        return self.finish(among, threads)
+        with Workers(threads) as workers:
+            return self.finish(among, workers)
 
-    def finish(self, among: Mapping[str, AmongState], threads: int | None) -> Result:
-        """The result, from counts that are sure to be those of this state."""
-        gaps = {
-            name: gap_of_states(one, among[name], max(1, self.total(name)), thread_count(threads))
-            for name, one in self.correct.items()
+    def finish(self, among: Mapping[str, Among], workers: Workers, **facts: Any) -> Result:
+        """The result, from counts that are sure to be of this state; `facts` are fields of it."""
+        values = {
+            name: self.aggregates[name].finish(self.totals, among.get(name), workers)
+            for name in self.metrics
         }
-        values = {name: one.mean for name, one in self.means.items()}
-        values |= {
-            name: getattr(one, self._ties()) if self.total(name) else None
-            for name, one in gaps.items()
-        }
-        tied = max((one.tied for one in gaps.values()), default=0)
+        tied = max((one.tied for one in values.values()), default=0)
         return Result(
-            metrics={name: values[name] for name in self.metrics},
-            standard_errors={
-                name: self.means[name].standard_error if name in self.means else None
-                for name in self.metrics
-            },
-            bounds={name: (one.worst, one.best) for name, one in gaps.items() if self.total(name)},
+            metrics={name: one.value for name, one in values.items()},
+            standard_errors={name: one.standard_error for name, one in values.items()},
+            bounds={name: one.bounds for name, one in values.items() if one.bounds is not None},
             queries=self.queries,
             audit=audit.add(self.audit, {"tied_confidences": tied}),
             semantics=self.semantics,
             aliases=spellings(map(parse, self.metrics)),
+            **facts,
         )
 
-    def total(self, name: str) -> int:
-        """What a metric over all predictions is divided by; 0 where it has no value for that.
+    @staticmethod
+    def read_counts(row: Mapping[str, Any]) -> Among:
+        """The counts of `second_pass` of whose ``to_row()`` a row was made.
 
-        Divided by the hits, it is 0 where there are none, as in scikit-learn.
+        Raises
+        ------
+        UsageError
+            If no counts have such a row.
         """
-        if self.semantics.gap_total == "hits":
-            return max(1, int(self.correct[name].counts.sum()))
-        return self.gap_total
+        return Among.from_row(row)
 
     @property
     def fingerprint(self) -> str:
@@ -152,33 +156,28 @@ class State:
         return digest(json.dumps(self._job()))
 
     def counted_among(self, name: str) -> str:
-        """The fingerprint of what `second_pass` counts among: job, metric and its confidences."""
-        correct = self.correct[name]
-        return digest(json.dumps([*self._job(), name]), correct.values, correct.counts)
+        """The fingerprint of what `second_pass` counts among: job, metric, and confidences."""
+        return digest(json.dumps([*self._job(), name]), *self.two_passes[name].correct)
 
     def _job(self) -> list[Any]:
         return [FORMAT, self.metrics, self.semantics.to_dict(), self.gain_function]
 
-    def _check(self, name: str, among: AmongState) -> None:
+    def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless counts of the second pass fit; kernels do not look."""
-        CorrectState.from_row(self.correct[name].to_row())
-        AmongState.from_row(among.to_row())
-        lengths = len(among.at), len(self.correct[name].values)
+        gap = self.two_passes[name]
+        Gap.from_row(gap.to_row())
+        Among.from_row(among.to_row())
+        lengths = len(among.at), len(gap.correct.values)
         if among.state != self.counted_among(name) or lengths[0] != lengths[1]:
             raise UsageError(
                 f"{name}: the second pass counted among another state: give second_pass the state "
                 "that result() is asked of, that of all parts merged"
             )
-        differs = difference(self.correct[name], among)
+        differs = difference(gap.correct, gap.seen, among)
         if differs:
             raise UsageError(
                 f"{name}: {differs}: merge what second_pass counted in every part, each part once"
             )
-
-    def _ties(self) -> str:
-        ties = self.semantics.gap_ties
-        # The values of "given" and "ids" are put in later.
-        return ties if ties in GapValue._fields else "expected"
 
     def to_row(self) -> dict[str, Any]:
         """A flat row for Arrow: numbers, text, and arrays of numbers.
@@ -195,9 +194,8 @@ class State:
             "gap_total": self.gap_total,
         }
         row |= {f"audit.{name}": count for name, count in self.audit.items()}
-        for states in (self.means, self.correct):
-            for name, state in states.items():
-                row |= {f"{name}.{key}": value for key, value in state.to_row().items()}
+        for name, one in self.aggregates.items():
+            row |= {f"{name}.{key}": value for key, value in one.to_row().items()}
         return row
 
     @classmethod
@@ -211,7 +209,6 @@ class State:
         """
         rows.check_format(row)
         metrics = parse_all(rows.texts(row, "metrics"))
-        queries = rows.count(row, "queries")
         try:
             semantics = Semantics(**json.loads(rows.text(row, "semantics")))
         except (TypeError, ValueError) as error:
@@ -220,98 +217,21 @@ class State:
             metrics=tuple(one.text for one in metrics),
             semantics=semantics,
             gain_function=rows.text(row, "gain_function"),
-            queries=queries,
+            queries=rows.count(row, "queries"),
             gap_total=rows.count(row, "gap_total"),
             audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},
-            means={one.text: _mean(row, one.text, queries) for one in metrics if one.spec.kernel},
-            correct={
-                one.text: CorrectState.from_row(row, f"{one.text}.")
-                for one in metrics
-                if not one.spec.kernel
+            aggregates={
+                one.text: aggregate_of(one).from_row(row, f"{one.text}.") for one in metrics
             },
         )
+        for one in metrics:
+            count = row.get(f"{one.text}.count", state.queries)
+            if count != state.queries:
+                raise rows.damaged(
+                    f"{one.text} is a mean over {count:,} of {state.queries:,} queries"
+                )
         if rows.text(row, "fingerprint") != state.fingerprint:
             raise rows.damaged(
                 "its fingerprint is not that of its metrics, semantics and gain function"
             )
         return state
-
-
-def _mean(row: Mapping[str, Any], name: str, queries: int) -> MeanState:
-    """The state of a mean over so many queries."""
-    numbers = {"count": rows.count(row, f"{name}.count")}
-    for key in ("total", "squares"):
-        digits = rows.text(row, f"{name}.{key}")
-        if not re.fullmatch("[0-9]{1,2000}", digits):
-            raise rows.damaged(f"{name}.{key} is {digits[:40]!r}, not a sum")
-        numbers[key] = int(digits)
-    state = MeanState(**numbers)
-    if state.count != queries:
-        raise rows.damaged(f"{name} is a mean over {state.count:,} of {queries:,} queries")
-    if state.count * state.squares < state.total**2:
-        raise rows.damaged(f"{name}.squares is less than {name}.total allows")
-    return state
-
-
-def second_pass(
-    state: State,
-    predictions: Any,
-    *,
-    query: str | None = None,
-    item: str | None = None,
-    score: Any = None,
-    rank: str | None = None,
-    threads: int | None = None,
-    memory: int = MEMORY,
-) -> dict[str, AmongState]:
-    """Count the confidences of some predictions among those of all correct ones.
-
-    Parameters
-    ----------
-    state : State
-        Of all parts, merged.
-    predictions, query, item, score, rank, threads, memory
-        As for `evaluate`.
-
-    Returns
-    -------
-    dict of str to AmongState
-        To be merged with those of the other parts, and given to `State.result`.
-    """
-    one = open_input(
-        predictions,
-        "predictions",
-        score,
-        {"query": query, "item": item, "rank": rank},
-        need_score=True,
-        semantics=state.semantics,
-        may_be_empty=True,
-    )
-    with Workers(threads) as workers:
-        among = reread_among(state, one, workers, positive(memory, "memory"), checksum=True)
-    return {name: replace(one, state=state.counted_among(name)) for name, one in among.items()}
-
-
-def reread_among(
-    state: State, predictions: Input, workers: Workers, memory: int, *, checksum: bool = False
-) -> dict[str, AmongState]:
-    """Read the confidences of an opened input once more, and count them."""
-    counters = {name: GapCounter(one, workers.threads) for name, one in state.correct.items()}
-    seen = dict.fromkeys(counters, NOTHING)
-    limits = {name: parse(name).limit for name in counters}
-    arranged: Callable[[Any], Any] | None = None
-    if changes_lists(state.semantics) or state.audit["null_items"] > 0:
-        arranged = partial(arrange, semantics=state.semantics)
-
-    def within(offsets: Any, confidences: Any) -> list[tuple[Any, Seen]]:
-        each = [first_confidences(offsets, confidences, limits[name]) for name in counters]
-        return [(one, Seen.of(one, checksum)) for one in each]
-
-    source, columns = predictions.source, predictions.columns
-    read = map_confidences(within, source, columns, workers, memory=memory, arrange=arranged)
-    with closing(read) as blocks:
-        for block in blocks:
-            for name, (confidences, new) in zip(counters, block, strict=True):
-                counters[name].add(confidences)
-                seen[name] = seen[name].merge(new)
-    return {name: replace(one.finish(), seen=seen[name]) for name, one in counters.items()}

@@ -1,111 +1,126 @@
-"""Blocks added up."""
+"""Blocks added up, and which queries count in a mean."""
 
 from collections import Counter
-from typing import Any, Self
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from rankmill.columns.buffers import numbers_of
-from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids
-from rankmill.engine.job import Plan
-from rankmill.engine.score import BlockScores
+from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
+from rankmill.engine.job import Job
+from rankmill.engine.score import Block
+from rankmill.engine.state import State
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
-from rankmill.metrics.fingerprints import NOTHING
-from rankmill.metrics.mean import MeanState
 from rankmill.results import audit
 
 
-class Confidences:
-    """What gap needs of predictions: the confidences of the correct ones, and of all.
+class Counted(NamedTuple):
+    """The queries that count.
 
-    ``kept`` is None once all take more memory than planned: they are to be read a second time.
+    Attributes
+    ----------
+    queries, ones : int
+        How many there are, and how many of them score 1 because they have no label.
+    among_labels : bool
+        Which of the labels' queries they are.
+    strangers : bool
+        Whether those with predictions that are not among the labels count as well.
+    no_relevant, unlabelled : float
+        What a query without a label scores, among the labels and not.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.correct: list[list[np.ndarray]] = [[] for _ in plan.pooled]
-        self.seen = [NOTHING for _ in plan.pooled]
-        self.kept: list[list[Any]] | None = [[] for _ in plan.pooled]
-        self._bytes_kept = 0
-
-    def copy(self) -> Self:
-        """The same, to be added to on its own; arrays are shared."""
-        other = type(self)(self.plan)
-        other.correct = [list(parts) for parts in self.correct]
-        other.seen = list(self.seen)
-        other.kept = None if self.kept is None else [list(parts) for parts in self.kept]
-        other._bytes_kept = self._bytes_kept
-        return other
-
-    def add(self, block: BlockScores) -> None:
-        """Add those of a block; raises InputError if all must be kept and take too much."""
-        for correct, new in zip(self.correct, block.correct, strict=True):
-            correct.append(new)
-        self.seen = [a.merge(b) for a, b in zip(self.seen, block.seen, strict=True)]
-        self._bytes_kept += sum(one.nbytes for one in block.kept)
-        if self._bytes_kept > self.plan.memory:
-            self.kept = None
-            if self.plan.keep_rows:
-                who = f"gap_ties {self.plan.semantics.gap_ties!r}"
-                raise InputError(
-                    f"{who if self.plan.ordered_ties else 'gap row by row'} holds all predictions "
-                    f"in memory, and they take more than the {self.plan.memory:,} bytes allowed: "
-                    "allow more memory"
-                    + (", or choose 'expected'" if self.plan.ordered_ties else "")
-                )
-        if self.kept is not None:
-            for kept, new in zip(self.kept, block.kept, strict=True):
-                kept.append(new)
+    queries: int
+    ones: int
+    among_labels: np.ndarray
+    strangers: bool
+    no_relevant: float
+    unlabelled: float
 
 
 class Tally:
     """The sum of all blocks of predictions of one input, or of a range of its queries.
 
-    Of the ranges before it takes over only their confidences.
+    It goes on from the state of the ranges before.
     """
 
-    def __init__(
-        self, index: LabelIndex, plan: Plan, confidences: Confidences | None = None
-    ) -> None:
+    def __init__(self, index: LabelIndex, job: Job, before: State | None = None) -> None:
         self.index = index
-        self.plan = plan
+        self.job = job
+        self.before = State.of(job) if before is None else before
         self.has_labels = np.diff(index.labels.offsets) > 0
         self.audit = audit.empty()
         self.counts = Counter[str]()
-        self.states = [MeanState() for _ in plan.per_query]
-        self.confidences = confidences.copy() if confidences else Confidences(plan)
+        self.aggregates = dict(self.before.aggregates)
         self.rows = 0
         queries = len(index.queries.keys)
-        self.values = [np.zeros(queries) for _ in plan.per_query] if plan.keep_values else []
+        names = [metric.text for metric in job.per_query] if job.keep_values else []
+        self.values = {name: np.zeros(queries) for name in names}
         # Which queries of the labels are asked about: all, or those with predictions.
-        self.asked = np.full(queries, plan.semantics.unpredicted == "zero")
+        self.asked = np.full(queries, job.semantics.unpredicted == "zero")
+        self.state: State
+        self.counted: Counted
         self._seen = np.zeros(queries, np.bool_)
         self._strangers: list[tuple[Ids, np.ndarray, np.ndarray, tuple[str, int]]] = []
 
-    def add(self, block: BlockScores) -> None:
+    def add(self, block: Block) -> None:
         """Add a block; raises InputError if one of its queries was there before."""
         rows = block.rows
         repeated = first_seen(rows, self._seen)
         if repeated >= 0:
             raise repeated_query(block.queries, repeated, block.place)
-        self.states = [a.merge(b) for a, b in zip(self.states, block.states, strict=True)]
-        self.confidences.add(block)
+        for name, new in block.aggregates.items():
+            self.aggregates[name] = self.aggregates[name].merge(new)
         self.rows += block.input_rows
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
         strange = np.flatnonzero(rows < 0)
         known = slice(None) if not len(strange) else np.flatnonzero(rows >= 0)
-        if self.plan.semantics.unpredicted != "zero":
+        if self.job.semantics.unpredicted != "zero":
             self.asked[rows[known]] = block.predicted[known]
-        for values, new in zip(self.values, block.values, strict=True):
-            values[rows[known]] = new[known]
+        for name, new_values in block.values.items():
+            self.values[name][rows[known]] = new_values[known]
         if len(strange):
             ids = join_ids([take_ids(block.queries, strange)])  # lets go of the batch's bytes
             self._strangers.append((ids, block.predicted[strange], strange, block.place))
+
+    def close(self, source: str) -> State:
+        """The state of all ranges so far; from now on `state` and `counted` are there.
+
+        Raises InputError, which names the source of the predictions, if a query has no predictions
+        or no label and that is an error.
+        """
+        self.counted = counted = counted_queries(self, source)
+        labelled = int(self.has_labels.sum())
+        labels = self.index.labels
+        pairs = int((labels.all_offsets if len(labels.all_offsets) else labels.offsets)[-1])
+        totals = {
+            "labelled_queries": labelled,
+            "label_pairs": pairs,
+            "predicted_label_pairs": self.counts["predicted_labels"],
+            "hits": 0,
+        }
+        counts = dict(self.index.audit) | {
+            "queries_labelled": labelled,
+            "queries_only_labelled": labelled - self.audit["queries_in_both"],
+            "empty_label_lists": len(self.has_labels) - labelled,
+        }
+        before = self.before
+        self.state = replace(
+            before,
+            queries=before.queries + counted.queries,
+            gap_total=before.gap_total + totals[self.job.semantics.gap_total],
+            audit=audit.add(before.audit, audit.add(self.audit, counts)),
+            aggregates={
+                name: one.close(counted.queries, counted.ones)
+                for name, one in self.aggregates.items()
+            },
+        )
+        return self.state
 
     def strangers(self) -> Ids:
         """The queries with predictions that are not among the labels, by id.
@@ -126,3 +141,43 @@ class Tally:
                 place = (source, first_row + int(rows[repeated]) - repeated)
                 raise repeated_query(ids, repeated, place)
             repeated -= len(rows)
+
+
+def counted_queries(tally: Tally, source: str) -> Counted:
+    """The queries that count under the semantics of a run; `source` names its predictions.
+
+    Raises
+    ------
+    InputError
+        If a query has no predictions or no label, and that is an error.
+    """
+    semantics = tally.job.semantics
+    labelled, asked = tally.has_labels, tally.asked
+    for field, wrong, what, todo in (
+        ("unpredicted", labelled & ~asked, "has labels but no predictions", "predict it"),
+        ("no_relevant", ~labelled & asked, "is left without a label", "drop it"),
+    ):
+        if getattr(semantics, field) == "error" and wrong.any():
+            query = id_text(tally.index.queries, int(wrong.argmax()))
+            more = int(wrong.sum()) - 1
+            raise InputError(
+                f"{source}: query {query} {what}{f', as {more:,} more' if more else ''}, but "
+                f"{field} is 'error': {todo}, or choose 'zero' or 'skip'"
+            )
+    counts = labelled & asked
+    empty = ~labelled & asked
+    ones = 0
+    if semantics.no_relevant in ("zero", "one"):
+        counts |= empty
+        ones += int(empty.sum()) if semantics.no_relevant == "one" else 0
+    strangers = semantics.unlabelled in ("zero", "one")
+    unlabelled = tally.counts["unlabelled"] if strangers else 0
+    ones += unlabelled if semantics.unlabelled == "one" else 0
+    return Counted(
+        queries=int(counts.sum()) + unlabelled,
+        ones=ones,
+        among_labels=counts,
+        strangers=strangers,
+        no_relevant=float(semantics.no_relevant == "one"),
+        unlabelled=float(semantics.unlabelled == "one"),
+    )

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.columns.ids import id_value
-from rankmill.engine.counted import Counted
-from rankmill.engine.evaluate import Progress, tally_runs
-from rankmill.engine.finish import conclude
-from rankmill.engine.labels import LabelsRead, read_labels
+from rankmill.engine.evaluate import evaluate
+from rankmill.engine.finish import finish
+from rankmill.engine.first_pass import run
+from rankmill.engine.job import Progress, make_job, open_job
+from rankmill.engine.labels import HeldLabels
+from rankmill.engine.options import options_of, split_options
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
 from rankmill.explain.evaluators_view import Change, Differences, Example, name_there
@@ -35,13 +37,12 @@ ONLY_FOR = {
 }
 
 
+@options_of(evaluate, without=("semantics", "per_query"))
 def explain_evaluators(
     labels: Any,
     predictions: Any,
     metric: str,
     presets: str | Iterable[str] | Mapping[str, Any] | None = None,
-    *,
-    progress: Progress | None = None,
     **options: Any,
 ) -> Differences:
     """Score predictions as several evaluators do, and tell what the differences come from.
@@ -66,7 +67,7 @@ def explain_evaluators(
     progress : callable, optional
         Called with the prediction rows done and their number, over all evaluations.
     **options
-        The columns, gains, threads and memory, as for `evaluate`.
+        Those of `evaluate`, but ``semantics`` and ``per_query``.
 
     Returns
     -------
@@ -93,7 +94,8 @@ def explain_evaluators(
     asked = parse(metric)
     given = _named(presets, asked)
     named = {name: _as_seen_by(asked, semantics) for name, semantics in given.items()}
-    score = _scorer(labels, predictions, asked, _steps(progress, named), options)
+    steps = _steps(options["progress"], named)
+    score = _scorer(labels, predictions, asked, steps, options)
     base, first = _first_scored(named, score)
 
     @cache
@@ -165,24 +167,23 @@ def _scorer(
     options: dict[str, Any],
 ) -> Callable[[Semantics], _Scored]:
     """The function that scores under given semantics, and reads labels once for all of them."""
-    threads = options.pop("threads", None)
-    known: dict[str, LabelsRead] = {}
-
-    def read(*arguments: Any, repeats: str, **others: Any) -> LabelsRead:
-        if repeats not in known:
-            known[repeats] = read_labels(*arguments, repeats=repeats, **others)
-        return known[repeats]
+    columns, resources, choices = split_options(options)
+    held: list[HeldLabels] = []
 
     def score(semantics: Semantics) -> _Scored:
-        more = {"semantics": semantics, "read": read, "progress": steps(), **options}
-        with Workers(threads) as workers:
-            (one,) = tally_runs(labels, {"": predictions}, [metric.text], workers, **more)
-            result = conclude(one, 0.0)
+        job = make_job([metric.text], semantics=semantics, **choices)
+        label_input, inputs = open_job(job, labels, {"": predictions}, columns)
+        if not held:
+            held.append(HeldLabels(label_input))
+        with Workers(resources["threads"]) as workers:
+            with closing(run(job, held[0], inputs, workers, steps())) as tallies:
+                tally = next(tallies)
+            result = finish(tally, label_input, inputs[""], workers, 0.0)
         check_values({"": result})
         value = result.metrics[metric.text]
         assert value is not None
-        values = _by_query(one.tally, one.counted) if metric.spec.kernel else None
-        return _Scored(value, values, partial(_query, one.tally))
+        values = _by_query(tally, metric) if metric.spec.kernel else None
+        return _Scored(value, values, partial(_query, tally))
 
     return score
 
@@ -201,9 +202,10 @@ def _first_scored(
         raise
 
 
-def _by_query(tally: Tally, counted: Counted) -> np.ndarray:
+def _by_query(tally: Tally, metric: Metric) -> np.ndarray:
     """The value of each query of the labels, and of those that only predictions have."""
-    all_values = np.where(tally.has_labels, tally.values[0], counted.no_relevant)
+    counted = tally.counted
+    all_values = np.where(tally.has_labels, tally.values[metric.text], counted.no_relevant)
     values = np.where(counted.among_labels, all_values, math.nan)
     of_strangers = counted.unlabelled if counted.strangers else math.nan
     return np.append(values, np.full(tally.counts["unlabelled"], of_strangers))

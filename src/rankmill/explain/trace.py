@@ -1,7 +1,7 @@
 """explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
 import math
-from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +12,12 @@ from rankmill.columns.elementary import discounts
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.ranked import Lists
-from rankmill.engine.counted import counted_queries
-from rankmill.engine.evaluate import Progress, tally_runs
-from rankmill.engine.finish import conclude, state_of
-from rankmill.engine.job import Plan
-from rankmill.engine.labels import clean_lists
+from rankmill.engine.evaluate import evaluate
+from rankmill.engine.finish import finish
+from rankmill.engine.first_pass import run
+from rankmill.engine.job import Job, Progress, make_job, open_job
+from rankmill.engine.labels import HeldLabels, clean_lists
+from rankmill.engine.options import options_of, split_options
 from rankmill.engine.score import score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
@@ -37,30 +38,24 @@ from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
 from rankmill.metrics.gap_rows import join, rank_pooled
-from rankmill.metrics.registry import NO_CUTOFF, Metric, check_defined, parse
-from rankmill.results import audit
+from rankmill.metrics.registry import NO_CUTOFF, Metric, parse
 from rankmill.semantics.choices import CHOICES, Semantics
-from rankmill.semantics.presets import semantics_of
-from rankmill.sources.inputs import MEMORY, Input, open_inputs
+from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
 # So many labels are listed by name.
 LISTED = 20
 
 
+@options_of(evaluate, without=("per_query",))
 def explain(
     labels: Any,
     predictions: Any,
     metric: str,
     query_id: Any = None,
     *,
-    semantics: str | Semantics | Mapping[str, str] = "default",
     rows: int | None = None,
-    gain_function: str = "linear",
-    threads: int | None = None,
-    memory: int = MEMORY,
-    progress: Progress | None = None,
-    **columns: Any,
+    **options: Any,
 ) -> Trace:
     """Walk down one query's list and show how the value of a metric comes about.
 
@@ -110,46 +105,33 @@ def explain(
     divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
-    asked, counting = parse(metric), semantics_of(semantics)
-    check_defined(asked, counting)
+    columns, resources, choices = split_options(options)
+    pooled = not parse(metric).spec.kernel
+    job = make_job([metric], per_query=not pooled, keep_rows=pooled, **choices)
     rows = rows if rows is None else positive(rows, "rows")
-    if not asked.spec.kernel:
-        if query_id is not None:
-            raise UsageError(
-                f"{metric} ranks the predictions of all queries: leave out query_id (--query-id)"
-            )
-        options = {
-            "gain_function": gain_function,
-            "memory": memory,
-            "progress": progress,
-            **columns,
-        }
-        return _trace_gap(labels, predictions, asked, counting, rows, threads, **options)
-    if query_id is None:
+    if pooled and query_id is not None:
+        raise UsageError(
+            f"{metric} ranks the predictions of all queries: leave out query_id (--query-id)"
+        )
+    if not pooled and query_id is None:
         raise UsageError(
             f"{metric} has a value for each query: say which, with query_id (--query-id)"
         )
-    if gain_function not in ("linear", "exp"):
-        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
-    label_input, inputs = open_inputs(labels, {"": predictions}, semantics=counting, **columns)
-    query = id_of(query_id, label_input)
-    with Workers(threads) as workers:
-        found = _trace_query(
-            asked, query, label_input, inputs[""], gain_function, counting, workers
-        )
+    label_input, inputs = open_job(job, labels, {"": predictions}, columns)
+    with Workers(resources["threads"]) as workers:
+        if pooled:
+            progress = resources["progress"]
+            return _trace_gap(job, label_input, inputs[""], rows, workers, progress)
+        query = id_of(query_id, label_input)
+        found = _trace_query(job, query, label_input, inputs[""], workers)
     return _first_rows(found, rows)
 
 
 def _trace_query(
-    metric: Metric,
-    query: Ids,
-    labels: Input,
-    predictions: Input,
-    gain_function: str,
-    semantics: Semantics,
-    workers: Workers,
+    job: Job, query: Ids, labels: Input, predictions: Input, workers: Workers
 ) -> Trace:
     """Evaluate the only query, and walk down its list."""
+    (metric,), semantics = job.metrics, job.semantics
     of_labels = list_of(query, labels, workers)
     lists = list_of(query, predictions, workers)
     if of_labels is None and lists is None:
@@ -157,31 +139,28 @@ def _trace_query(
             f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
             f"{predictions.source.name}: choose one that is"
         )
-    index = _index_of(query, of_labels, gain_function, semantics)
-    tally = Tally(index, Plan([metric], [], True, MEMORY, semantics))
+    index = _index_of(query, of_labels, job)
+    tally = Tally(index, job)
     if lists is None:
         lists = Lists(query, np.zeros(2, np.int64), slice_ids(query, 0, 0), None, 0, 0, ("", -1), 0)
     else:
-        tally.add(score_lists(lists, index, tally.plan))
-    counted = counted_queries(tally, predictions.source.name)
-    state = state_of([metric], tally, audit.empty(), counted)
+        tally.add(score_lists(lists, index, job))
+    state = tally.close(predictions.source.name)
     found = _walk_list(metric, lists, index, predictions, semantics)
     status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
         found.facts.pop("divisor", None)
-    value = state.means[metric.text].mean
+    value = state.finish({}, workers).metrics[metric.text]
     return replace(found, query=id_value(query, 0), value=value)
 
 
-def _index_of(
-    query: Ids, lists: Lists | None, gain_function: str, semantics: Semantics
-) -> LabelIndex:
+def _index_of(query: Ids, lists: Lists | None, job: Job) -> LabelIndex:
     """The labels of one query, as `read_labels` has those of all."""
     none = slice_ids(query, 0, 0)
     if lists is None:
         return LabelIndex(none, Labels(np.zeros(1, np.int64), none, NO_GAINS))
-    _, cleaned, _ = clean_lists(lists, gain_function, semantics.repeated_labels)
+    _, cleaned, _ = clean_lists(lists, job)
     store = LabelStore(1, 0)
     store.add(lists.queries, cleaned, lists.place)
     return store.finish()
@@ -324,26 +303,26 @@ def _counted(lists: Lists, arranged: Lists, count: int) -> str:
 
 
 def _trace_gap(
-    labels: Any,
-    predictions: Any,
-    metric: Metric,
-    semantics: Semantics,
+    job: Job,
+    labels: Input,
+    predictions: Input,
     rows: int | None,
-    threads: int | None,
-    **options: Any,
+    workers: Workers,
+    progress: Progress | None,
 ) -> Trace:
-    options |= {"semantics": semantics, "per_query": False, "every_row": True}
-    with Workers(threads) as workers:
-        (one,) = tally_runs(labels, {"": predictions}, [metric.text], workers, **options)
-        result = conclude(one, 0)
-    pooled = join((one.tally.confidences.kept or [])[0])
+    (metric,), semantics = job.metrics, job.semantics
+    with closing(run(job, HeldLabels(labels), {"": predictions}, workers, progress)) as tallies:
+        tally = next(tallies)
+        result = finish(tally, labels, predictions, workers, 0)
+    gap = tally.state.two_passes[metric.text]
+    pooled = join(list(gap.kept or ()))
     ranked = rank_pooled(pooled, semantics.gap_ties)
     order = ranked.order[:rows]
     count = len(order)
     table = {
         "rank": pa.array(np.arange(1, count + 1)),
-        "query": ids_to_arrow(take_ids(pooled.queries, order), _kinds(one.predictions, "query")),
-        "item": ids_to_arrow(take_ids(pooled.items, order), _kinds(one.predictions, "item")),
+        "query": ids_to_arrow(take_ids(pooled.queries, order), _kinds(predictions, "query")),
+        "item": ids_to_arrow(take_ids(pooled.items, order), _kinds(predictions, "item")),
         "confidence": pa.array(pooled.confidences[order]),
         "correct": pa.array(pooled.correct[order]),
         "precision": pa.array(ranked.precision[:count]),
@@ -361,7 +340,7 @@ def _trace_gap(
         None,
         result[metric.text],
         math.fsum(ranked.terms),
-        float(one.state.total(metric.text)),
+        float(gap.total(tally.state.totals)),
         pa.table(table),
         facts,
         semantics,

@@ -14,7 +14,7 @@ from rankmill.columns.numbers import floats_of
 from rankmill.columns.ragged import checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError
 from rankmill.kaggle.items import comparable, to_arrow, to_column
-from rankmill.metrics.gap import global_average_precision
+from rankmill.metrics.gap_array import global_average_precision
 
 
 def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any:  # noqa: N802

@@ -15,7 +15,7 @@ from rankmill.errors import InputError, positive
 from rankmill.kaggle.items import PER_IMAGE, comparable, to_column, to_lists
 from rankmill.matching.hits import match
 from rankmill.matching.labels import clean_labels
-from rankmill.metrics.mean import MeanState
+from rankmill.metrics.mean import Mean
 from rankmill.metrics.registry import Metric
 from rankmill.metrics.values import compute
 from rankmill.threads import available_cpus, map_blocks
@@ -125,17 +125,17 @@ def _mean(
         found = found.fill_null(_not_among(wanted, found.type))
     label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
 
-    def score(start: int, end: int) -> MeanState:
+    def score(start: int, end: int) -> Mean:
         inner = label_offsets[start : end + 1] - label_offsets[start]
         block = slice_ids(label_ids, label_offsets[start], label_offsets[end])
         cleaned, _ = clean_labels(inner, block, None)
         items = slice_ids(ids, offsets[start], offsets[end])
         hits = match(cleaned, offsets[start : end + 1] - offsets[start], items, k)
         given = hits._replace(label_counts=np.diff(inner))  # repeated labels count in the divisor
-        return MeanState.of(compute(Metric(name, k, f"{name}@{k}"), given))
+        return Mean.of(compute(Metric(name, k, f"{name}@{k}"), given))
 
     states = map_blocks(score, count, available_cpus())
-    mean = functools.reduce(MeanState.merge, states).mean
+    mean = functools.reduce(Mean.merge, states).mean
     assert mean is not None  # there are queries
     return mean
 

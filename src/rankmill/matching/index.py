@@ -1,6 +1,8 @@
 """Labels: cleaned lists, and the index that finds a query's list by its id."""
 
 import threading
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -12,6 +14,8 @@ from rankmill.kernels.identity import SIGNED, STRING, Ids
 from rankmill.matching.labels import NO_GAINS, NO_OFFSETS, Labels
 from rankmill.matching.lookup import Lookup, look_up
 
+NO_COUNTS: Mapping[str, int] = MappingProxyType({})
+
 
 class RepeatedQueryError(InputError):
     """A query id stands a second time, at `row`."""
@@ -22,7 +26,7 @@ class RepeatedQueryError(InputError):
 
 
 class LabelIndex:
-    """Query ids and their label lists.
+    """Query ids and their label lists; also what was counted of them, and the rows they came from.
 
     Ids that ascend are searched outwards from the last match. Others, and ascending ones that are
     asked for in another order, are looked up in a table.
@@ -33,9 +37,13 @@ class LabelIndex:
         If a query id stands twice.
     """
 
-    def __init__(self, queries: Ids, labels: Labels) -> None:
+    def __init__(
+        self, queries: Ids, labels: Labels, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0
+    ) -> None:
         self.queries = queries
         self.labels = labels
+        self.audit = audit
+        self.rows = rows
         self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
         self._lookup: Lookup | None = None
         self._lock = threading.Lock()
@@ -94,8 +102,8 @@ class LabelStore:
         self._count += len(queries.keys)
         self._labels += len(labels.items.keys)
 
-    def finish(self) -> LabelIndex:
-        """The index of all lists.
+    def finish(self, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0) -> LabelIndex:
+        """The index of all lists, with what was counted and the rows that they came from.
 
         Raises
         ------
@@ -111,7 +119,7 @@ class LabelStore:
         labels = Labels(offsets, self._items.finish(), gains, all_offsets, all_gains)
         queries = self._queries.finish()
         try:
-            return LabelIndex(queries, labels)
+            return LabelIndex(queries, labels, audit, rows)
         except RepeatedQueryError as error:
             start, place = next(one for one in reversed(self._places) if one[0] <= error.row)
             raise repeated_query(queries, error.row, (place[0], place[1] - start)) from None

@@ -1,11 +1,15 @@
-"""The exact, mergeable state of a mean over queries."""
+"""The exact mean over queries."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+import re
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
+
+from rankmill.metrics import rows
+from rankmill.metrics.aggregate import Asked, Scored, Totals, Value
+from rankmill.threads import Workers
 
 # Every float64 is a whole number of 2**-UNIT; its square one of 2**-(2 * UNIT).
 UNIT = 1074
@@ -13,7 +17,7 @@ BINS = (2048, 8)
 
 
 @dataclass(frozen=True)
-class MeanState:
+class Mean:
     """A count, the exact sum and the exact sum of squares of float64 values.
 
     The sums are integers, so merging is associative and commutative, and any number of threads,
@@ -31,14 +35,35 @@ class MeanState:
     Examples
     --------
     >>> import numpy as np
-    >>> halves = MeanState.of(np.array([0.5, 1.0])).merge(MeanState.of(np.array([0.1])))
+    >>> halves = Mean.of(np.array([0.5, 1.0])).merge(Mean.of(np.array([0.1])))
     >>> halves.mean
     0.5333333333333333
     """
 
+    passes: ClassVar[int] = 1
+
     count: int = 0
     total: int = 0
     squares: int = 0
+
+    @classmethod
+    def init(cls, asked: Asked) -> Self:
+        """The mean of nothing."""
+        return cls()
+
+    def update(self, scored: Scored, asked: Asked) -> Self:
+        """With the values of a block, not yet counted: `close` knows which queries count."""
+        assert scored.values is not None
+        return self.merge(replace(self.of(scored.values, scored.counts), count=0))
+
+    def close(self, queries: int, ones: int) -> Self:
+        """With so many queries, some of value 1; all others of value 0 or updated before."""
+        with_ones = self.merge(self.of(np.ones(1), np.array([ones])))
+        return replace(with_ones, count=self.count + queries)
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Mean and standard error."""
+        return Value(self.mean, self.standard_error)
 
     @classmethod
     def of(cls, values: np.ndarray, counts: np.ndarray | None = None) -> Self:
@@ -71,9 +96,24 @@ class MeanState:
         return {"count": self.count, "total": str(self.total), "squares": str(self.squares)}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The state that `to_row` made the row of."""
-        return cls(int(row["count"]), int(row["total"]), int(row["squares"]))
+    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+        """The mean that `to_row` made the row of.
+
+        Raises
+        ------
+        UsageError
+            If no mean has such a row.
+        """
+        numbers = {"count": rows.count(row, f"{prefix}count")}
+        for key in ("total", "squares"):
+            digits = rows.text(row, prefix + key)
+            if not re.fullmatch("[0-9]{1,2000}", digits):
+                raise rows.damaged(f"{prefix}{key} is {digits[:40]!r}, not a sum")
+            numbers[key] = int(digits)
+        found = cls(**numbers)
+        if found.count * found.squares < found.total**2:
+            raise rows.damaged(f"{prefix}squares is less than {prefix}total allows")
+        return found
 
     @property
     def mean(self) -> float | None:

@@ -23,7 +23,8 @@ class MetricSpec:
     ``kernel`` names the function of ``rankmill.kernels.metrics`` (and of its twin ``expected``)
     that counts for each query; it is None for a metric over all predictions in one list.
     ``divisor`` names what that is divided by, in ``rankmill.metrics.values``. ``cutoff`` says
-    whether the name takes an ``@k``.
+    whether the name takes an ``@k``. ``aggregate`` is the class (``module.Class`` of this folder)
+    that adds it up over queries.
     """
 
     name: str
@@ -34,6 +35,7 @@ class MetricSpec:
     divisor: str | None = None
     cutoff: Literal["required", "optional", "none"] = "optional"
     aliases: tuple[str, ...] = ()
+    aggregate: str = "mean.Mean"
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ REGISTRY: dict[str, MetricSpec] = {
             "0 to 1 for one label a query",
             "Perronnin, Liu and Renders, A Family of Contextual Measures of Similarity between "
             "Distributions with Application to Image Retrieval, CVPR 2009",
+            aggregate="gap.Gap",
         ),
     )
 }

@@ -170,6 +170,16 @@ class Semantics:
         """Whether the order of equal confidences is open until the hits are known."""
         return self.order in _UNKNOWN_ORDERS
 
+    @property
+    def counts_without_labels(self) -> bool:
+        """Whether a query without a label may count, so that there is a mean without any label."""
+        return any(one in ("zero", "one") for one in (self.no_relevant, self.unlabelled))
+
+    @property
+    def counts_by_predictions(self) -> bool:
+        """Whether it is up to the predictions which queries count: those that they hold."""
+        return self.unpredicted != "zero" or self.unlabelled in ("zero", "one")
+
     def differences(self, other: Semantics | None = None) -> dict[str, str]:
         """The fields that are not as in `other`, or as by default, and their choices here."""
         base = asdict(other or Semantics())

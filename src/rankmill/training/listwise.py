@@ -8,7 +8,7 @@ import numpy as np
 from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.listwise import count_relevant, soft_average_precision
-from rankmill.metrics.mean import MeanState
+from rankmill.metrics.mean import Mean
 from rankmill.threads import available_cpus, map_blocks
 
 # Fewer items are scored faster than threads start.
@@ -198,7 +198,7 @@ def listwise_ap_loss(
     factors = -weight / counted.sum() if gradient else np.empty(0)
     slopes = np.empty(len(lists.scores) if gradient else 0, lists.scores.dtype)
     ap = _score(lists, binning, factors, slopes)
-    mean = MeanState.of((ap * weight)[counted]).mean
+    mean = Mean.of((ap * weight)[counted]).mean
     assert mean is not None  # there are queries
     return ListwiseLoss(1.0 - mean, _shaped_like(lists.given, slopes) if gradient else None)
 

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rankmill.engine.job import Plan
-from rankmill.engine.memory import bytes_of_groups, id_ranges, is_text, label_bytes
-from rankmill.errors import UsageError
-from rankmill.metrics.registry import DEFAULT_METRICS, parse_all
-from rankmill.semantics.choices import Semantics
-from rankmill.semantics.presets import semantics_of
-from rankmill.sources.inputs import MEMORY, Input, open_inputs
+from rankmill.engine.evaluate import evaluate
+from rankmill.engine.job import make_job, open_job
+from rankmill.engine.memory import bytes_of_all, bytes_of_groups, id_ranges, is_text
+from rankmill.engine.options import options_of, split_options
+from rankmill.metrics.registry import DEFAULT_METRICS
+from rankmill.sources.inputs import Input
 from rankmill.sources.long import BYTES_A_ROW
 from rankmill.threads import thread_count
 
@@ -23,18 +22,14 @@ COUNTING = 128 << 20
 NOT_GIVEN_BACK = 128 << 20
 
 
+@options_of(evaluate)
 def plan(
     labels: Any,
-    runs: Mapping[str, Any],
+    predictions: Any,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    *,
-    semantics: str | Semantics | Mapping[str, str] = "default",
-    threads: int | None = None,
-    memory: int = MEMORY,
-    per_query: bool = True,
-    **columns: Any,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Tell what `evaluate_runs` with the same arguments will read and hold; reads footers only.
+    """Tell what `evaluate` with the same arguments will read and hold; reads footers only.
 
     Peak memory is, in bytes, about ``230 MiB + 64 MiB a thread + 35 a labelled query + 8 a label +
     8 a query and metric if values per query are kept``; for strings 64 MiB more a thread, and for
@@ -47,60 +42,62 @@ def plan(
 
     Parameters
     ----------
-    labels, runs, metrics, semantics, threads, memory, per_query
-        As for `evaluate_runs`.
-    **columns
-        The columns, as for `evaluate_runs`.
+    labels, predictions, metrics, **options
+        As for `evaluate`.
 
     Returns
     -------
     dict
-        "labels" and "predictions" (a dict by name): source, files, rows, values, bytes (to read,
-        compressed), shape, columns; "memory": bytes expected at the peak; "threads".
+        "labels" and "predictions": source, files, rows, values, bytes (to read, compressed), shape,
+        columns; "memory": bytes expected at the peak; "threads".
 
     Raises
     ------
     InputError, UsageError
-        As `evaluate_runs`, as far as footers tell.
+        As `evaluate`, as far as footers tell.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> labels = pa.table({"user_id": [7, 8], "items": [[1, 2], [3]]})
-    >>> plan(labels, {"system": labels}, ["map"])["labels"]["values"]
+    >>> plan(labels, labels, ["map"])["labels"]["values"]
     3
     """
-    asked = parse_all(metrics)
-    if columns.pop("gain_function", "linear") not in ("linear", "exp"):
-        raise UsageError("gain_function is 'linear' or 'exp'")
-    semantics = semantics_of(semantics)
-    pooled = [metric for metric in asked if not metric.spec.kernel]
-    to_do = Plan(
-        [metric for metric in asked if metric.spec.kernel], pooled, per_query, memory, semantics
-    )
-    label_input, inputs = open_inputs(
-        labels, runs, need_score=bool(pooled), semantics=semantics, **columns
-    )
-    threads = thread_count(threads)
+    whole = plan_runs(labels, {"": predictions}, metrics, **options)
+    return whole | {"predictions": whole["predictions"][""]}
+
+
+@options_of(evaluate)
+def plan_runs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    **options: Any,
+) -> dict[str, Any]:
+    """As `plan`, for `evaluate_runs`; "predictions" is a dict by name."""
+    columns, resources, choices = split_options(options)
+    job = make_job(metrics, **choices)
+    label_input, inputs = open_job(job, labels, runs, columns)
+    threads, memory = thread_count(resources["threads"]), job.memory
     described = {name: _described(one) for name, one in inputs.items()}
     of_labels = _described(label_input)
     needed = BASE + threads * A_THREAD
     if is_text(label_input, "query") or is_text(label_input, "item"):
         needed += threads * A_THREAD
-    if per_query:
-        needed += 8 * of_labels["rows"] * len(to_do.per_query)
+    if job.keep_values:
+        needed += 8 * of_labels["rows"] * len(job.per_query)
     extra = 0
     for name, one in inputs.items():
-        confidences = 8 * described[name]["values"] * len(pooled)
-        held = min(memory, confidences) + (COUNTING if pooled else 0)
+        confidences = 8 * described[name]["values"] * len(job.pooled)
+        held = min(memory, confidences) + (COUNTING if job.pooled else 0)
         if not one.columns.wide:
             held += min(memory, one.source.rows * BYTES_A_ROW)
-        ranges = id_ranges(label_input, one, to_do)
+        ranges = id_ranges(label_input, one, job)
         if ranges:
             held += max(bytes_of_groups(label_input, each.labels) for each in ranges)
             held += NOT_GIVEN_BACK
         else:
-            held += _bytes_of_all(label_input)
+            held += bytes_of_all(label_input)
         extra = max(extra, held)
     return {
         "labels": of_labels,
@@ -116,11 +113,3 @@ def _described(one: Input) -> dict[str, Any]:
         "values": sizes[one.columns.item][0],
         "bytes": sum(size for _, size in sizes.values()),
     }
-
-
-def _bytes_of_all(labels: Input) -> int:
-    """What all labels take when they are held."""
-    query, item = labels.columns.query, labels.columns.item
-    sizes = labels.source.sizes([query, item])
-    values, item_bytes = sizes[item]
-    return label_bytes(labels, labels.source.rows, values, sizes[query][1], item_bytes)

@@ -1,0 +1,60 @@
+"""The options that public functions share, written once: in the signature of `evaluate`."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+Returned = TypeVar("Returned")
+
+COLUMNS = ("query", "item", "score", "rank", "gain", "label_query", "label_item")
+RESOURCES = ("threads", "progress")
+
+
+def split_options(
+    options: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """The columns, the resources, and all others: what `make_job` takes."""
+    columns = {name: options[name] for name in COLUMNS}
+    resources = {name: options[name] for name in RESOURCES}
+    left = options.keys() - columns.keys() - resources.keys()
+    return columns, resources, {name: options[name] for name in left}
+
+
+def options_of(
+    shared: Callable[..., Any], *, without: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
+    """Give a function that ends in ``**options`` the keyword-only options of another one.
+
+    The function gets all of them, with their defaults where the caller leaves them out. A misspelt
+    one is a TypeError that names the function that was called.
+
+    Parameters
+    ----------
+    shared
+        The function whose options they are.
+    without
+        Options that it does not take.
+    """
+    taken = inspect.signature(shared).parameters.values()
+
+    def decorate(function: Callable[..., Returned]) -> Callable[..., Returned]:
+        own = list(inspect.signature(function).parameters.values())[:-1]
+        left = {*without, *(one.name for one in own)}
+        more = [one for one in taken if one.kind is one.KEYWORD_ONLY and one.name not in left]
+        returns = inspect.signature(function).return_annotation
+        whole = inspect.Signature([*own, *more], return_annotation=returns)
+
+        @wraps(function)
+        def called(*arguments: Any, **keywords: Any) -> Returned:
+            try:
+                bound = whole.bind(*arguments, **keywords)
+            except TypeError as error:
+                raise TypeError(f"{function.__name__}() {error}") from None
+            bound.apply_defaults()
+            return function(*bound.args, **bound.kwargs)
+
+        called.__signature__ = whole  # type: ignore[attr-defined]
+        return called
+
+    return decorate

@@ -1,0 +1,57 @@
+"""The second pass: all confidences once more, counted among those of the correct predictions."""
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from rankmill.engine.state import State
+from rankmill.matching.order import arrange, changes_lists
+from rankmill.metrics.fingerprints import NOTHING, Seen
+from rankmill.metrics.gap import first_confidences
+from rankmill.metrics.gap_counts import Among, GapCounter
+from rankmill.metrics.registry import parse
+from rankmill.sources.inputs import Input, map_confidences
+from rankmill.threads import Workers
+
+
+def count_among(
+    state: State, predictions: Input, workers: Workers, memory: int
+) -> dict[str, Among]:
+    """Where all confidences fall among the correct ones: from those kept, or read once more."""
+    gaps = state.two_passes
+    if any(one.kept is None for one in gaps.values()):
+        return reread_among(state, predictions, workers, memory)
+    counted = {}
+    for name, gap in gaps.items():
+        counter = GapCounter(gap.correct, workers)
+        for part in gap.kept or ():
+            counter.add(part.confidences if gap.keep_rows else part)
+        counted[name] = counter.finish()
+    return counted
+
+
+def reread_among(
+    state: State, predictions: Input, workers: Workers, memory: int, *, checksum: bool = False
+) -> dict[str, Among]:
+    """Read the confidences of an opened input once more, and count them."""
+    counters = {name: GapCounter(one.correct, workers) for name, one in state.two_passes.items()}
+    seen = dict.fromkeys(counters, NOTHING)
+    limits = {name: parse(name).limit for name in counters}
+    arranged: Callable[[Any], Any] | None = None
+    if changes_lists(state.semantics) or state.audit["null_items"] > 0:
+        arranged = partial(arrange, semantics=state.semantics)
+
+    def within(offsets: Any, confidences: Any) -> list[tuple[Any, Seen]]:
+        each = [first_confidences(offsets, confidences, limits[name]) for name in counters]
+        return [(one, Seen.of(one, checksum)) for one in each]
+
+    source, columns = predictions.source, predictions.columns
+    read = map_confidences(within, source, columns, workers, memory=memory, arrange=arranged)
+    with closing(read) as blocks:
+        for block in blocks:
+            for name, (confidences, new) in zip(counters, block, strict=True):
+                counters[name].add(confidences)
+                seen[name] = seen[name].merge(new)
+    return {name: replace(one.finish(), seen=seen[name]) for name, one in counters.items()}

@@ -1,0 +1,194 @@
+"""The second pass of gap: how all confidences fall among the correct ones, and what that gives."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from rankmill.errors import UsageError
+from rankmill.kernels.gap import count_among, sum_ties
+from rankmill.metrics import rows
+from rankmill.metrics.fingerprints import FORMAT, NOTHING, Seen
+from rankmill.threads import Workers
+
+# Sums are taken over so many distinct correct confidences at a time.
+RANGE = 1 << 15
+# Confidences are sorted and counted so many bytes at a time, in a copy.
+PORTION = 1 << 26
+
+
+class GapValue(NamedTuple):
+    """GAP for each way with tied predictions, and how many predictions are tied."""
+
+    expected: float
+    worst: float
+    best: float
+    threshold: float
+    tied: int
+
+
+class Distinct(NamedTuple):
+    """Distinct confidences, ascending, and how many correct predictions have each."""
+
+    values: np.ndarray
+    counts: np.ndarray
+
+
+@dataclass(frozen=True)
+class Among:
+    """Pass two: how all confidences fall among the distinct correct ones of pass one.
+
+    Attributes
+    ----------
+    at, above : ndarray of int64
+        How many confidences equal each of the distinct correct ones, and how many lie between it
+        and the next.
+    seen : Seen
+        All confidences that were counted.
+    state : str
+        The fingerprint of the `State` that they were counted among, and of the metric; empty where
+        counts do not leave the evaluation that made them.
+    """
+
+    at: np.ndarray
+    above: np.ndarray
+    seen: Seen = NOTHING
+    state: str = ""
+
+    def merge(self, other: Self) -> Self:
+        """The counts of both.
+
+        Raises
+        ------
+        UsageError
+            If they were not counted among the same state.
+        """
+        if self.state != other.state or len(self.at) != len(other.at):
+            raise UsageError(
+                "these counts were made with two states: second_pass takes the same state for "
+                "every part, that of all parts merged"
+            )
+        return type(self)(
+            self.at + other.at, self.above + other.above, self.seen.merge(other.seen), self.state
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """A flat row for Arrow: numbers, text, and two arrays of numbers."""
+        row = {"format": FORMAT, "state": self.state, "at": self.at, "above": self.above}
+        return row | self.seen.to_row()
+
+    @classmethod
+    def from_row(cls, row: rows.Row) -> Self:
+        """The state that `to_row` made the row of.
+
+        Raises
+        ------
+        UsageError
+            If no state of this format version has such a row.
+        """
+        rows.check_format(row)
+        at, above = rows.counts(row, "at", least=0), rows.counts(row, "above", least=0)
+        rows.same_length(row, "at", "above")
+        seen = rows.seen(row, prefix="")
+        rows.at_most(seen.predictions, "at and above", at, above)
+        return cls(at, above, seen, rows.text(row, "state"))
+
+
+class GapCounter:
+    """Counts confidences among the correct ones, some at a time, on threads.
+
+    Counts are integers, so that neither the order nor the portions change a bit.
+    """
+
+    def __init__(self, correct: Distinct, workers: Workers) -> None:
+        self.correct = correct
+        self._workers = workers
+        self._at = np.zeros(len(self.correct.values), np.int64)
+        self._above = np.zeros(len(self.correct.values), np.int64)
+        self._waiting: list[np.ndarray] = []
+        self._bytes_waiting = 0
+        # Each portion goes through all values, so that small portions would be slow.
+        self._portion = max(PORTION, 2 * self.correct.values.nbytes)
+
+    def add(self, confidences: np.ndarray) -> None:
+        """Count some confidences, correct and wrong ones, in any order."""
+        if self._bytes_waiting + confidences.nbytes > self._portion:
+            self._count()
+        self._waiting.append(confidences)
+        self._bytes_waiting += confidences.nbytes
+
+    def finish(self) -> Among:
+        """What was counted."""
+        self._count()
+        return Among(self._at, self._above)
+
+    def _count(self) -> None:
+        waiting, self._waiting, self._bytes_waiting = self._waiting, [], 0
+        dtype = np.result_type(self.correct.values, *waiting)
+        values = self.correct.values.astype(dtype, copy=False)
+
+        def sort(part: list[np.ndarray]) -> np.ndarray:
+            confidences = np.concatenate([np.empty(0, dtype), *part])
+            confidences.sort()
+            return confidences
+
+        def count(within: slice) -> None:
+            for part in parts:
+                start = np.searchsorted(part, values[within.start])
+                beyond = values[within.stop :]
+                stop = np.searchsorted(part, beyond[0]) if len(beyond) else len(part)
+                counted = self._at[within], self._above[within]
+                count_among(values[within], part[start:stop], *counted)
+
+        count_of_parts = min(self._workers.threads, len(waiting))
+        shares = (waiting[i::count_of_parts] for i in range(count_of_parts))
+        parts = list(self._workers.map(sort, shares))
+        list(self._workers.map(count, _ranges(len(values))))
+
+
+def difference(correct: Distinct, seen: Seen, among: Among) -> str:
+    """What the second pass has otherwise than the first; empty if both saw the same predictions."""
+    first, second = seen, among.seen
+    if first.predictions != second.predictions:
+        return (
+            f"the first pass saw {first.predictions:,} predictions and the second "
+            f"{second.predictions:,}"
+        )
+    if first != second or (among.at < correct.counts).any():
+        return f"both passes saw {first.predictions:,} predictions, but of other confidences"
+    return ""
+
+
+def gap_of_counts(correct: Distinct, among: Among, total: int, workers: Workers) -> GapValue:
+    """GAP from the counts of both passes, with `total` in the denominator.
+
+    Sums are taken over fixed ranges of confidences, so that threads do not change a bit.
+    """
+    ranges = _ranges(len(correct.values))
+
+    def add_up(within: slice, correct_before: int, before: int) -> tuple[np.ndarray, int]:
+        sums = np.zeros(5)
+        counts = correct.counts[within], among.at[within], among.above[within]
+        tied = sum_ties(*counts, correct_before, before, sums)
+        return sums, tied
+
+    # The ranges of higher confidence come first.
+    correct_before = _sums_behind([correct.counts[within].sum() for within in ranges])
+    before = _sums_behind([among.at[within].sum() + among.above[within].sum() for within in ranges])
+    each = zip(ranges, correct_before, before, strict=True)
+    added = list(workers.map(lambda one: add_up(*one), each))
+    sums = np.array([sums for sums, _ in added]).reshape(-1, 5)
+    expected, worst, best, threshold = (
+        math.fsum(sums[:, (0, way)].ravel()) / total for way in range(1, 5)
+    )
+    return GapValue(expected, worst, best, threshold, sum(tied for _, tied in added))
+
+
+def _ranges(count: int) -> list[slice]:
+    return [slice(start, start + RANGE) for start in range(0, count, RANGE)]
+
+
+def _sums_behind(counts: list[np.integer]) -> list[int]:
+    """For each count the sum of those behind it."""
+    return [0, *np.cumsum(counts[:0:-1], dtype=np.int64).tolist()][::-1] if counts else []

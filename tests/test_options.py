@@ -1,0 +1,72 @@
+"""The options of the public functions: written once, and misspelt ones told by who was called."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import rankmill
+
+TABLE = pa.table({"user_id": [1], "items": [[1]], "score": [[0.5]]})
+ITEMS = rankmill.Ragged.from_lists([[1]])
+
+
+def state() -> rankmill.State:
+    return rankmill.evaluate_part(TABLE, TABLE, "gap")
+
+
+CALLS: dict[str, tuple[Any, ...]] = {
+    "evaluate": (TABLE, TABLE),
+    "evaluate_runs": (TABLE, {"a": TABLE}),
+    "evaluate_part": (TABLE, TABLE, "map"),
+    "plan": (TABLE, TABLE),
+    "explain": (TABLE, TABLE, "map", 1),
+    "explain_evaluators": (TABLE, TABLE, "map"),
+    "average_precision": (ITEMS, ITEMS),
+    "ndcg": (ITEMS, ITEMS),
+    "precision": (ITEMS, ITEMS, 3),
+    "global_average_precision": ([0.5], [True], 1),
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", CALLS)
+def test_a_misspelt_option_is_told_by_the_function_that_was_called(name: str) -> None:
+    function = getattr(rankmill, name)
+    function(*CALLS[name])
+    with pytest.raises(
+        TypeError, match=rf"^{name}\(\) got an unexpected keyword argument 'treads'"
+    ):
+        function(*CALLS[name], treads=2)
+    with pytest.raises(TypeError, match=rf"^{name}\(\) .*(positional|missing)"):
+        function()
+
+
+@pytest.mark.small
+def test_the_second_pass_tells_its_own_name() -> None:
+    rankmill.second_pass(state(), TABLE, threads=1)
+    for wrong in ("treads", "semantics", "gain"):
+        with pytest.raises(TypeError, match=rf"^second_pass\(\) .*'{wrong}'"):
+            rankmill.second_pass(state(), TABLE, **{wrong: 2})
+
+
+def test_signatures_are_that_of_evaluate() -> None:
+    def options(name: str) -> dict[str, Any]:
+        parameters = inspect.signature(getattr(rankmill, name)).parameters.values()
+        return {one.name: one for one in parameters if one.kind is one.KEYWORD_ONLY}
+
+    whole = options("evaluate")
+    assert options("evaluate_runs") == options("plan") == whole
+    assert options("evaluate_part").keys() == whole.keys() - {"per_query"}
+    assert options("explain").keys() == whole.keys() - {"per_query"} | {"rows"}
+    assert options("explain_evaluators").keys() == whole.keys() - {"per_query", "semantics"}
+    assert {*options("second_pass")} == {"query", "item", "score", "rank", "threads", "memory"}
+
+
+@pytest.mark.small
+def test_runs_are_a_mapping() -> None:
+    with pytest.raises(rankmill.UsageError, match="runs is a list; expected a mapping of names"):
+        rankmill.evaluate_runs(TABLE, [TABLE])
