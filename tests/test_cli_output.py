@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -210,3 +212,19 @@ def test_a_plan_shows_sizes_and_columns():
         *(f"{name},l,wide,1,1000,3600,12345,query=u item=i" for name in ("labels", "x", "y")),
     ]
     assert render_plan(plan, "markdown").startswith("| input | files |")
+
+
+def test_garbage_is_looked_for_once_the_first_rows_are_done():
+    code = (
+        "import gc; gc.disable()\n"
+        "from rankmill.cli.progress import Progress\n"
+        "with Progress() as progress:\n"
+        "    assert not gc.isenabled()\n"
+        "    progress(1, 2)\n"
+        "    assert gc.isenabled() and gc.get_freeze_count() > 1000\n"
+        "    frozen = gc.get_freeze_count()\n"
+        "    progress(2, 2)\n"
+        "    assert gc.get_freeze_count() == frozen\n"
+    )
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr

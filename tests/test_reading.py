@@ -279,8 +279,8 @@ def test_folders_that_give_all_columns(tmp_path: Path, rows: int) -> None:
     assert result["map"] == 1.0
     assert result.inputs["predictions"]["rows"] == rows
     assert result.audit["repeated_items"] == rows - 1
-    told = rankmill.plan(pa.table({"query_id": [7], "item_id": [8]}), {"": tmp_path}, ["map"])
-    assert told["predictions"][""]["bytes"] == 0
+    told = rankmill.plan(pa.table({"query_id": [7], "item_id": [8]}), tmp_path, ["map"])
+    assert told["predictions"]["bytes"] == 0
 
 
 def test_a_partition_column_that_is_stored_too(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ __all__ = ["run"]
 def run() -> None:
     """Run the command line on this process's arguments; end the process with its exit code."""
     end_on_signals()  # first of all: loading the rest takes most of the time of a short run
-    # A command lives for seconds. It has no use for looking for garbage while modules load, nor for
-    # the threads that NumPy's linear algebra starts: without both it starts a tenth sooner.
+    # There is no garbage to look for while modules load, nor use for the threads that NumPy's
+    # linear algebra starts: without both a command starts a tenth sooner. The progress of the first
+    # rows freezes what is loaded by then, and lets Python look for garbage again.
     gc.disable()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Arrow's allocator gives memory back after 10 ms, to take it again for the next batch: a tenth

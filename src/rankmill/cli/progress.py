@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -41,6 +42,10 @@ class Progress:
 
     def __call__(self, done_rows: int, total_rows: int | None) -> None:
         """Move the bar, or note where it will start."""
+        if not gc.isenabled():
+            # All modules and kernels are loaded: they are never looked through for garbage.
+            gc.freeze()
+            gc.enable()
         with self._lock:
             # The rate is that of the rows since the first ones came: labels were read before.
             if self._first is None or done_rows < self._first[1]:

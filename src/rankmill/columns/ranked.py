@@ -1,9 +1,10 @@
 """Ranked lists: the items of each query, in order, with a number each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rankmill.columns.ids import slice_ids
 from rankmill.kernels.identity import Ids
 
 
@@ -39,6 +40,19 @@ class Lists:
     place: tuple[str, int]
     rows: int
     repeats: int = 0
+
+    def slice(self, place: int) -> "Lists":
+        """The list of one query only, of those that no item was left out of."""
+        start, end = int(self.offsets[place]), int(self.offsets[place + 1])
+        return replace(
+            self,
+            queries=slice_ids(self.queries, place, place + 1),
+            offsets=np.array([0, end - start]),
+            items=slice_ids(self.items, start, end),
+            numbers=None if self.numbers is None else self.numbers[start:end],
+            place=(self.place[0], self.place[1] + place),
+            rows=1,
+        )
 
     @property
     def confidences(self) -> np.ndarray:

@@ -12,9 +12,9 @@ from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import repeated_query
-from rankmill.matching.lookup import look_up
+from rankmill.matching.lookup import Lookup, look_up
 from rankmill.sources.base import Batch
-from rankmill.sources.inputs import Input
+from rankmill.sources.inputs import Input, map_lists
 from rankmill.sources.long import group_lists, long_rows
 from rankmill.sources.wide import queries_of, wide_lists
 from rankmill.threads import Workers
@@ -70,6 +70,8 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
             for run in runs
         ]
 
+    if one.source.lists is not None:
+        return _list_among(lookup, one, workers)
     parts: list[Batch] = []
     with closing(workers.read(one.source.pieces(one.columns.names()), rows_of)) as batches:
         for found in batches:
@@ -82,3 +84,14 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
     if len(rows) > 1:
         raise repeated_query(query, 0, rows[1])
     return wide_lists(parts[0], one.columns)
+
+
+def _list_among(lookup: Lookup, one: Input, workers: Workers) -> Lists | None:
+    """The list of a query, from a source of lists, each of which has a query of its own."""
+
+    def found(lists: Lists) -> Lists | None:
+        places = np.flatnonzero(lookup.find(lists.queries) == 0)
+        return lists.slice(int(places[0])) if len(places) else None
+
+    with closing(map_lists(found, one.source, one.columns, workers)) as blocks:
+        return next((block for block in blocks if block is not None), None)

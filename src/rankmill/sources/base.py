@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from rankmill.columns.ranked import Lists
 from rankmill.sources.footers import RowGroup
 
 # About so many values are read, matched and scored at once by a thread.
@@ -37,6 +38,9 @@ class Source:
         bytes to read.
     pieces : callable
         Given column names, an iterator of batches for each piece that can be read on its own.
+    lists : callable or None
+        Given the columns, an iterator of lists for each piece, where the source holds lists and no
+        rows; there are no pieces then.
     row_groups : callable
         Given the query and the item column, the row groups with the bounds of their query ids; none
         if these are not told.
@@ -49,6 +53,7 @@ class Source:
     schemas: Mapping[str, Any]
     rows: int
     sizes: Callable[[list[str]], dict[str, tuple[int, int]]]
-    pieces: Callable[[list[str]], list[Iterator[Batch]]]
+    pieces: Callable[[list[str]], list[Iterator[Batch]]] = lambda columns: []
+    lists: Callable[[Any], list[Iterator[Lists]]] | None = None
     row_groups: Callable[[str, str], list[RowGroup]] = lambda query, item: []
     within: Callable[[list[RowGroup], str, Any, Any], Self] | None = None

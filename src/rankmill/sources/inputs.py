@@ -21,9 +21,10 @@ from rankmill.sources.long import (
     stream_rows,
 )
 from rankmill.sources.parquet import open_parquet
+from rankmill.sources.ragged import open_ragged
 from rankmill.sources.roles import Columns, Role, check_comparable, find_columns
 from rankmill.sources.spill import spilled_lists
-from rankmill.sources.table import open_table, ragged_table
+from rankmill.sources.table import open_table
 from rankmill.sources.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
@@ -183,7 +184,7 @@ def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = Fa
     """
     if isinstance(value, Ragged):
         number_column = "score" if role == "predictions" else "gain"
-        source = open_table(ragged_table(value, numbers, number_column), f"the Ragged of {role}")
+        source = open_ragged(value, numbers, number_column, f"the Ragged of {role}")
     elif isinstance(value, pa.Table):
         source = open_table(value, f"the table of {role}")
     elif isinstance(value, str | os.PathLike):
@@ -219,6 +220,8 @@ def map_lists(
     fail with a ScatteredRowsError or a repeated query where they do not); else they are grouped, in
     memory or, where that takes more than `memory` bytes, by way of partitions on disk.
     """
+    if source.lists is not None:
+        return workers.read(source.lists(columns), work)
     if columns.wide:
         pieces = source.pieces(columns.names())
         return workers.read(pieces, lambda batch: work(wide_lists(batch, columns)))
@@ -255,6 +258,6 @@ def map_confidences(
             lists = arrange(lists)
         return work(lists.offsets, lists.confidences)
 
-    if columns.wide and arrange is None:
+    if columns.wide and arrange is None and source.lists is None:
         return workers.read(source.pieces([name]), of_batch)
     return map_lists(of_lists, source, columns, workers, memory=memory)

@@ -1,14 +1,11 @@
-"""Tables in memory: pyarrow.Table, and Ragged arrays as tables."""
+"""Tables in memory: pyarrow.Table."""
 
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of
 from rankmill.columns.lists import is_list_type
-from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, Batch, Source
 
@@ -75,25 +72,3 @@ def _join(batches: list[Any]) -> list[Any]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # views, and dictionaries within lists
         return batches
     return joined
-
-
-def ragged_table(items: Ragged, numbers: Any, number_column: str) -> Any:
-    """Ragged items, and Ragged numbers beside them or None, as a wide table of queries 0 to n - 1.
-
-    Raises
-    ------
-    InputError
-        If the numbers are no Ragged with the offsets of the items.
-    """
-    lists = items.to_arrow()
-    if not len(items.values):  # without ids there is nothing that could not be compared
-        lists = pa.LargeListArray.from_arrays(lists.offsets, pa.nulls(0))
-    columns = {"query": arrow_of(np.arange(len(items))), "items": lists}
-    if numbers is not None:
-        if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):
-            raise InputError(
-                f"{number_column} for Ragged items must be a Ragged with the same offsets, "
-                f"one number an item; found {numbers!r} beside {items!r}"
-            )
-        columns[number_column] = numbers.to_arrow()
-    return pa.table(columns)

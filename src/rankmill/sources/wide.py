@@ -34,12 +34,8 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
                 f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected as "
                 "many of both"
             )
-        numbers, bad = checked_numbers(raw, keep, columns)
-        if bad >= 0:
-            row = int(np.searchsorted(offsets, bad, side="right")) - 1
-            where = f"row {batch.first_row + row} (query {id_text(queries, row)})"
-            spot = f"{where}, place {bad - offsets[row]} of its list"
-            raise number_error(batch.source, spot, name, raw[bad])
+        place = (batch.source, batch.first_row)
+        numbers = numbers_of_lists(raw, keep, offsets, queries, columns, place)
     nulls = values.null_count
     if keep is not None:
         offsets = drop_values(offsets, keep)
@@ -48,6 +44,31 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
     items = to_ids(values, f"{batch.source}: column {columns.item!r}")
     place = (batch.source, batch.first_row)
     return Lists(queries, offsets, items, numbers, nulls, 0, place, batch.data.num_rows)
+
+
+def numbers_of_lists(
+    raw: Any,
+    keep: Any,
+    offsets: np.ndarray,
+    queries: Ids,
+    columns: Columns,
+    place: tuple[str, int],
+) -> np.ndarray:
+    """The numbers beside lists, which begin at a row of a source.
+
+    Raises
+    ------
+    InputError
+        If one of those to keep is missing or cannot be ordered by.
+    """
+    numbers, bad = checked_numbers(raw, keep, columns)
+    if bad >= 0:
+        source, first_row = place
+        row = int(np.searchsorted(offsets, bad, side="right")) - 1
+        where = f"row {first_row + row} (query {id_text(queries, row)})"
+        spot = f"{where}, place {bad - offsets[row]} of its list"
+        raise number_error(source, spot, str(columns.score or columns.gain), raw[bad])
+    return numbers
 
 
 def queries_of(batch: Batch, columns: Columns) -> Ids:

@@ -1,0 +1,80 @@
+"""Ragged arrays as a source: they are lists already, of queries 0 to n - 1."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of
+from rankmill.columns.ids import to_ids
+from rankmill.columns.ragged import Ragged
+from rankmill.columns.ranked import Lists
+from rankmill.errors import InputError
+from rankmill.sources.base import BATCH_ROWS, BATCH_VALUES, Source
+from rankmill.sources.roles import Columns
+from rankmill.sources.wide import numbers_of_lists
+
+
+def open_ragged(items: Ragged, numbers: Any, number_column: str, name: str) -> Source:
+    """Ragged items, and Ragged numbers beside them or None, as a source.
+
+    Raises
+    ------
+    InputError
+        If the numbers are no Ragged with the offsets of the items.
+    """
+    sides = {"items": items}
+    if numbers is not None:
+        if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):
+            raise InputError(
+                f"{number_column} for Ragged items must be a Ragged with the same offsets, "
+                f"one number an item; found {numbers!r} beside {items!r}"
+            )
+        sides[number_column] = numbers
+    kinds = {side: pa.large_list(_value_type(one)) for side, one in sides.items()}
+    if not len(items.values):  # without ids there is nothing that could not be compared
+        kinds["items"] = pa.large_list(pa.null())
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        lengths = {column: len(sides.get(column, items).values) for column in columns}
+        return {column: (length, 8 * length) for column, length in lengths.items()} | (
+            {"query": (len(items), 8 * len(items))} if "query" in columns else {}
+        )
+
+    def lists(columns: Columns) -> list[Iterator[Lists]]:
+        return [_block(items, numbers, columns, name, *ends) for ends in _blocks(items.offsets)]
+
+    schema = pa.schema({"query": pa.int64(), **kinds})
+    return Source(name, {name: schema}, len(items), sizes, lists=lists)
+
+
+def _value_type(one: Ragged) -> Any:
+    values = one.values
+    return pa.from_numpy_dtype(values.dtype) if isinstance(values, np.ndarray) else values.type
+
+
+def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of lists, of about BATCH_VALUES values and at most BATCH_ROWS lists each."""
+    start, count = 0, len(offsets) - 1
+    while start < count:
+        enough = int(np.searchsorted(offsets, offsets[start] + BATCH_VALUES))
+        end = min(max(enough, start + 1), start + BATCH_ROWS, count)
+        yield start, end
+        start = end
+
+
+def _block(
+    items: Ragged, numbers: Ragged | None, columns: Columns, name: str, start: int, end: int
+) -> Iterator[Lists]:
+    """The only block of a piece: some of the lists. A generator, so that a thread makes it."""
+    queries = to_ids(np.arange(start, end), name)
+    first, last = items.offsets[start], items.offsets[end]
+    offsets = items.offsets[start : end + 1] - first
+    taken = None
+    column = columns.score or columns.gain
+    if column is not None and numbers is not None:
+        raw = arrow_of(numbers.values[first:last])
+        taken = numbers_of_lists(raw, None, offsets, queries, columns, (name, start))
+    ids = to_ids(items.values[first:last], f"{name}: column {columns.item!r}")
+    yield Lists(queries, offsets, ids, taken, 0, 0, (name, start), end - start)
