@@ -49,8 +49,8 @@ class Job:
 
     @property
     def pooled(self) -> list[Metric]:
-        """The metrics over all predictions in one list."""
-        return [metric for metric in self.metrics if not metric.spec.kernel]
+        """The metrics over all predictions in one list, by confidence."""
+        return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
 
     @property
     def limit(self) -> int:
@@ -73,7 +73,7 @@ class Job:
 
     @property
     def asked(self) -> dict[str, Asked]:
-        """How the aggregate of each metric is to be made."""
+        """How the aggregate of each metric is to be made; memory for confidences is shared."""
         memory = 0 if self.part else self.memory // max(1, len(self.pooled))
         more = (memory, self.holds_rows, self.part)
         return {metric.text: Asked(metric, self.semantics, *more) for metric in self.metrics}

@@ -10,7 +10,7 @@ from rankmill.engine.state import State
 from rankmill.matching.order import arrange, changes_lists
 from rankmill.metrics.fingerprints import NOTHING, Seen
 from rankmill.metrics.gap import first_confidences
-from rankmill.metrics.gap_counts import Among, GapCounter
+from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.registry import parse
 from rankmill.sources.inputs import Input, map_confidences
 from rankmill.threads import Workers
@@ -20,14 +20,14 @@ def count_among(
     state: State, predictions: Input, workers: Workers, memory: int
 ) -> dict[str, Among]:
     """Where all confidences fall among the correct ones: from those kept, or read once more."""
-    gaps = state.two_passes
-    if any(one.kept is None for one in gaps.values()):
-        return reread_among(state, predictions, workers, memory)
+    held = {name: one.held() for name, one in state.two_passes.items()}
     counted = {}
-    for name, gap in gaps.items():
-        counter = GapCounter(gap.correct, workers)
-        for part in gap.kept or ():
-            counter.add(part.confidences if gap.keep_rows else part)
+    for name, confidences in held.items():
+        if confidences is None:
+            return reread_among(state, predictions, workers, memory)
+        counter = state.two_passes[name].counter(workers)
+        for part in confidences:
+            counter.add(part)
         counted[name] = counter.finish()
     return counted
 
@@ -36,7 +36,7 @@ def reread_among(
     state: State, predictions: Input, workers: Workers, memory: int, *, checksum: bool = False
 ) -> dict[str, Among]:
     """Read the confidences of an opened input once more, and count them."""
-    counters = {name: GapCounter(one.correct, workers) for name, one in state.two_passes.items()}
+    counters = {name: one.counter(workers) for name, one in state.two_passes.items()}
     seen = dict.fromkeys(counters, NOTHING)
     limits = {name: parse(name).limit for name in counters}
     arranged: Callable[[Any], Any] | None = None

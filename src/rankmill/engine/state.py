@@ -3,15 +3,14 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Aggregate, Totals, aggregate_of
+from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_of
 from rankmill.metrics.fingerprints import FORMAT, digest
-from rankmill.metrics.gap import Gap
-from rankmill.metrics.gap_counts import Among, difference
+from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
@@ -79,12 +78,10 @@ class State:
         )
 
     @property
-    def two_passes(self) -> dict[str, Gap]:
+    def two_passes(self) -> dict[str, TwoPasses]:
         """The aggregates that need a second pass."""
         return {
-            name: one
-            for name, one in self.aggregates.items()
-            if one.passes > 1 and isinstance(one, Gap)
+            name: cast(TwoPasses, one) for name, one in self.aggregates.items() if one.passes > 1
         }
 
     @property
@@ -157,23 +154,19 @@ class State:
 
     def counted_among(self, name: str) -> str:
         """The fingerprint of what `second_pass` counts among: job, metric, and confidences."""
-        return digest(json.dumps([*self._job(), name]), *self.two_passes[name].correct)
+        return self.two_passes[name].fingerprint(json.dumps([*self._job(), name]))
 
     def _job(self) -> list[Any]:
         return [FORMAT, self.metrics, self.semantics.to_dict(), self.gain_function]
 
     def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless counts of the second pass fit; kernels do not look."""
-        gap = self.two_passes[name]
-        Gap.from_row(gap.to_row())
-        Among.from_row(among.to_row())
-        lengths = len(among.at), len(gap.correct.values)
-        if among.state != self.counted_among(name) or lengths[0] != lengths[1]:
+        differs = self.two_passes[name].difference(among)
+        if among.state != self.counted_among(name):
             raise UsageError(
                 f"{name}: the second pass counted among another state: give second_pass the state "
                 "that result() is asked of, that of all parts merged"
             )
-        differs = difference(gap.correct, gap.seen, among)
         if differs:
             raise UsageError(
                 f"{name}: {differs}: merge what second_pass counted in every part, each part once"

@@ -37,6 +37,7 @@ from rankmill.matching.hits import match
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
+from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_rows import join, rank_pooled
 from rankmill.metrics.registry import NO_CUTOFF, Metric, parse
 from rankmill.semantics.choices import CHOICES, Semantics
@@ -314,7 +315,8 @@ def _trace_gap(
     with closing(run(job, HeldLabels(labels), {"": predictions}, workers, progress)) as tallies:
         tally = next(tallies)
         result = finish(tally, labels, predictions, workers, 0)
-    gap = tally.state.two_passes[metric.text]
+    gap = tally.state.aggregates[metric.text]
+    assert isinstance(gap, Gap)
     pooled = join(list(gap.kept or ()))
     ranked = rank_pooled(pooled, semantics.gap_ties)
     order = ranked.order[:rows]

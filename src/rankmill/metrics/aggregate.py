@@ -6,7 +6,7 @@ folder with a class that has all of `Aggregate`, and its place (``module.Class``
 metric.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -82,6 +82,8 @@ class Aggregate(Protocol):
 
     #: 2 if `finish` needs what `second_pass` made of all predictions, once all parts are merged.
     passes: ClassVar[int]
+    #: Whether it looks at confidences, so that there must be some.
+    needs_confidences: ClassVar[bool]
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
@@ -105,6 +107,32 @@ class Aggregate(Protocol):
     @classmethod
     def from_row(cls, row: Mapping[str, Any], prefix: str = "") -> Self:
         """The aggregate that `to_row` made the fields of, each with the prefix before its name."""
+
+
+class Counter(Protocol):
+    """Counts all confidences in a second pass, some at a time."""
+
+    def add(self, confidences: np.ndarray) -> None:
+        """Count some, in any order."""
+
+    def finish(self) -> Any:
+        """What was counted: it merges, and has rows, as an aggregate does."""
+
+
+class TwoPasses(Aggregate, Protocol):
+    """An aggregate that needs all confidences once more, when all parts are merged."""
+
+    def held(self) -> Iterable[np.ndarray] | None:
+        """All confidences, if they were kept; None if they are to be read a second time."""
+
+    def counter(self, workers: Workers) -> Counter:
+        """What counts them."""
+
+    def fingerprint(self, text: str) -> str:
+        """The hash of a text and of what the second pass depends on."""
+
+    def difference(self, among: Any) -> str:
+        """What the second pass has otherwise than the first; empty if both saw the same."""
 
 
 def aggregate_of(metric: Metric) -> type[Aggregate]:

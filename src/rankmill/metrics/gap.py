@@ -1,7 +1,7 @@
 """The aggregate of gap: the confidences of correct predictions, and of all while they fit."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -13,8 +13,8 @@ from rankmill.kernels.gap import correct_confidences
 from rankmill.matching.hits import Hits
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Scored, Totals, Value
-from rankmill.metrics.fingerprints import NOTHING, Seen
-from rankmill.metrics.gap_counts import Among, Distinct, gap_of_counts
+from rankmill.metrics.fingerprints import NOTHING, Seen, digest
+from rankmill.metrics.gap_counts import Among, Distinct, GapCounter, difference, gap_of_counts
 from rankmill.metrics.gap_rows import join, pool, rank_pooled
 from rankmill.threads import Workers
 
@@ -41,6 +41,7 @@ class Gap:
     """
 
     passes: ClassVar[int] = 2
+    needs_confidences: ClassVar[bool] = True
 
     parts: tuple[Any, ...] = ()
     seen: Seen = NOTHING
@@ -108,6 +109,32 @@ class Gap:
             if isinstance(one, Distinct):
                 found = _added(found, one)
         return found
+
+    def held(self) -> Iterator[np.ndarray] | None:
+        """The confidences of all predictions, if they were kept."""
+        if self.kept is None:
+            return None
+        return (one.confidences if self.keep_rows else one for one in self.kept)
+
+    def counter(self, workers: Workers) -> GapCounter:
+        """What counts all confidences among the correct ones."""
+        return GapCounter(self.correct, workers)
+
+    def fingerprint(self, text: str) -> str:
+        """The hash of a text and of the confidences of correct predictions."""
+        return digest(text, *self.correct)
+
+    def difference(self, among: Among) -> str:
+        """What counts of the second pass have otherwise; kernels trust them after this.
+
+        Raises
+        ------
+        UsageError
+            If no counts are like these.
+        """
+        self.from_row(self.to_row())
+        among.from_row(among.to_row())
+        return difference(self.correct, self.seen, among)
 
     def total(self, totals: Totals) -> int:
         """What gap is divided by; 0 where it has no value for that.

@@ -150,6 +150,8 @@ class GapCounter:
 def difference(correct: Distinct, seen: Seen, among: Among) -> str:
     """What the second pass has otherwise than the first; empty if both saw the same predictions."""
     first, second = seen, among.seen
+    if len(among.at) != len(correct.values):
+        return "the second pass counted among another state, of other confidences"
     if first.predictions != second.predictions:
         return (
             f"the first pass saw {first.predictions:,} predictions and the second "

@@ -41,6 +41,7 @@ class Mean:
     """
 
     passes: ClassVar[int] = 1
+    needs_confidences: ClassVar[bool] = False
 
     count: int = 0
     total: int = 0
