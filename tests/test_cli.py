@@ -15,8 +15,9 @@ import pytest
 import rankmill
 from cli_runs import process
 from rankmill.cli import COMMANDS
-from rankmill.cli.inputs import parse_size, size_text, system_names
+from rankmill.cli.inputs import parse_size, system_names
 from rankmill.metrics.registry import REGISTRY
+from rankmill.results.tables import size_text
 
 # Start, help and the shape of errors
 

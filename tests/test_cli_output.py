@@ -10,13 +10,12 @@ from dataclasses import replace
 import pytest
 
 from cli_runs import made, on_a_terminal
-from rankmill.cli.draw import format_for, markdown, render
-from rankmill.cli.draw_plan import render_plan
-from rankmill.cli.draw_systems import render_all
+from rankmill.cli.draw import format_for
 from rankmill.cli.progress import Progress
 from rankmill.results import audit
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT
+from shown import markdown, render, render_all, render_plan
 
 MEANINGS = audit.meanings(DEFAULT)
 
@@ -84,7 +83,7 @@ def test_the_table_for_pipes_is_plain_and_whole():
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_the_drawn_table_fits_and_says_everything(columns):
-    lines = on_a_terminal("from rankmill.cli.draw import draw; draw(made())", columns)
+    lines = on_a_terminal("from shown import draw; draw(made())", columns)
     assert max(map(len, lines)) <= columns
     text = "\n".join(lines)
     for word in ("0.3000000", "0.00123", "0.0211000..0.0213000", "4,321", "[red]labels.parquet"):
@@ -181,10 +180,7 @@ def test_systems_as_csv_markdown_and_json():
 
 @pytest.mark.parametrize("columns", [60, 120])
 def test_drawn_systems_fit_and_say_everything(columns):
-    code = (
-        "from rankmill.cli.draw_systems import draw_all\n"
-        "draw_all({f'system-{i}': made() for i in range(6)})"
-    )
+    code = "from shown import draw_all\ndraw_all({f'system-{i}': made() for i in range(6)})"
     lines = on_a_terminal(code, columns)
     assert max(map(len, lines)) <= columns
     text = "\n".join(lines)

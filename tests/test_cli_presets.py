@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from cli_runs import made, write_dump
-from rankmill.cli.draw import render
-from rankmill.cli.draw_systems import render_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import PRESETS, Preset
+from shown import render, render_all
 
 
 @pytest.fixture

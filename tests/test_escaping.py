@@ -15,9 +15,8 @@ from markdown_it import MarkdownIt
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill.cli.draw import csv_text, markdown
 from rankmill.results.escaping import csv_cell, markdown_text, visible, visible_message
-from rankmill.results.tables import html_table, plain_lines, plain_table
+from shown import csv_text, html_table, markdown, plain_lines, plain_table
 
 HOSTILE = [
     "\x1b[31mred\x1b[0m",
@@ -184,7 +183,7 @@ def test_hostile_names_do_nothing_in_a_pipe(run, tmp_path, kind, format):
         assert kind not in ("several", "explain") or [one for one in cells if one.startswith("'=")]
 
 
-@pytest.mark.parametrize("kind", ["one", "several", "explain", "difference"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_hostile_names_do_nothing_on_a_terminal(tmp_path, kind):
     arguments = [str(one) for one in commands(tmp_path)[kind]]
     lines = on_a_terminal(f"from rankmill.cli import main\nmain({arguments!r})", 400)

@@ -11,9 +11,9 @@ from rankmill import InputError, Semantics, UsageError, evaluate, explain_evalua
 from rankmill.engine import labels as engine_labels
 from rankmill.explain import evaluators
 from rankmill.explain.evaluators import ONLY_FOR
-from rankmill.explain.evaluators_view import difference_cells
 from rankmill.metrics.registry import REGISTRY
 from rankmill.semantics.presets import PRESETS
+from shown import difference_cells
 from test_presets import tables
 
 QUERY_METRICS = ["map@3", "map", "recall@2", "ndcg@3", "mrr", "f1@3"]

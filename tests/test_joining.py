@@ -263,7 +263,7 @@ def test_queries_that_were_not_kept_are_said_to_differ_perhaps(tmp_path, monkeyp
     pq.write_table(pq.read_table(paths[0]).slice(0, 399), paths[1], row_group_size=20)
     pq.write_table(pq.read_table(paths[0]).slice(1), paths[2], row_group_size=20)
     code = "perhaps averaged over different queries: a 399, b 399; --per-query tells"
-    from rankmill.cli.draw_systems import render_all
+    from shown import render_all
 
     results = evaluated("ab", memory=5_000)
     assert f"\nqueries: {code}\n" in render_all(results, "table")

@@ -8,7 +8,7 @@ import pytest
 
 from rankmill.results import audit
 from rankmill.results.result import Result
-from rankmill.results.tables import aligned_numbers, plain_table
+from shown import aligned_numbers, plain_table
 
 
 def made(**changes) -> Result:

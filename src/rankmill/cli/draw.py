@@ -1,48 +1,33 @@
-"""How one result looks: text for files and pipes, a drawn table on a terminal."""
+"""How a command shows a view: drawn on a terminal, as text in a pipe, or written to a file."""
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from rankmill import signals
 from rankmill.cli.inputs import PARQUET_SUFFIXES
+from rankmill.cli.process import is_terminal
 from rankmill.errors import UsageError
-from rankmill.results import audit
-from rankmill.results.escaping import csv_cell, markdown_text, visible
-from rankmill.results.result import Result, table_cells
-from rankmill.results.tables import plain_lines, plain_table
-from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.semantics.presets import PRESETS
+from rankmill.results import files as writing
+from rankmill.results.escaping import visible
+from rankmill.results.tables import Best, Facts, Part, Table, View
+from rankmill.results.writers import write
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.table import Table as Drawing
     from rich.text import Text
 
-__all__ = [
-    "CSV_HEADER",
-    "FORMATS",
-    "csv_text",
-    "described",
-    "draw",
-    "draw_rows",
-    "drawn",
-    "emit",
-    "exact_rows",
-    "format_for",
-    "markdown",
-    "render",
-    "semantics_text",
-]
-
-FORMATS = ("table", "json", "csv", "markdown")
 _FORMAT_OF_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
-CSV_HEADER = ["metric", "value", "standard_error", "queries", "worst", "best"]
+# A column is not made narrower than this for others to stand beside it.
+_NARROW = 24
+# What rich puts between two columns.
+_BETWEEN = 3
 
 
 def format_for(chosen: str | None, output: str | None) -> str:
@@ -63,100 +48,20 @@ def format_for(chosen: str | None, output: str | None) -> str:
     return _FORMAT_OF_SUFFIX.get(suffix, "table")
 
 
-def render(result: Result, format: str) -> str:
-    """Return a result as text in one of `FORMATS`, with a line break at the end."""
-    if format == "json":
-        return result.to_json(indent=2) + "\n"
-    if format == "csv":
-        return csv_text(CSV_HEADER, exact_rows(result))
-    header, rows = table_cells(result)
-    if format == "markdown":
-        return markdown(header, rows, right=(1, 2, 3))
-    counts = [[name, count, meaning] for name, count, meaning in _audit_rows(result)]
-    width = max((len(name) for name, _, _ in counts), default=0)
-    digits = max((len(count) for _, count, _ in counts), default=0)
-    lines = [plain_table(header, rows), ""]
-    lines += [f"{name:<{width}}  {count:>{digits}}  {meaning}" for name, count, meaning in counts]
-    lines += ["", *plain_lines(_facts(result))]
-    return "\n".join(lines) + "\n"
-
-
-def draw(result: Result) -> None:
-    """Draw a result on the terminal that is standard output."""
-    signals.printing()
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    header, rows = table_cells(result)
-    metrics = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for position, title in enumerate(header):
-        metrics.add_column(
-            drawn(title),
-            style="bold" if position < 2 else "",
-            justify="left" if position in (0, 4) else "right",
-            no_wrap=position != 4,
-        )
-    for row in rows:
-        metrics.add_row(*map(drawn, row))
-
-    counts = Table.grid(padding=(0, 2), pad_edge=False)
-    counts.add_column(no_wrap=True)
-    counts.add_column(justify="right", no_wrap=True)
-    counts.add_column(style="dim")
-    for cells in _audit_rows(result):
-        counts.add_row(*map(drawn, cells))
-
-    facts = Table.grid(padding=(0, 2), pad_edge=False)
-    facts.add_column(style="dim", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for fact in _facts(result):
-        facts.add_row(*map(drawn, fact))
-
-    console = Console(highlight=False)
-    for part in (metrics, Text(), counts, Text(), facts):
-        console.print(part)
-
-
-def draw_rows(
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    left: Sequence[int],
-    facts: Sequence[Sequence[str]] = (),
+def deliver(
+    view: View, format: str, output: str | None, tables: Sequence[tuple[str, pa.Table]] = ()
 ) -> None:
-    """Draw a table, and below it titles with a text each, on the terminal that is standard output.
+    """Write a view to the file `output`, else print it; and write tables as Parquet with it.
 
-    The last column is folded where the terminal is too narrow.
+    All files are written, or none. What is printed is printed once they are.
     """
-    signals.printing()
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for position, title in enumerate(header):
-        last = position == len(header) - 1
-        justify: Literal["left", "right"] = "left" if position in left else "right"
-        table.add_column(drawn(title), justify=justify, no_wrap=not last, overflow="fold")
-    for row in rows:
-        table.add_row(*map(drawn, row))
-    below = Table.grid(padding=(0, 2), pad_edge=False)
-    below.add_column(style="dim", overflow="fold")
-    below.add_column(overflow="fold")
-    for fact in facts:
-        below.add_row(*map(drawn, fact))
-    console = Console(highlight=False)
-    for part in (table, Text(), below):
-        console.print(part)
-
-
-def drawn(text: str, style: str = "") -> Text:
-    """Return a text as rich draws it: made visible, and no markup."""
-    from rich.text import Text
-
-    return Text(visible(text), style)
+    drawn = output is None and format == "table" and is_terminal(sys.stdout)
+    text = "" if drawn else write(view, format)
+    writing.write_files([*([] if output is None else [(output, text)]), *tables])
+    if drawn:
+        draw(view.screen())
+    elif output is None:
+        emit(text)
 
 
 def emit(text: str) -> None:
@@ -166,68 +71,90 @@ def emit(text: str) -> None:
     click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
 
 
-def csv_text(header: Sequence[str], rows: Sequence[Sequence[str | float | None]]) -> str:
-    """Return rows as comma-separated values; texts are data and never a formula."""
-    text = io.StringIO()
-    lines = ([csv_cell(cell) for cell in row] for row in (header, *rows))
-    csv.writer(text, lineterminator="\n").writerows(lines)
-    return text.getvalue()
+def draw(parts: Sequence[Part]) -> None:
+    """Draw parts on the terminal that is standard output."""
+    signals.printing()
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for part in parts:
+        if isinstance(part, str):
+            console.print(_drawn(part))
+        elif isinstance(part, Facts):
+            console.print(_drawn_facts(part))
+        else:
+            for drawing in _drawn_table(part, console.width):
+                console.print(drawing)
 
 
-def markdown(
-    header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()
-) -> str:
-    """Return rows as a Markdown pipe table; columns at the positions `right` are right-aligned."""
-    rules = ["---:" if position in right else "---" for position in range(len(header))]
-    escaped = [[markdown_text(cell) for cell in row] for row in (header, *rows)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in [escaped[0], rules, *escaped[1:]])
+def _drawn(text: str) -> Text:
+    """Return a text as rich draws it: made visible, and no markup."""
+    from rich.text import Text
+
+    return Text(visible(text))
 
 
-def exact_rows(result: Result) -> list[list[str | float | None]]:
-    """Return the rows under `CSV_HEADER`: a metric each, its numbers as they are."""
-    return [
-        [
-            name,
-            value,
-            result.standard_errors.get(name),
-            result.queries,
-            *result.bounds.get(name, (None, None)),
-        ]
-        for name, value in result.metrics.items()
-    ]
+def _drawn_facts(facts: Facts) -> Drawing:
+    from rich.table import Table as Drawing
+
+    grid = Drawing.grid(padding=(0, 2), pad_edge=False)
+    grid.add_column(style="dim", overflow="fold")
+    for _ in range(max(map(len, facts.rows), default=2) - 2):
+        grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for row in facts.rows:
+        grid.add_row(*map(_drawn, row))
+    return grid
 
 
-def _audit_rows(result: Result) -> list[tuple[str, str, str]]:
-    shown = {name for name in audit.HEADLINE if name in result.audit}
-    shown |= audit.notable(result.audit).keys()
-    return [
-        (name, f"{result.audit[name]:,}", meaning)
-        for name, meaning in audit.meanings(result.semantics).items()
-        if name in shown
-    ]
+def _drawn_table(table: Table, room: int) -> Iterator[Drawing | str]:
+    """Draw as many columns beside the first as there is room for; the others follow below."""
+    from rich import box
+    from rich.cells import cell_len
+    from rich.table import Table as Drawing
+
+    shown = [[visible(text) for text in row] for row in table.texts()]
+    whole, least = [], []
+    for column, (title, *texts) in zip(table.columns, zip(*shown, strict=True), strict=True):
+        numbers = 0 if column.left else max(map(cell_len, texts), default=0)
+        whole.append(max(map(cell_len, (title, *texts))))
+        least.append(max(numbers, min(whole[-1], _NARROW)))
+    for number, places in enumerate(_groups(least, room)):
+        if number:
+            yield ""
+        spare = room - sum(least[place] + _BETWEEN for place in places) + _BETWEEN
+        drawing = Drawing(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+        columns = []
+        for place in places:
+            more = max(0, min(whole[place] - least[place], spare))
+            width, left, spare = least[place] + more, table.columns[place].left, spare - more
+            title, *cells = (_cell(row[place], width, left) for row in shown)
+            for cell, row in zip(cells, table.rows, strict=True):
+                cell.stylize("bold" if isinstance(row[place], Best) else "")
+            drawing.add_column(title, width=width, overflow="fold")
+            columns.append(cells)
+        for row_of_cells in zip(*columns, strict=True):
+            drawing.add_row(*row_of_cells)
+        yield drawing
 
 
-def _facts(result: Result) -> list[tuple[str, str]]:
-    """Return what was read, how it was counted and how long it took: titles and texts."""
-    facts = [(side, described(details)) for side, details in result.inputs.items()]
-    if result.semantics != DEFAULT:
-        facts.append(("semantics", semantics_text(result.semantics)))
-    return [*facts, ("seconds", f"{result.seconds:.2f}")]
+def _cell(text: str, width: int, left: bool) -> Text:
+    """Return a visible text as a cell; rich would drop the space where other cells have a star."""
+    from rich.text import Text
+
+    cell = Text(text, justify="left" if left else "right")
+    if not left and cell.cell_len <= width:
+        cell = Text(text.rjust(width - cell.cell_len + len(text)))
+    return cell
 
 
-def semantics_text(semantics: Semantics) -> str:
-    """Return the names that semantics have, and how they differ from the default, as a line."""
-    names = [name for name, one in PRESETS.items() if one.semantics == semantics]
-    choices = ", ".join(f"{field} {choice}" for field, choice in semantics.differences().items())
-    return ": ".join(filter(None, [", ".join(names), choices]))
-
-
-def described(details: Mapping[str, object]) -> str:
-    """Return what is known of an input, its source first, as a line of text."""
-    rows, columns = details.get("rows"), details.get("columns")
-    notes = [str(details["shape"])] if "shape" in details else []
-    if isinstance(rows, int):
-        notes.append(f"{rows:,} rows")
-    if isinstance(columns, dict) and columns:
-        notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
-    return f"{details.get('source', '')} ({'; '.join(notes)})"
+def _groups(least: Sequence[int], room: int) -> Iterator[list[int]]:
+    """Yield the columns that fit beside each other: the first, and one other at least."""
+    places, used = [0], least[0]
+    for place, width in enumerate(least[1:], 1):
+        if len(places) > 1 and used + _BETWEEN + width > room:
+            yield places
+            places, used = [0], least[0]
+        places.append(place)
+        used += _BETWEEN + width
+    yield places

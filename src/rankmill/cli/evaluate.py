@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rankmill.cli.draw import draw, emit, format_for, render
-from rankmill.cli.draw_plan import render_plan
-from rankmill.cli.draw_systems import draw_all, render_all
+from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.options import (
     column_options,
@@ -17,16 +14,12 @@ from rankmill.cli.options import (
     resource_options,
     semantics_options,
 )
-from rankmill.cli.process import EXIT_CODES, is_terminal
+from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.metrics.registry import DEFAULT_METRICS, parse
-from rankmill.results import files as writing
-from rankmill.results.result import check_values
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from rankmill.results.result import Result
+from rankmill.results.plan import plan_view
+from rankmill.results.result import Result, check_values, view_of
+from rankmill.results.systems import systems_view
 
 __all__ = ["command"]
 
@@ -115,11 +108,7 @@ def command(
     if only_plan:
         from rankmill.engine.plan import plan_runs
 
-        text = render_plan(plan_runs(label_source, runs, metrics, **options), chosen)
-        if output is None:
-            emit(text)
-        else:
-            writing.write_text(output, text)
+        deliver(plan_view(plan_runs(label_source, runs, metrics, **options)), chosen, output)
         return
     from rankmill.engine.evaluate import evaluate_runs
 
@@ -132,25 +121,13 @@ def command(
 def _deliver(
     results: dict[str, Result], format: str, output: str | None, per_query: str | None
 ) -> None:
-    """Write what is to be written, all or nothing, and print what is to be printed."""
-    only = next(iter(results.values())) if len(results) == 1 else None
-    drawn = output is None and format == "table" and is_terminal(sys.stdout)
-    text = ""
-    if not drawn:
-        text = render_all(results, format) if only is None else render(only, format)
-    files: list[tuple[str, str | pa.Table]] = []
-    if output is not None:
-        files.append((output, text))
-    if per_query is not None:
-        from rankmill.compare.aligned import join_per_query
-
-        files.append((per_query, join_per_query(results) if only is None else only.per_query))
-    writing.write_files(files)
-    if output is not None:
+    """Show one result, or several side by side, with the values of each query in a file."""
+    if len(results) == 1:
+        ((_, only),) = results.items()
+        tables = [(per_query, only.per_query)] if per_query is not None else []
+        deliver(view_of(only), format, output, tables)
         return
-    if not drawn:
-        emit(text)
-    elif only is None:
-        draw_all(results)
-    else:
-        draw(only)
+    from rankmill.compare.aligned import join_per_query, same_queries
+
+    tables = [(per_query, join_per_query(results))] if per_query is not None else []
+    deliver(systems_view(results, same_queries(results)), format, output, tables)

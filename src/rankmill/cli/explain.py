@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rankmill.cli.draw import csv_text, draw_rows, emit, format_for, markdown, semantics_text
+from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import PARQUET_SUFFIXES, check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
@@ -17,17 +15,11 @@ from rankmill.cli.options import (
     resource_options,
     semantics_options,
 )
-from rankmill.cli.process import EXIT_CODES, is_terminal
+from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
 from rankmill.metrics.registry import parse
 from rankmill.results import files as writing
-from rankmill.results.escaping import markdown_text
-from rankmill.results.tables import plain_lines, plain_table
-from rankmill.semantics.choices import DEFAULT
-
-if TYPE_CHECKING:
-    from rankmill.explain.trace_view import Trace
 
 __all__ = ["command"]
 
@@ -85,36 +77,14 @@ def command(
         rows = _ROWS
 
     from rankmill.explain.trace import explain
+    from rankmill.explain.trace_view import view_of
 
     with Progress() as progress:
         options |= {"rows": rows, "progress": progress}
         found = explain(sources[0], sources[1], metric, query_id, **options)
-    if output is not None:
-        writing.write_files([(output, found.table if as_parquet else _render(found, chosen))])
-    elif chosen == "table" and is_terminal(sys.stdout):
-        header, cells, left = found.cells()
-        draw_rows(header, cells, left, list(_facts(found).items()))
+    if as_parquet and output is not None:
+        writing.write_table(output, found.table)
     else:
-        emit(_render(found, chosen))
+        deliver(view_of(found), chosen, output)
     if found.value is None and found.query is None:
         raise InputError(f"{predictions}: {found.headline}")
-
-
-def _facts(found: Trace) -> dict[str, str]:
-    facts = dict(found.facts)
-    if found.semantics != DEFAULT:
-        facts["semantics"] = semantics_text(found.semantics)
-    return facts | {"value": found.headline}
-
-
-def _render(found: Trace, format: str) -> str:
-    if format == "json":
-        return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
-    if format == "csv":
-        return csv_text(found.table.column_names, [list(row.values()) for row in found.rows()])
-    header, cells, left = found.cells()
-    if format == "markdown":
-        right = [place for place in range(len(header)) if place not in left]
-        return markdown(header, cells, right) + f"\n{markdown_text(found.headline)}\n"
-    lines = plain_lines(_facts(found).items())
-    return "\n".join([plain_table(header, cells, left), "", *lines]) + "\n"

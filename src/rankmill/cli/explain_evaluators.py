@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rankmill.cli.draw import csv_text, draw_rows, emit, format_for, markdown
+from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import column_options, output_options, resource_options
-from rankmill.cli.process import EXIT_CODES, is_terminal
+from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.metrics.registry import parse
-from rankmill.results import files as writing
-
-if TYPE_CHECKING:
-    from rankmill.explain.evaluators_view import Change, Differences
 
 __all__ = ["command"]
 
@@ -37,9 +31,6 @@ Examples:
   rankmill explain-evaluators labels run -m map@12 --presets default,trec_eval,spark
   rankmill explain-evaluators labels run -m gap --format json
 """
-
-_CSV_HEADER = ["preset", "field", "choice", "value", "difference", "queries"]
-_CSV_HEADER += ["query", "before", "after", "kept", "reason"]
 
 
 @click.command("explain-evaluators", help=_HELP + EXIT_CODES)
@@ -72,49 +63,10 @@ def command(
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
     from rankmill.explain.evaluators import explain_evaluators
-    from rankmill.explain.evaluators_view import LEGEND, TEXTS, difference_cells, notes
+    from rankmill.explain.evaluators_view import view_of
 
     with Progress() as progress:
         found = explain_evaluators(
             sources[0], sources[1], metric, named, progress=progress, **options
         )
-    if output is not None:
-        writing.write_text(output, _render(found, chosen))
-    elif chosen == "table" and is_terminal(sys.stdout):
-        header, rows = difference_cells(found)
-        draw_rows(header[:-1], [row[:-1] for row in rows], TEXTS, [*notes(rows), ("", LEGEND)])
-    else:
-        emit(_render(found, chosen))
-
-
-def _render(found: Differences, format: str) -> str:
-    from rankmill.explain.evaluators_view import difference_cells
-
-    if format == "json":
-        return json.dumps(found.to_dict(), indent=2, allow_nan=False) + "\n"
-    if format == "csv":
-        base = [found.base, "", "", found.value, *[None] * 7]
-        rows = [_exact(name, "", whole) for name, whole in found.wholes.items()]
-        rows += [
-            _exact(name, field, one)
-            for name, fields in found.fields.items()
-            for field, one in fields.items()
-        ]
-        return csv_text(_CSV_HEADER, [base, *rows])
-    if format == "markdown":
-        return markdown(*difference_cells(found), right=(1, 2, 3))
-    return f"{found!r}\n"
-
-
-def _exact(name: str, field: str, change: Change) -> list[str | float | None]:
-    return [
-        name,
-        field,
-        change.choices.get(field, ""),
-        change.value,
-        change.difference,
-        change.queries,
-        *(change.example or [None] * 3),
-        " ".join(change.kept),
-        change.reason,
-    ]
+    deliver(view_of(found), chosen, output)

@@ -20,7 +20,6 @@ __all__ = [
     "PARQUET_SUFFIXES",
     "check_outputs",
     "parse_size",
-    "size_text",
     "source_of",
     "system_names",
 ]
@@ -45,14 +44,6 @@ def parse_size(context: click.Context, parameter: click.Parameter, text: str) ->
             f"{shown!r} is no size in bytes; expected one such as 500MB, 2GB or 1GiB"
         )
     return size
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes as text, as 1.5GB."""
-    for unit in ("TB", "GB", "MB", "KB"):
-        if size >= _UNITS[unit]:
-            return f"{size / _UNITS[unit]:.{1 if size < 10 * _UNITS[unit] else 0}f}{unit}"
-    return f"{size}B"
 
 
 def source_of(text: str, name: str) -> str | list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 
 import click
 
-from rankmill.cli.draw import FORMATS, csv_text, emit, markdown
+from rankmill.cli.draw import emit
 from rankmill.metrics.registry import REGISTRY, MetricSpec
+from rankmill.results.tables import Column, Table, listing
+from rankmill.results.writers import FORMATS, write
 
 __all__ = ["command"]
 
@@ -18,22 +19,18 @@ hit, else 0; P(i) is the share of hits among its first i. name@k: only the first
 k predictions of each query count; name[@k]: the cutoff may be left out.
 """
 
-_HEADER = ["name", "aliases", "cutoff", "definition", "range", "source"]
-
 
 @click.command("metrics")
 @click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
 def command(format: str) -> None:
     """List the metrics: name, aliases, definition, range and source."""
     specs = list(REGISTRY.values())
-    if format == "json":
-        emit(json.dumps([_fields(spec) for spec in specs], indent=2) + "\n")
-    elif format == "csv":
-        emit(csv_text(_HEADER, [_cells(spec) for spec in specs]))
-    elif format == "markdown":
-        emit(markdown(_HEADER, [_cells(spec) for spec in specs]))
-    else:
+    if format == "table":
         emit("\n".join([_LEGEND, *map(_paragraph, specs)]))
+        return
+    rows = [_fields(spec) for spec in specs]
+    table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
+    emit(write(listing(table, rows), format))
 
 
 def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:
@@ -47,9 +44,8 @@ def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:
     }
 
 
-def _cells(spec: MetricSpec) -> list[str]:
-    texts = _fields(spec).values()
-    return [text if isinstance(text, str) else " ".join(text) for text in texts]
+def _cells(fields: dict[str, str | list[str]]) -> list[str]:
+    return [text if isinstance(text, str) else " ".join(text) for text in fields.values()]
 
 
 def _paragraph(spec: MetricSpec) -> str:

@@ -8,8 +8,8 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from rankmill.cli.draw import FORMATS
 from rankmill.cli.inputs import parse_size
+from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import semantics_of
 

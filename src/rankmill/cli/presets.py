@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from typing import Any
 
 import click
 
-from rankmill.cli.draw import FORMATS, csv_text, emit, markdown
+from rankmill.cli.draw import emit
+from rankmill.results.tables import Column, Table, listing
+from rankmill.results.writers import FORMATS, write
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS, Preset
 
@@ -19,21 +20,17 @@ How other evaluators count, for --preset NAME. Each field is a question on which
 those not named are answered as by default. R labels, n predictions, k the cutoff.
 """
 
-_HEADER = ["name", "semantics", "metrics", "source", "note"]
-
 
 @click.command("presets")
 @click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
 def command(format: str) -> None:
     """List the presets: how they count, what their metrics are called there, what was read."""
-    if format == "json":
-        emit(json.dumps([_fields(*one) for one in PRESETS.items()], indent=2) + "\n")
-    elif format == "csv":
-        emit(csv_text(_HEADER, [_cells(*one) for one in PRESETS.items()]))
-    elif format == "markdown":
-        emit(markdown(_HEADER, [_cells(*one) for one in PRESETS.items()]))
-    else:
+    if format == "table":
         emit("\n".join([_LEGEND, *(_paragraph(*one) for one in PRESETS.items())]))
+        return
+    rows = [_fields(*one) for one in PRESETS.items()]
+    table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
+    emit(write(listing(table, rows), format))
 
 
 def _fields(name: str, preset: Preset) -> dict[str, Any]:
@@ -46,14 +43,12 @@ def _fields(name: str, preset: Preset) -> dict[str, Any]:
     }
 
 
-def _cells(name: str, preset: Preset) -> list[str]:
-    return [
-        name,
-        _pairs(preset.semantics.differences(), " "),
-        _pairs(preset.metrics, " = "),
-        preset.source,
-        preset.note,
-    ]
+def _cells(fields: dict[str, Any]) -> list[str]:
+    texts = fields | {
+        "semantics": _pairs(fields["semantics"], " "),
+        "metrics": _pairs(fields["metrics"], " = "),
+    }
+    return list(texts.values())
 
 
 def _pairs(texts: dict[str, str], between: str) -> str:

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rankmill.metrics.registry import Metric, parse
-from rankmill.results.tables import aligned_numbers, html_table, plain_lines, plain_table
+from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
+from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import PRESETS
 
-# The columns of `difference_cells` that hold text.
-TEXTS = (0, 4, 5)
-LEGEND = "(R labels and n predictions of a query, k the cutoff)"
+_LEGEND = "(R labels and n predictions of a query, k the cutoff)"
 
 
 class Example(NamedTuple):
@@ -113,59 +112,79 @@ class Differences:
         }
 
     def __repr__(self) -> str:
-        header, rows = difference_cells(self)
-        table = plain_table(header[:-1], [row[:-1] for row in rows], left=TEXTS)
-        return "\n".join([table, "", *plain_lines(notes(rows)), LEGEND])
+        return plain_text(_parts(self))
 
     def _repr_html_(self) -> str:
-        return html_table(*difference_cells(self), left=TEXTS)
+        return html_text([_table(self)])
 
 
-def difference_cells(comparison: Differences) -> tuple[list[str], list[list[str]]]:
-    """The header and the rows of a comparison as text; below each preset the fields that matter."""
-    metric = parse(comparison.metric)
-    (value,) = aligned_numbers([comparison.value], 6)
-    decimals = len(value.partition(".")[2]) if "e" not in value else 6
+def view_of(found: Differences) -> View:
+    """Return what is shown of a comparison of semantics."""
+    return View(
+        lambda: _parts(found), lambda: [_table(found)], lambda: _exact(found), found.to_dict
+    )
 
-    def signed(difference: float | None) -> str:
-        if difference is None:
-            return ""
-        shown = f"{difference:+.{decimals}f}"
-        return f"{difference:+.1e}" if difference and float(shown) == 0 else shown
 
-    def row(title: str, change: Change, text: str) -> list[str]:
-        number = "" if change.value is None else f"{change.value:.{decimals}f}"
-        queries = "" if change.queries is None else f"{change.queries:,}"
-        return [title, number, signed(change.difference), queries, _example(change), text]
+def _parts(found: Differences) -> list[Part]:
+    """The table without its last column, which is long, and below it what stands there."""
+    columns, rows = _table(found)
+    meanings = dict.fromkeys((str(row[0]).strip(), str(row[-1])) for row in rows if row[-1])
+    table = Table(columns[:-1], [row[:-1] for row in rows])
+    return [table, "", Facts(list(meanings)), _LEGEND]
 
-    rows = []
-    for name in comparison.semantics:
-        if name == comparison.base:
-            rows.append([name, value, "", "", "", ""])
+
+def _table(found: Differences) -> Table:
+    """A row a preset, and below each the fields that matter."""
+    columns = [
+        Column("counted as"),
+        Column(found.metric, "value"),
+        Column(f"from {found.base}", "difference"),
+        Column("queries", "count"),
+        Column("example"),
+        Column("meaning"),
+    ]
+    rows: list[list[Cell]] = []
+    for name in found.semantics:
+        if name == found.base:
+            rows.append([name, found.value, None, None, "", ""])
             continue
-        whole, fields = comparison.wholes[name], comparison.fields[name]
-        rows.append(row(name + "*" * bool(whole.kept), whole, _of_whole(comparison, name, metric)))
+        whole, fields = found.wholes[name], found.fields[name]
+        rows.append(_row(name + "*" * bool(whole.kept), whole, _of_whole(found, name)))
         still = [one for one in fields.values() if one.difference == 0 and not one.queries]
         for field, one in fields.items():
             if one not in still:
-                text = one.reason or _meaning(field, comparison, name)
-                rows.append(row(f"  {field} {one.choices[field]}", one, text))
-        rest = comparison.interplay(name)
-        if rest is not None and abs(rest) > 0.5 * 10**-decimals:
+                text = one.reason or _meaning(field, found, name)
+                rows.append(_row(f"  {field} {one.choices[field]}", one, text))
+        rest = found.interplay(name)
+        if rest is not None and abs(rest) > 0.5 * 10 ** -decimals_of([found.value]):
             text = "what the fields change together beyond each alone"
-            rows.append(["  all at once", "", signed(rest), "", "", text])
+            rows.append(["  all at once", None, rest, None, "", text])
         if still:
             choices = (f"{f} {c}" for one in still for f, c in one.choices.items())
-            rows.append(["  no effect", "", "", "", ", ".join(choices), ""])
-    return ["counted as", comparison.metric, f"from {comparison.base}", *_TITLES], rows
+            rows.append(["  no effect", None, None, None, ", ".join(choices), ""])
+    return Table(columns, rows)
 
 
-_TITLES = ("queries", "example", "meaning")
+def _row(title: str, change: Change, text: str) -> list[Cell]:
+    return [title, change.value, change.difference, change.queries, _example(change), text]
 
 
-def notes(rows: list[list[str]]) -> list[tuple[str, str]]:
-    """What stands in the last column of `difference_cells`, each once, with what it is about."""
-    return list(dict.fromkeys((row[0].strip(), row[-1]) for row in rows if row[-1]))
+def _exact(found: Differences) -> Table:
+    names = ["preset", "field", "choice", "value", "difference", "queries"]
+    names += ["query", "before", "after", "kept", "reason"]
+    changes = [(name, "", whole) for name, whole in found.wholes.items()]
+    changes += [(name, *one) for name, fields in found.fields.items() for one in fields.items()]
+    base: list[Cell] = [found.base, "", "", found.value, *[None] * 7]
+    rows = [
+        [
+            *(name, field, one.choices.get(field, "")),
+            *(one.value, one.difference, one.queries),
+            *(one.example or [None] * 3),
+            *(" ".join(one.kept), one.reason),
+        ]
+        for name, field, one in changes
+    ]
+    return Table([Column(name) for name in names], [base, *rows])
 
 
 def _example(change: Change) -> str:
@@ -176,7 +195,8 @@ def _example(change: Change) -> str:
     return f"{query}: {before} -> {after}"
 
 
-def _of_whole(comparison: Differences, name: str, metric: Metric) -> str:
+def _of_whole(comparison: Differences, name: str) -> str:
+    metric = parse(comparison.metric)
     whole, there = comparison.wholes[name], name_there(name, metric)
     if name in PRESETS and PRESETS[name].metrics and not there:
         there = f"there is no {metric.text} there"

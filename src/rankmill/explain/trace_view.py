@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.types as kinds
+import pyarrow.types as types
 
-from rankmill.results.escaping import visible
-from rankmill.results.tables import aligned_numbers, html_table, plain_lines, plain_table
+from rankmill.results.result import semantics_text
+from rankmill.results.tables import Column, Facts, Kind, Part, Table, View
+from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
@@ -84,44 +85,57 @@ class Trace:
             for values in zip(*columns.values(), strict=True)
         ]
 
-    def cells(self) -> tuple[list[str], list[list[str]], tuple[int, ...]]:
-        """The header and the rows as text, and which columns are text."""
-        names = [name for name in self.table.column_names if name != "note"]
-        columns = {name: _texts(name, self.table.column(name)) for name in names}
-        noted = self.table.column("note").to_pylist() if "note" in self.table.column_names else []
-        if any(noted):
-            columns["note"] = noted
-        left = tuple(place for place, name in enumerate(columns) if name in _TEXTS)
-        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)], left
-
-    def _drawn(self) -> Trace:
-        """The trace as it is drawn: a notebook cannot hold the rows of a gap of millions."""
-        if self.table.num_rows <= _DRAWN:
-            return self
-        facts = self.facts | {"drawn": f"the first {_DRAWN} rows; `table` has all"}
-        return replace(self, table=self.table.slice(0, _DRAWN), facts=facts)
-
     def __repr__(self) -> str:
-        drawn = self._drawn()
-        header, rows, left = drawn.cells()
-        facts = plain_lines(drawn.facts.items())
-        table = plain_table(header, rows, left=left)
-        return "\n".join([table, "", *facts, visible(self.headline)])
+        table, *below = _page(self, _DRAWN)
+        return plain_text([table, "", *below])
 
     def _repr_html_(self) -> str:
-        from html import escape
+        return html_text(_page(self, _DRAWN))
 
-        drawn = self._drawn()
-        header, rows, left = drawn.cells()
-        facts = [f"{title}: {text}" for title, text in drawn.facts.items()]
-        below = [
-            f"<div><small>{escape(visible(line))}</small></div>" for line in [*facts, self.headline]
-        ]
-        return "\n".join([html_table(header, rows, left=left), *below])
+
+def view_of(found: Trace) -> View:
+    """Return what is shown of a trace: all its rows are."""
+
+    def screen() -> list[Part]:
+        facts = dict(found.facts)
+        if found.semantics != DEFAULT:
+            facts["semantics"] = semantics_text(found.semantics)
+        return [_shown(found.table), "", Facts((facts | {"value": found.headline}).items())]
+
+    def exact() -> Table:
+        columns = [Column(name) for name in found.table.column_names]
+        return Table(columns, [list(row.values()) for row in found.rows()])
+
+    return View(screen, lambda: _page(found, found.table.num_rows), exact, found.to_dict)
+
+
+def _page(found: Trace, most: int) -> list[Part]:
+    """The first rows: a notebook cannot hold those of a gap of millions."""
+    facts = dict(found.facts)
+    if found.table.num_rows > most:
+        facts["drawn"] = f"the first {most} rows; `table` has all"
+    return [_shown(found.table.slice(0, most)), Facts(facts.items()), found.headline]
+
+
+def _shown(table: pa.Table) -> Table:
+    """The rows as people read them, without notes if there are none."""
+    columns = {name: _values(table.column(name)) for name in table.column_names}
+    if not any(columns.get("note", ())):
+        columns.pop("note", None)
+    kinds = [Column(name, _kind(name, table.schema.field(name).type)) for name in columns]
+    return Table(kinds, list(zip(*columns.values(), strict=True)))
+
+
+def _kind(name: str, kind: Any) -> Kind:
+    if name in _TEXTS:
+        return "text"
+    if name == "confidence":
+        return "score"
+    return "number" if types.is_floating(kind) else "count"
 
 
 def _values(column: Any) -> list[Any]:
-    if kinds.is_large_binary(column.type) or kinds.is_binary(column.type):
+    if types.is_large_binary(column.type) or types.is_binary(column.type):
         values = column.to_pylist()
         return [None if one is None else one.decode(errors="backslashreplace") for one in values]
     return list(column.to_pylist())
@@ -130,16 +144,3 @@ def _values(column: Any) -> list[Any]:
 def _strict(value: Any) -> Any:
     """The value, an infinite one as text: strict JSON has none."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _texts(name: str, column: Any) -> list[str]:
-    values = _values(column)
-    if name == "confidence":  # of any size, perhaps infinite
-        return ["" if one is None else f"{one:.7g}" for one in values]
-    if kinds.is_boolean(column.type):
-        return ["" if one is None else "yes" if one else "no" for one in values]
-    if kinds.is_floating(column.type):
-        shown = aligned_numbers([one for one in values if one is not None], 6)
-        texts = iter(shown)
-        return ["" if one is None else next(texts) for one in values]
-    return ["" if one is None else str(one) for one in values]

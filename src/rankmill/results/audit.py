@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rankmill.semantics.choices import Semantics
 
-__all__ = ["FIELDS", "HEADLINE", "add", "empty", "meanings", "notable"]
+__all__ = ["FIELDS", "HEADLINE", "add", "empty", "meanings", "notable", "rows"]
 
 FIELDS = (
     "queries_labelled",
@@ -115,3 +115,18 @@ def add(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
 def notable(counts: Mapping[str, int]) -> dict[str, int]:
     """Return the counts that are not 0 and not in `HEADLINE`, in the order of `FIELDS`."""
     return {name: counts[name] for name in FIELDS if name not in HEADLINE and counts.get(name, 0)}
+
+
+def rows(
+    audits: Sequence[Mapping[str, int]], semantics: Semantics
+) -> list[tuple[str, list[int], str]]:
+    """Return what audits count, side by side: name, the count of each audit, and meaning.
+
+    They are the counts of `HEADLINE`, and those that are notable in one of the audits.
+    """
+    shown = HEADLINE.union(*map(notable, audits))
+    return [
+        (name, [one.get(name, 0) for one in audits], meaning)
+        for name, meaning in meanings(semantics).items()
+        if name in shown
+    ]

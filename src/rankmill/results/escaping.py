@@ -52,7 +52,7 @@ def markdown_text(text: str) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", visible(text))
 
 
-def csv_cell(value: str | float | None) -> str:
+def csv_cell(value: object) -> str:
     """A cell: a number with every digit; a text made visible, and never a formula.
 
     One that begins with = + - @ or ' gets a ' before it, which spreadsheets take for the mark of a

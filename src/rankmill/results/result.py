@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.errors import InputError
 from rankmill.results import audit as audit_counts
-from rankmill.results.tables import aligned_numbers, html_table, plain_table
+from rankmill.results.tables import Column, Facts, Part, Table, View
+from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.presets import PRESETS
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
-
-__all__ = [
-    "CountedQueries",
-    "Result",
-    "check_values",
-    "table_cells",
-]
 
 
 class CountedQueries(NamedTuple):
@@ -161,18 +156,10 @@ class Result:
     def __repr__(self) -> str:
         counts = audit_counts.notable(self.audit)
         noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        header, rows = table_cells(self)
-        return plain_table(header, rows) + (f"\n\naudit: {noted}" if noted else "")
+        return plain_text([metrics_table(self), *(["", f"audit: {noted}"] if noted else [])])
 
     def _repr_html_(self) -> str:
-        from html import escape
-
-        lines = [html_table(*table_cells(self))]
-        meanings = audit_counts.meanings(self.semantics)
-        for name, count in audit_counts.notable(self.audit).items():
-            meaning = escape(meanings[name])
-            lines.append(f"<div><small>{escape(name)} <b>{count:,}</b>: {meaning}</small></div>")
-        return "\n".join(lines)
+        return html_text(_page(self))
 
 
 def check_values(results: Mapping[str, Result]) -> None:
@@ -189,20 +176,66 @@ def check_values(results: Mapping[str, Result]) -> None:
             )
 
 
-def table_cells(result: Result) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of a result's table as text; bounds only if there are any."""
-    names = list(result.metrics)
-    bounds = [result.bounds[name] for name in names if name in result.bounds]
-    # Values and bounds are formatted as one column: a range with other decimals is hard to compare.
-    flat: list[float | None] = [*result.metrics.values(), *(end for pair in bounds for end in pair)]
-    numbers = aligned_numbers(flat, 6)
-    values, ends = numbers[: len(names)], iter(numbers[len(names) :])
-    errors = aligned_numbers([result.standard_errors.get(name) for name in names], 3)
-    rows = []
-    for name, value, error in zip(names, values, errors, strict=True):
-        row = [name, value, error, f"{result.queries:,}"]
-        if bounds:
-            row.append(f"{next(ends)}..{next(ends)}" if name in result.bounds else "")
-        rows.append(row)
-    header = ["metric", "value", "standard error", "queries"]
-    return [*header, "worst..best"] if bounds else header, rows
+def view_of(result: Result) -> View:
+    """Return what is shown of one result: its metrics, what was counted, what was read and how."""
+
+    def screen() -> list[Part]:
+        counted = audit_counts.rows([result.audit], result.semantics)
+        counts = Facts([(name, f"{count:,}", meaning) for name, (count,), meaning in counted])
+        facts = {side: described(details) for side, details in result.inputs.items()}
+        if result.semantics != DEFAULT:
+            facts["semantics"] = semantics_text(result.semantics)
+        facts["seconds"] = f"{result.seconds:.2f}"
+        return [metrics_table(result), "", counts, "", Facts(facts.items())]
+
+    return View(screen, lambda: _page(result), lambda: exact_table(result), result.to_dict)
+
+
+def _page(result: Result) -> list[Part]:
+    meanings = audit_counts.meanings(result.semantics)
+    counts = audit_counts.notable(result.audit).items()
+    return [
+        metrics_table(result),
+        Facts([(name, f"{count:,}", meanings[name]) for name, count in counts]),
+    ]
+
+
+def metrics_table(result: Result) -> Table:
+    """Return the metrics of a result as a table; with bounds only if there are any."""
+    columns = [Column("metric"), Column("value", "value"), Column("standard error", "error")]
+    columns += [Column("queries", "count"), Column("worst..best", "range")]
+    shown = 5 if result.bounds else 4
+    rows = [
+        (name, value, result.standard_errors.get(name), result.queries, result.bounds.get(name))
+        for name, value in result.metrics.items()
+    ]
+    return Table(columns[:shown], [row[:shown] for row in rows])
+
+
+def exact_table(result: Result) -> Table:
+    """Return the metrics of a result as a table for programs."""
+    names = ("metric", "value", "standard_error", "queries", "worst", "best")
+    errors, bounds, queries = result.standard_errors, result.bounds, result.queries
+    rows = [
+        [name, value, errors.get(name), queries, *bounds.get(name, (None, None))]
+        for name, value in result.metrics.items()
+    ]
+    return Table([Column(name) for name in names], rows)
+
+
+def semantics_text(semantics: Semantics) -> str:
+    """Return the names that semantics have, and how they differ from the default, as a line."""
+    names = [name for name, one in PRESETS.items() if one.semantics == semantics]
+    choices = ", ".join(f"{field} {choice}" for field, choice in semantics.differences().items())
+    return ": ".join(filter(None, [", ".join(names), choices]))
+
+
+def described(details: Mapping[str, object]) -> str:
+    """Return what is known of an input, its source first, as a line of text."""
+    rows, columns = details.get("rows"), details.get("columns")
+    notes = [str(details["shape"])] if "shape" in details else []
+    if isinstance(rows, int):
+        notes.append(f"{rows:,} rows")
+    if isinstance(columns, dict) and columns:
+        notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
+    return f"{details.get('source', '')} ({'; '.join(notes)})"

@@ -1,82 +1,168 @@
-"""Tables of text."""
+"""What is shown of anything: tables of exact cells, facts and lines; and the view that holds them.
+
+A new output is one function that builds a `View`; `rankmill.results.writers` and the terminal do
+the rest.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from rankmill.results.escaping import visible
+Kind: TypeAlias = Literal[
+    "text",  # as it is; True and False are yes and no
+    "count",
+    "size",  # a number of bytes
+    "value",  # all of these, and the ranges, of a table have the same number of decimals
+    "range",  # two values
+    "difference",  # a signed difference of two values
+    "number",  # with a number of decimals of its column
+    "error",  # a standard error: 3 digits say enough
+    "score",  # of any size, perhaps infinite
+]
+"""How the cells of a column are shown."""
 
-if TYPE_CHECKING:
-    pass
+Cell: TypeAlias = str | float | tuple[float, float] | None
+"""An exact value; None is an empty cell. Integers and booleans are kinds of float for Python."""
+
+_DIGITS = {"error": 3}
+_SMALLEST_READABLE = 1e-5
 
 
-def aligned_numbers(values: Iterable[float | None], digits: int) -> list[str]:
-    """Return numbers as text with one number of decimals, so that a column of them lines up.
+class Best(float):
+    """A value that is the best of its row, which is shown with a star."""
 
-    The smallest of them still shows `digits` significant digits; those too small for a readable
-    column are in scientific notation. None becomes an empty text.
+
+class Column(NamedTuple):
+    """The title of a column, and the kind of its cells."""
+
+    title: str
+    kind: Kind = "text"
+
+    @property
+    def left(self) -> bool:
+        """Whether its cells are left-aligned."""
+        return self.kind in ("text", "range")
+
+
+class Table(NamedTuple):
+    """Columns, and rows of exact cells.
+
+    Examples
+    --------
+    >>> columns = [Column("metric"), Column("value", "value"), Column("queries", "count")]
+    >>> Table(columns, [["map", Best(0.25), 1200], ["gap", 0.0625, None]]).texts()
+    [['metric', 'value ', 'queries'], ['map', '0.2500000*', '1,200'], ['gap', '0.0625000 ', '']]
     """
-    numbers = list(values)
-    smallest_readable = 1e-5
-    sizes = [abs(number) for number in numbers if number is not None]
-    sizes = [size for size in sizes if size >= smallest_readable]
-    decimals = digits
-    if sizes:
-        decimals = max(digits - 1 - math.floor(math.log10(min(sizes))), 0)
 
-    def text(number: float | None) -> str:
-        if number is None:
-            return ""
-        if 0 < abs(number) < smallest_readable:
-            return f"{number:.{digits - 1}e}"
-        return f"{number:.{decimals}f}"
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
 
-    return [text(number) for number in numbers]
+    @property
+    def marked(self) -> bool:
+        """Whether a cell is marked as the best of its row."""
+        return any(isinstance(cell, Best) for row in self.rows for cell in row)
 
-
-def html_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0,)
-) -> str:
-    """Return rows of text as an HTML table; cells of columns at `left` are left-aligned."""
-    from html import escape
-
-    def text(cell: str) -> str:
-        return escape(visible(cell))
-
-    lines = ["<table>", "<thead><tr>"]
-    lines += [f'<th style="text-align: left">{text(title)}</th>' for title in header]
-    lines += ["</tr></thead>", "<tbody>"]
-    for row in rows:
-        cells = [
-            f'<td style="text-align: {"left" if position in left else "right"}">{text(cell)}</td>'
-            for position, cell in enumerate(row)
-        ]
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    return "\n".join([*lines, "</tbody>", "</table>"])
+    def texts(self) -> list[list[str]]:
+        """Return the header and the rows as text, the numbers of a column with aligned points."""
+        cells = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(self.columns)
+        pairs = list(zip(self.columns, cells, strict=True))
+        values = [cell for column, some in pairs if column.kind == "value" for cell in some]
+        ranges = [cell for column, some in pairs if column.kind == "range" for cell in some]
+        shared = decimals_of([*values, *(end for cell in ranges for end in cell or ())])
+        marked, shown = self.marked, []
+        for (title, kind), of_column in pairs:
+            decimals = shared
+            if kind in ("number", "error"):
+                decimals = decimals_of(of_column, _DIGITS.get(kind, 6))
+            texts = [_text(kind, cell, decimals) for cell in of_column]
+            if marked and kind == "value":
+                marks = ["*" if isinstance(cell, Best) else " " for cell in of_column]
+                texts = [text + mark for text, mark in zip(texts, marks, strict=True)]
+                title += " "
+            shown.append([title, *texts])
+        return [list(row) for row in zip(*shown, strict=True)]
 
 
-def plain_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], left: Collection[int] = (0, 4)
-) -> str:
-    """Return rows of text as a table for a fixed-width font; columns at `left` are left-aligned."""
-    shown = [[visible(cell) for cell in row] for row in (header, *rows)]
-    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+class Facts(NamedTuple):
+    """Rows of text, each of a title, perhaps numbers, and a text that may be long.
 
-    def line(cells: Sequence[str]) -> str:
-        parts = [
-            cell.ljust(width) if position in left else cell.rjust(width)
-            for position, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        ]
-        return "  ".join(parts).rstrip()
+    Plain text puts them below each other if they are `aligned`: not where titles may be long.
+    """
 
-    rule = line(["-" * width for width in widths])
-    return "\n".join([line(shown[0]), rule, *map(line, shown[1:])])
+    rows: Collection[Sequence[str]]
+    aligned: bool = True
 
 
-def plain_lines(texts: Iterable[tuple[str, str]]) -> list[str]:
-    """Return titles and texts as lines for a fixed-width font, the texts below each other."""
-    shown = [(visible(title), visible(text)) for title, text in texts]
-    width = max((len(title) for title, _ in shown), default=0)
-    return [f"{title:<{width}}  {text}" for title, text in shown]
+Part: TypeAlias = Table | Facts | str
+"""A table, facts, or a line of text."""
+
+
+class View(NamedTuple):
+    """What is shown of something. Each field is a function, as a format asks for one of them.
+
+    Attributes
+    ----------
+    screen : function that returns parts
+        What people read as plain text or on a terminal; an empty line is a part too.
+    page : function that returns parts
+        What Markdown and HTML show, in a document of others; Markdown leaves out facts.
+    exact : function that returns a Table
+        For CSV: names as programs write them, and every digit.
+    content : function that returns dicts, lists, strings and numbers
+        For JSON.
+    """
+
+    screen: Callable[[], Sequence[Part]]
+    page: Callable[[], Sequence[Part]]
+    exact: Callable[[], Table]
+    content: Callable[[], object]
+
+
+def listing(table: Table, content: object) -> View:
+    """Return the view of a table that is the same in all formats, but for JSON, which has more."""
+    return View(lambda: [table], lambda: [table], lambda: table, lambda: content)
+
+
+def decimals_of(values: Iterable[Any], digits: int = 6) -> int:
+    """Return how many decimals show `digits` significant digits of the smallest number.
+
+    Those too small for a readable column do not count: they are in scientific notation.
+    """
+    sizes = [abs(number) for number in values if number is not None]
+    sizes = [size for size in sizes if size >= _SMALLEST_READABLE]
+    return max(digits - 1 - math.floor(math.log10(min(sizes))), 0) if sizes else digits
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as text, as 1.5GB."""
+    for unit, one in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if size >= one:
+            return f"{size / one:.{1 if size < 10 * one else 0}f}{unit}"
+    return f"{size}B"
+
+
+def _text(kind: Kind, cell: Any, decimals: int) -> str:
+    if cell is None:
+        return ""
+    if kind == "text":
+        return ("yes" if cell else "no") if isinstance(cell, bool) else str(cell)
+    if kind == "count":
+        return f"{cell:,}"
+    if kind == "size":
+        return size_text(cell)
+    if kind == "score":
+        return f"{cell:.7g}"
+    if kind == "range":
+        return "..".join(_number_text(end, decimals, 6) for end in cell)
+    if kind == "difference":
+        shown = f"{cell:+.{decimals}f}"
+        return f"{cell:+.1e}" if cell and float(shown) == 0 else shown
+    return _number_text(cell, decimals, _DIGITS.get(kind, 6))
+
+
+def _number_text(number: float, decimals: int, digits: int) -> str:
+    if 0 < abs(number) < _SMALLEST_READABLE:
+        return f"{number:.{digits - 1}e}"
+    return f"{number:.{decimals}f}"

@@ -1,0 +1,48 @@
+"""What is shown of the plan of an evaluation: `rankmill evaluate --plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankmill.results.tables import Column, Facts, Part, Table, View, size_text
+from rankmill.version import __version__
+
+
+def plan_view(plan: Mapping[str, Any]) -> View:
+    """Return what is shown of what `rankmill.plan` returned."""
+    runs = plan["predictions"]
+    if len(runs) == 1:
+        runs = {"predictions": next(iter(runs.values()))}
+    inputs = {"labels": plan["labels"], **runs}
+
+    def table() -> Table:
+        columns = [Column("input"), *(Column(one, "count") for one in ("files", "rows", "values"))]
+        columns += [Column("to read", "size"), Column("shape"), Column("columns")]
+        keys = ("files", "rows", "values", "bytes", "shape")
+        return Table(columns, _rows(inputs, keys, ", "))
+
+    def screen() -> list[Part]:
+        memory = f"{size_text(plan['memory'])} with {plan['threads']} threads"
+        total = size_text(sum(one["bytes"] for one in inputs.values()))
+        return [table(), "", Facts([("to read", total), ("memory expected", memory)])]
+
+    def exact() -> Table:
+        keys = ("source", "shape", "files", "rows", "values", "bytes")
+        columns = [Column(name) for name in ("input", *keys, "columns")]
+        return Table(columns, _rows(inputs, keys, " "))
+
+    return View(screen, lambda: [table()], exact, lambda: {"rankmill": __version__, **plan})
+
+
+def _rows(
+    inputs: Mapping[str, Mapping[str, Any]], keys: tuple[str, ...], between: str
+) -> list[list[Any]]:
+    return [
+        [
+            name,
+            *(one[key] for key in keys),
+            between.join(f"{role}={column}" for role, column in one["columns"].items() if column),
+        ]
+        for name, one in inputs.items()
+    ]

@@ -1,0 +1,102 @@
+"""What is shown of the results of several systems side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rankmill.results import audit
+from rankmill.results.result import (
+    Result,
+    described,
+    exact_table,
+    metrics_table,
+    semantics_text,
+)
+from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
+from rankmill.semantics.choices import DEFAULT
+
+
+def systems_view(results: Mapping[str, Result], same_queries: bool | None) -> View:
+    """Return what is shown of several results.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+        Name of a system -> its result, of one call of `evaluate_runs`.
+    same_queries : bool or None
+        Whether they were averaged over the same queries; None if that is not known.
+    """
+    note = _note(results, same_queries)
+
+    def screen() -> list[Part]:
+        values = _values(results, comparable=not note)
+        legend = ["* the best of a metric"] if values.marked else []
+        return [values, *legend, "", _counts(results), "", _facts(results, note)]
+
+    def page() -> list[Part]:
+        return [
+            _long({name: metrics_table(one) for name, one in results.items()}),
+            *([note] if note else []),
+        ]
+
+    def exact() -> Table:
+        table = _long({name: exact_table(one) for name, one in results.items()})
+        return Table([*table.columns, Column("note")], [[*row, note] for row in table.rows])
+
+    def content() -> dict[str, object]:
+        contents = {name: one.to_dict() for name, one in results.items()}
+        (version,) = {one.pop("rankmill") for one in contents.values()}
+        shared = {"rankmill": version, "same_queries": same_queries, "note": note or None}
+        return {**shared, "systems": contents}
+
+    return View(screen, page, exact, content)
+
+
+def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
+    if same_queries:
+        return ""
+    counts = ", ".join(f"{name} {one.queries:,}" for name, one in results.items())
+    if same_queries is None:
+        return f"perhaps averaged over different queries: {counts}; --per-query tells"
+    return f"averaged over different queries, so that values do not compare: {counts}"
+
+
+def _values(results: Mapping[str, Result], *, comparable: bool) -> Table:
+    """A row a metric, a column a system; the best of a row is marked if they are `comparable`."""
+    rows: list[list[Cell]] = []
+    for metric in next(iter(results.values())).metrics:
+        values = [one.metrics[metric] for one in results.values()]
+        known = [value for value in values if value is not None]
+        best = max(known) if comparable and len(set(known)) > 1 else None
+        rows.append([metric, *(one if one is None or one != best else Best(one) for one in values)])
+    return Table([Column("metric"), *(Column(name, "value") for name in results)], rows)
+
+
+def _counts(results: Mapping[str, Result]) -> Table:
+    semantics = next(iter(results.values())).semantics
+    columns = [Column("audit"), *(Column(name, "count") for name in results), Column("")]
+    counted = audit.rows([one.audit for one in results.values()], semantics)
+    return Table(columns, [[name, *counts, meaning] for name, counts, meaning in counted])
+
+
+def _long(tables: Mapping[str, Table]) -> Table:
+    """The rows of all tables below each other, with the system before each."""
+    columns = max((table.columns for table in tables.values()), key=len)
+    rows = [
+        [name, *row, *[None] * (len(columns) - len(row))]
+        for name, table in tables.items()
+        for row in table.rows
+    ]
+    return Table([Column("system"), *columns], rows)
+
+
+def _facts(results: Mapping[str, Result], note: str) -> Facts:
+    first = next(iter(results.values()))
+    facts = [("labels", described(first.inputs.get("labels", {})))]
+    facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
+    if first.semantics != DEFAULT:
+        facts.append(("semantics", semantics_text(first.semantics)))
+    if note:
+        facts.append(("queries", note))
+    facts.append(("seconds", f"{sum(one.seconds for one in results.values()):.2f}"))
+    return Facts(facts, aligned=False)

@@ -1,0 +1,69 @@
+"""Results, tables of texts and the like as a writer shows them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankmill.cli import draw as drawing
+from rankmill.compare.aligned import same_queries
+from rankmill.explain.evaluators_view import Differences
+from rankmill.explain.evaluators_view import view_of as view_of_differences
+from rankmill.results import writers
+from rankmill.results.plan import plan_view
+from rankmill.results.result import Result, view_of
+from rankmill.results.systems import systems_view
+from rankmill.results.tables import Column, Facts, Table
+
+
+def render(result: Result, format: str) -> str:
+    return writers.write(view_of(result), format)
+
+
+def render_all(results: Mapping[str, Result], format: str) -> str:
+    return writers.write(systems_view(results, same_queries(results)), format)
+
+
+def render_plan(plan: Mapping[str, Any], format: str) -> str:
+    return writers.write(plan_view(plan), format)
+
+
+def draw(result: Result) -> None:
+    drawing.draw(view_of(result).screen())
+
+
+def draw_all(results: Mapping[str, Result]) -> None:
+    drawing.draw(systems_view(results, same_queries(results)).screen())
+
+
+def difference_cells(found: Differences) -> tuple[list[str], list[list[str]]]:
+    (table,) = view_of_differences(found).page()
+    header, *rows = table.texts()
+    return header, rows
+
+
+def aligned_numbers(values: list[float | None], digits: int) -> list[str]:
+    column = Column("", "number" if digits == 6 else "error")
+    return [text for (text,) in Table([column], [[one] for one in values]).texts()[1:]]
+
+
+def text_table(header: list[str], rows: list[list[Any]]) -> Table:
+    return Table([Column(title) for title in header], rows)
+
+
+def csv_text(header: list[str], rows: list[list[Any]]) -> str:
+    return writers.csv_text(text_table(header, rows))
+
+
+def markdown(header: list[str], rows: list[list[str]]) -> str:
+    return writers.markdown([text_table(header, rows)])
+
+
+def html_table(header: list[str], rows: list[list[str]]) -> str:
+    return writers.html_text([text_table(header, rows)])
+
+
+def plain_table(header: list[str], rows: list[list[str]]) -> str:
+    return writers.plain_text([text_table(header, rows)])
+
+
+def plain_lines(texts: list[tuple[str, str]]) -> list[str]:
+    return writers.plain_lines(Facts(texts))
