@@ -4,8 +4,10 @@ import re
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 
+import rankmill
 from rankmill.results import audit
 from rankmill.results.result import Result
 from shown import aligned_numbers, plain_table
@@ -174,3 +176,63 @@ def test_a_result_needs_neither_numba_nor_pyarrow():
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (answer.stdout, answer.stderr) == ("[]\n", "")
+
+
+def test_to_arrow_has_a_row_a_metric():
+    table = made().to_arrow()
+    assert table.schema == pa.schema(
+        {
+            "metric": pa.string(),
+            "value": pa.float64(),
+            "standard_error": pa.float64(),
+            "queries": pa.int64(),
+        }
+    )
+    assert table.to_pylist() == [
+        {"metric": name, "value": value, "standard_error": error, "queries": 1_200_000}
+        for name, value, error in (
+            ("map@12", 0.1 + 0.2, 0.000123456),
+            ("mrr@5", 0.25, 0.0023),
+            ("gap", 0.0212, None),
+        )
+    ]
+    nothing = made(metrics={"map": None}, standard_errors={"map": None}, queries=0).to_arrow()
+    assert nothing.column("value").to_pylist() == [None]
+    assert made(metrics={}, standard_errors={}).to_arrow().schema == table.schema
+
+
+def test_to_pandas_is_the_same_table():
+    frame = made().to_pandas()
+    assert list(frame.columns) == ["metric", "value", "standard_error", "queries"]
+    assert frame.set_index("metric")["value"].to_dict() == made().metrics
+    assert frame["standard_error"].isna().tolist() == [False, False, True]
+    assert frame["queries"].dtype == "int64"
+    nothing = made(metrics={"map": None}, standard_errors={}).to_pandas()
+    assert nothing.dtypes["value"] == nothing.dtypes["standard_error"] == "float64"
+
+
+def test_the_values_of_each_query_go_to_pandas_likewise():
+    lists = pa.table({"user_id": ["b", "a"], "items": [[1], [2, 3]]})
+    frame = rankmill.evaluate(lists, lists, "map@2").per_query.to_pandas()
+    assert frame.to_dict("list") == {"user_id": ["b", "a"], "map@2": [1.0, 1.0]}
+
+
+WITHOUT_PANDAS = """
+import sys
+class Absent:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] == "pandas":
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+from rankmill.results.result import Result
+result = Result({"map": 0.5}, {"map": None}, {}, 3)
+print(result.to_arrow().num_rows)
+result.to_pandas()
+"""
+
+
+def test_pandas_is_needed_for_its_frames_only():
+    command = [sys.executable, "-c", WITHOUT_PANDAS]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.stdout == "1\n"
+    assert "UsageError: to_pandas makes a pandas DataFrame; install pandas" in answer.stderr

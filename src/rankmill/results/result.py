@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.results import audit as audit_counts
 from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
@@ -152,6 +152,57 @@ class Result:
         import json
 
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def to_arrow(self) -> pa.Table:
+        """Return a row a metric: its name, value and standard error, null where there is none.
+
+        Returns
+        -------
+        pyarrow.Table
+            "metric", "value", "standard_error" and "queries". The values of each query are in
+            `per_query`, which is a table already.
+
+        Examples
+        --------
+        >>> result = Result({"map": 0.25, "gap": 0.5}, {"map": 0.125, "gap": None}, {}, 4)
+        >>> result.to_arrow().to_pylist()[1]
+        {'metric': 'gap', 'value': 0.5, 'standard_error': None, 'queries': 4}
+        """
+        import pyarrow as pa
+
+        names = list(self.metrics)
+        columns = {
+            "metric": pa.array(names, pa.string()),
+            "value": pa.array(self.metrics.values(), pa.float64()),
+            "standard_error": pa.array(map(self.standard_errors.get, names), pa.float64()),
+            "queries": pa.array([self.queries] * len(names), pa.int64()),
+        }
+        return pa.table(columns)
+
+    def to_pandas(self) -> Any:
+        """Return the table of `to_arrow` as a pandas DataFrame, NaN where there is no value.
+
+        That of the values of each query is ``result.per_query.to_pandas()``.
+
+        Raises
+        ------
+        UsageError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> result = Result({"map": 0.25, "gap": 0.5}, {"map": 0.125, "gap": None}, {}, 4)
+        >>> result.to_pandas()
+          metric  value  standard_error  queries
+        0    map   0.25           0.125        4
+        1    gap   0.50             NaN        4
+        """
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError:
+            raise UsageError(
+                "to_pandas makes a pandas DataFrame; install pandas first, or take to_arrow"
+            ) from None
 
     def __repr__(self) -> str:
         counts = audit_counts.notable(self.audit)
