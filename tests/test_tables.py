@@ -60,6 +60,12 @@ def test_numbers_are_aligned_right_and_texts_and_ranges_left():
     assert plain_text([table]).splitlines()[1] == "--  -------  ----  ----"
 
 
+def test_numbers_that_are_not_finite_are_shown_as_they_are():
+    rows = [[float("inf")], [float("nan")], [-float("inf")]]
+    assert Table([Column("x", "value")], rows).texts() == [["x"], ["inf"], ["nan"], ["-inf"]]
+    assert Table([Column("x", "number")], [*rows, [0.5]]).texts()[4] == ["0.500000"]
+
+
 def test_the_best_of_a_row_has_a_star_and_the_others_room_for_it():
     table = Table(
         [Column("metric"), Column("old", "value"), Column("new", "value"), Column("n", "count")],

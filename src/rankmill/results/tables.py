@@ -128,10 +128,11 @@ def listing(table: Table, content: object) -> View:
 def decimals_of(values: Iterable[Any], digits: int = 6) -> int:
     """Return how many decimals show `digits` significant digits of the smallest number.
 
-    Those too small for a readable column do not count: they are in scientific notation.
+    Those too small for a readable column do not count, as they are in scientific notation; nor do
+    infinite ones and NaN.
     """
     sizes = [abs(number) for number in values if number is not None]
-    sizes = [size for size in sizes if size >= _SMALLEST_READABLE]
+    sizes = [size for size in sizes if _SMALLEST_READABLE <= size < math.inf]
     return max(digits - 1 - math.floor(math.log10(min(sizes))), 0) if sizes else digits
 
 
