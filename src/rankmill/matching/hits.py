@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankmill.columns.elementary import discounts
-from rankmill.columns.lists import take_offsets, take_spans, take_values
+from rankmill.columns.lists import drop_values, take_offsets, take_spans, take_values
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_patterns
@@ -102,6 +102,58 @@ def match(
         label_gains=label_gains,
         discounts=discounts(longest),
         repeats=repeats,
+    )
+
+
+def match_judged(
+    labels: Labels,
+    hits: Hits,
+    offsets: np.ndarray,
+    items: Ids,
+    limit: int,
+    rows: np.ndarray,
+    *,
+    repeats_count: bool = False,
+) -> Hits | None:
+    """As `match`, with all judged items of the queries that have a label; `hits` are its hits.
+
+    Queries without one get no judged items, as they have no value of their own. None where all
+    judged items are labels.
+    """
+    if labels.judged is None:
+        return None
+    rows = np.where(hits.label_counts > 0, rows, -1)
+    return match(labels.judged, offsets, items, limit, rows=rows, repeats_count=repeats_count)
+
+
+def of_least_gain(hits: Hits, least: float) -> Hits:
+    """The hits and labels that have at least this gain."""
+    if len(hits.label_gains):
+        kept, kept_labels = hits.gains >= least, hits.label_gains >= least
+        label_offsets = drop_values(hits.label_offsets, kept_labels)
+    elif least <= 1:  # all gains are 1
+        return hits
+    else:
+        kept, kept_labels = np.zeros(len(hits.ranks), np.bool_), np.zeros(0, np.bool_)
+        label_offsets = np.zeros(len(hits.offsets), np.int64)
+    return hits._replace(
+        offsets=drop_values(hits.offsets, kept),
+        ranks=hits.ranks[kept],
+        gains=hits.gains[kept],
+        label_counts=np.diff(label_offsets),
+        label_offsets=label_offsets,
+        label_gains=hits.label_gains[kept_labels],
+    )
+
+
+def as_relevant(hits: Hits, least: float) -> Hits:
+    """Judged hits and labels with gain 1 if they have at least `least`, else 0; none below 0."""
+    if not len(hits.label_gains):
+        return of_least_gain(hits, least)
+    judged = of_least_gain(hits, 0.0)
+    return judged._replace(
+        gains=(judged.gains >= least).astype(np.float64),
+        label_gains=(judged.label_gains >= least).astype(np.float64),
     )
 
 

@@ -80,27 +80,20 @@ class LabelStore:
 
     def __init__(self, rows: int, labels: int) -> None:
         self._queries = IdStore(rows)
-        self._items = IdStore(labels)
-        self._offsets = Growing(np.int64, rows + 1)
-        self._offsets.extend(np.zeros(1, np.int64))
-        self._gains = Growing(np.float64)
-        self._all_lengths = Growing(np.int64)
-        self._all_gains = Growing(np.float64)
+        self._lists = _Lists(rows, labels)
+        self._judged: _Lists | None = None
         self._places: list[tuple[int, tuple[str, int]]] = []
-        self._count = self._labels = 0
+        self._count = 0
 
     def add(self, queries: Ids, labels: Labels, place: tuple[str, int]) -> None:
         """Put the lists of some queries behind those that are there."""
         self._queries.add(queries)
-        self._items.add(labels.items)
-        self._offsets.extend(labels.offsets[1:] + self._labels)
-        self._gains.extend(labels.gains)
-        if len(labels.all_offsets):
-            self._all_lengths.extend(np.diff(labels.all_offsets))
-        self._all_gains.extend(labels.all_gains)
+        self._lists.add(labels)
+        if labels.judged is not None:
+            self._judged = self._judged or _Lists(0, 0)  # all blocks have gains, or none
+            self._judged.add(labels.judged)
         self._places.append((self._count, place))
         self._count += len(queries.keys)
-        self._labels += len(labels.items.keys)
 
     def finish(self, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0) -> LabelIndex:
         """The index of all lists, with what was counted and the rows that they came from.
@@ -110,19 +103,46 @@ class LabelStore:
         InputError
             If a query stands in two rows.
         """
-        offsets = self._offsets.finish()
-        gains, all_gains = self._gains.finish(), self._all_gains.finish()
-        if (gains == 1).all() and (all_gains == 1).all():
-            gains = all_gains = NO_GAINS
-        lengths = self._all_lengths.finish()
-        all_offsets = offsets_of(lengths) if len(lengths) else NO_OFFSETS
-        labels = Labels(offsets, self._items.finish(), gains, all_offsets, all_gains)
+        labels = self._lists.finish()
+        if self._judged is not None:
+            labels = labels._replace(judged=self._judged.finish())
         queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels, audit, rows)
         except RepeatedQueryError as error:
             start, place = next(one for one in reversed(self._places) if one[0] <= error.row)
             raise repeated_query(queries, error.row, (place[0], place[1] - start)) from None
+
+
+class _Lists:
+    """Lists of items and gains, with room for so many at first."""
+
+    def __init__(self, rows: int, labels: int) -> None:
+        self._items = IdStore(labels)
+        self._offsets = Growing(np.int64, rows + 1)
+        self._offsets.extend(np.zeros(1, np.int64))
+        self._gains = Growing(np.float64)
+        self._all_lengths = Growing(np.int64)
+        self._all_gains = Growing(np.float64)
+        self._labels = 0
+
+    def add(self, labels: Labels) -> None:
+        self._items.add(labels.items)
+        self._offsets.extend(labels.offsets[1:] + self._labels)
+        self._gains.extend(labels.gains)
+        if len(labels.all_offsets):
+            self._all_lengths.extend(np.diff(labels.all_offsets))
+        self._all_gains.extend(labels.all_gains)
+        self._labels += len(labels.items.keys)
+
+    def finish(self) -> Labels:
+        offsets = self._offsets.finish()
+        gains, all_gains = self._gains.finish(), self._all_gains.finish()
+        if (gains == 1).all() and (all_gains == 1).all():
+            gains = all_gains = NO_GAINS
+        lengths = self._all_lengths.finish()
+        all_offsets = offsets_of(lengths) if len(lengths) else NO_OFFSETS
+        return Labels(offsets, self._items.finish(), gains, all_offsets, all_gains)
 
 
 def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> RepeatedQueryError:

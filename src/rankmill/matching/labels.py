@@ -1,4 +1,4 @@
-"""Label lists, cleaned: no repeats, no gain of 0 or less."""
+"""Label lists, cleaned: no repeats, no gain of 0 or less but among all judged items."""
 
 import math
 from typing import NamedTuple
@@ -26,6 +26,8 @@ class Labels(NamedTuple):
     ``items`` are the ids of all lists, ``offsets`` int64[n + 1]. ``gains`` is float64, one a
     label, or empty where every label counts the same. Where repeats count, ``all_offsets`` and
     ``all_gains`` are those of the lists before repeats were dropped; else both are empty.
+    ``judged`` are lists of the same queries that also hold items of gain 0 or less, if asked for;
+    None where there are none, as without gains.
     """
 
     offsets: np.ndarray
@@ -33,6 +35,7 @@ class Labels(NamedTuple):
     gains: np.ndarray
     all_offsets: np.ndarray = NO_OFFSETS
     all_gains: np.ndarray = NO_GAINS
+    judged: "Labels | None" = None
 
 
 def clean_labels(
@@ -42,11 +45,13 @@ def clean_labels(
     *,
     repeats: str = "set",
     queries: Ids | None = None,
+    judged: bool = False,
 ) -> tuple[Labels, dict[str, int]]:
     """Label lists as sets: no repeats, no gain of 0 or less, gains falling within each list.
 
     Of a repeated label the largest gain counts. Where `repeats` is "count", offsets and gains are
-    also kept as they were with them. Also returns how many of each were dropped.
+    also kept as they were with them. With `judged`, the lists with all gains are kept beside them.
+    Also returns how many of each were dropped.
 
     Raises
     ------
@@ -54,12 +59,22 @@ def clean_labels(
         If there is a repeat and `repeats` is "error"; `queries` name the lists then.
     """
     labels = Labels(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
+    every = labels
     nonpositive = 0
     if len(labels.gains):
         keep = labels.gains > 0
         nonpositive = len(keep) - int(keep.sum())
         if nonpositive:
             labels = _keep(labels, keep)
+    labels, repeated = _distinct(labels, repeats, queries)
+    if judged and gains is not None:
+        labels = labels._replace(judged=_distinct(every, repeats, queries)[0])
+    return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
+
+
+def _distinct(labels: Labels, repeats: str, queries: Ids | None) -> tuple[Labels, int]:
+    """The lists by falling gain and without repeats, and how many of these there were."""
+    if len(labels.gains):
         order = np.arange(len(labels.gains))
         sort_lists(labels.offsets, -labels.gains, order)
         labels = Labels(labels.offsets, take_ids(labels.items, order), labels.gains[order])
@@ -77,7 +92,7 @@ def clean_labels(
         labels = _keep(labels, ~repeat)
     if repeats == "count":
         labels = labels._replace(all_offsets=before.offsets, all_gains=before.gains)
-    return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
+    return labels, repeated
 
 
 def exponential(labels: Labels, gain_function: str) -> Labels:
@@ -96,13 +111,26 @@ def exponential(labels: Labels, gain_function: str) -> Labels:
         )
     if gain_function == "exp":
         labels = labels._replace(gains=_powers(labels.gains), all_gains=_powers(labels.all_gains))
+        if labels.judged is not None:
+            labels = labels._replace(judged=exponential(labels.judged, gain_function))
     return labels
 
 
+def least_gain(rel: float, gain_function: str) -> float:
+    """What `exponential` makes of a least gain."""
+    if gain_function == "linear":
+        return rel
+    return math.inf if rel > math.log2(LARGEST_GAIN) else float(_powers(np.array([rel]))[0])
+
+
 def _powers(gains: np.ndarray) -> np.ndarray:
-    """2**g - 1, exact for whole gains, and for tiny ones not rounded to 0."""
+    """2**g - 1, exact for whole gains, and for tiny ones not rounded to 0.
+
+    Of gains below 0, which judged items may have, only the sign is kept.
+    """
+    gains = np.maximum(gains, -1)
     powers = exp2(gains) - 1
-    tiny = gains < 1e-3
+    tiny = np.abs(gains) < 1e-3
     if tiny.any():
         powers[tiny] = expm1(gains[tiny] * math.log(2))
     return powers
