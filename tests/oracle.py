@@ -18,7 +18,11 @@ from fractions import Fraction
 from typing import Any
 
 Item = Hashable
-ALIASES = {"mrr": "first_hit", "rr": "first_hit"}
+ALIASES = {
+    **dict.fromkeys(("mrr", "rr", "recip_rank", "reciprocal_rank"), "first_hit"),
+    **dict.fromkeys(("hit_rate", "success"), "hit"),
+    **{"ap": "map", "P": "precision", "R": "recall"},
+}
 
 
 # ------------------------------------------------------------------ lists
@@ -31,6 +35,20 @@ def label_gains(labels: Any) -> dict[Item, float]:
         if item is not None and gain > 0:
             gains[item] = max(gain, gains.get(item, gain))
     return gains
+
+
+def of_least_gain(labels: Any, rel: float | None) -> Any:
+    """The labels that a metric with this rel looks at."""
+    return labels if rel is None else [pair for pair in _label_pairs(labels) if pair[1] >= rel]
+
+
+def judged_gains(labels: Any) -> dict[Item, float]:
+    """All judged items with their gains, the largest of repeats; none without a label."""
+    gains: dict[Item, float] = {}
+    for item, gain in _label_pairs(labels):
+        if item is not None:
+            gains[item] = max(gain, gains.get(item, gain))
+    return gains if label_gains(labels) else {}
 
 
 def _label_pairs(labels: Any) -> list[tuple[Item, float]]:
@@ -120,6 +138,32 @@ def ndcg(labels: Any, predictions: Any, k: int | None = None, gains: str = "line
     return dcg(labels, predictions, k, gains) / ideal if ideal else 0.0
 
 
+def rank_biased(labels: Any, predictions: Any, k: int | None = None, p: float = 0.8) -> float:
+    return math.fsum((1 - p) * p ** (rank - 1) for rank in hit_ranks(labels, predictions, k))
+
+
+def judged(labels: Any, predictions: Any, k: int) -> float:
+    listed = prediction_pairs(predictions)
+    ranks = hit_ranks(dict.fromkeys(judged_gains(labels), 1.0), predictions, k)
+    return len(ranks) / min(k, len(listed)) if listed else 0.0
+
+
+def bpref(labels: Any, predictions: Any, rel: float | None = None) -> float:
+    """Items judged with a gain below 0 count as not judged, as in trec_eval."""
+    gains = judged_gains(labels)
+    relevant = {item for item, gain in gains.items() if (gain > 0 if rel is None else gain >= rel)}
+    others = {item for item, gain in gains.items() if gain >= 0} - relevant
+    terms = []
+    above: set[Item] = set()
+    for item in dict.fromkeys(item for item, _ in prediction_pairs(predictions)):
+        if item in others:
+            above.add(item)
+        elif item in relevant:
+            lost = min(len(above), len(relevant)) / min(len(others), len(relevant)) if above else 0
+            terms.append(1 - lost)
+    return math.fsum(terms) / len(relevant) if relevant else 0.0
+
+
 # ------------------------------------------------------------------ global average precision
 
 
@@ -200,6 +244,9 @@ ORACLES: dict[str, Callable[..., float]] = {
     "rprec": r_precision,
     "ndcg": ndcg,
     "dcg": dcg,
+    "rbp": rank_biased,
+    "judged": judged,
+    "bpref": bpref,
     "gap": gap,
 }
 
@@ -221,14 +268,27 @@ class Evaluation:
 
 def parse(text: str) -> tuple[str, int | None]:
     name, _, cutoff = text.partition("@")
+    name = name.partition("(")[0]
     return ALIASES.get(name, name), int(cutoff) if cutoff else None
+
+
+def parameters(text: str) -> dict[str, float]:
+    """Those in parentheses."""
+    inner = text.partition("(")[2].partition(")")[0]
+    pairs = (pair.partition("=") for pair in inner.split(",") if inner)
+    return {name: float(value) for name, _, value in pairs}
 
 
 def query_value(text: str, labels: Any, predictions: Any, gains: str = "linear") -> float:
     name, k = parse(text)
-    cutoff = {} if name == "rprec" else {"k": k}
-    scale = {"gains": gains} if name in ("dcg", "ndcg") else {}
-    return ORACLES[name](labels, predictions, **cutoff, **scale)
+    given: dict[str, Any] = parameters(text)
+    if name != "bpref":
+        labels = of_least_gain(labels, given.pop("rel", None))
+    if name not in ("rprec", "bpref"):
+        given["k"] = k
+    if name in ("dcg", "ndcg"):
+        given["gains"] = gains
+    return ORACLES[name](labels, predictions, **given)
 
 
 def evaluate(

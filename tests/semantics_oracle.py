@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import oracle
-from oracle import Item, mean_and_error, parse
+from oracle import Item, mean_and_error, parameters, parse
 
 Choices = Mapping[str, str]
 Worths = Sequence[float | None]
@@ -36,11 +36,42 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True)
 class Truth:
-    """The labels of a query: the gain of each, R, and the gains that an ideal list would have."""
+    """The labels of a query: the gain of each, R, and the gains that an ideal list would have.
+
+    ``others`` is the number of judged items that are not relevant, where a metric asks for them.
+    """
 
     worth: dict[Item, float]
     count: int
     ideal: list[float]
+    others: int = 0
+
+
+def truth_for(metric: str, labels: Any, gains: str, semantics: Choices) -> Truth:
+    """What a metric looks at; for judged and bpref all judged items of a query with a label."""
+    name, rel = parse(metric)[0], parameters(metric).get("rel")
+    if name in ("judged", "bpref"):
+        return judged_truth(labels, semantics, rel, all_gains=name == "judged")
+    return truth_of(oracle.of_least_gain(labels, rel), gains, semantics)
+
+
+def judged_truth(labels: Any, semantics: Choices, rel: float | None, all_gains: bool) -> Truth:
+    listed = [(item, gain) for item, gain in labels or [] if item is not None]
+    if semantics["repeated_labels"] == "error" and len({item for item, _ in listed}) < len(listed):
+        raise RefusedError("repeated_labels")
+    distinct = oracle.judged_gains(listed)
+    if not distinct:
+        return Truth({}, 0, [])
+    if all_gains:
+        return Truth(distinct, len(distinct), [])
+    counted = listed if semantics["repeated_labels"] == "count" else list(distinct.items())
+    right = [gain > 0 if rel is None else gain >= rel for _, gain in counted if gain >= 0]
+    worth = {
+        item: float(gain > 0 if rel is None else gain >= rel)
+        for item, gain in distinct.items()
+        if gain >= 0
+    }
+    return Truth(worth, sum(right), [], len(right) - sum(right))
 
 
 def truth_of(labels: Any, gains: str, semantics: Choices) -> Truth:
@@ -102,11 +133,12 @@ def in_order(runs: Sequence[list[Prediction]], order: str) -> list[Prediction]:
     """One list: hits of a run last, least worth first, or first, most worth first, or as given."""
     if order not in ("worst", "best"):
         return [one for run in runs for one in run]
-    return [
-        one
-        for run in runs
-        for one in sorted(run, key=lambda one: one.worth or 0.0, reverse=order == "best")
-    ]
+    return [one for run in runs for one in sorted(run, key=how_right, reverse=order == "best")]
+
+
+def how_right(one: Prediction) -> tuple[bool, float]:
+    """Judged items may be worth nothing, or less, and are no other predictions."""
+    return one.worth is not None, one.worth or 0.0
 
 
 def arrangements(run: Sequence[float | None]) -> list[tuple[float | None, ...]]:
@@ -137,8 +169,22 @@ def dcg_of(gains: Sequence[float | None]) -> float:
     )
 
 
-def value(name: str, k: int | None, worths: Worths, truth: Truth, semantics: Choices) -> float:
+def bpref(worths: Worths, truth: Truth) -> float:
+    most = min(truth.count, truth.others)
+    above, terms = 0, []
+    for worth in worths:
+        if worth == 0:
+            above += 1
+        elif worth is not None:
+            terms.append(1 - ratio(min(above, most), most))
+    return ratio(math.fsum(terms), truth.count)
+
+
+def value(metric: str, worths: Worths, truth: Truth, semantics: Choices) -> float:
     """A metric of one list in one order."""
+    name, k = parse(metric)
+    if name == "bpref":
+        return bpref(worths, truth)
     cutoff = math.inf if k is None else k
     total, count = truth.count, len(worths)
     if name == "rprec":
@@ -158,6 +204,11 @@ def value(name: str, k: int | None, worths: Worths, truth: Truth, semantics: Cho
         return 1 / ranks[0] if ranks else 0.0
     if name == "hit":
         return float(hits > 0)
+    if name == "judged":
+        return ratio(hits, min(cutoff, count))
+    if name == "rbp":
+        p = parameters(metric).get("p", 0.8)
+        return math.fsum((1 - p) * p ** (rank - 1) for rank in ranks)
     within_k = semantics["recall_divisor"] == "min_k_labels"
     recall = ratio(hits, min(cutoff, total) if within_k else total)
     if name in ("recall", "rprec"):
@@ -180,10 +231,10 @@ def query_value(
     metric: str, runs: Sequence[list[Prediction]], truth: Truth, semantics: Choices
 ) -> float:
     """A metric of one query: over all orders of its runs where they are open."""
-    name, k = parse(metric)
+    name, _ = parse(metric)
 
     def of_order(worths: Worths) -> float:
-        return value(name, k, worths, truth, semantics)
+        return value(metric, worths, truth, semantics)
 
     order = semantics["order"]
     if order not in OPEN_ORDERS or all(len(run) == 1 for run in runs):
@@ -337,8 +388,14 @@ def evaluate(
                 result.bounds[metric] = gap(listed, "worst") / total, gap(listed, "best") / total
             tied = max(tied, tied_with_right(listed))
             continue
+        own = {q: truth_for(metric, listed, gains, semantics) for q, listed in labels.items()}
         values = {
-            query: query_value(metric, runs.get(query, []), truths[query], semantics)
+            query: query_value(
+                metric,
+                runs_of(settled.get(query), own[query], semantics, confidences_read),
+                own[query],
+                semantics,
+            )
             if score is None
             else score
             for query, score in scores.items()

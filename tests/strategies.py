@@ -307,8 +307,14 @@ def ragged(side: Side, kind: pa.DataType, index: int = 0) -> Any:
 # ------------------------------------------------------------------ metrics
 
 
+GIVEN = {"rel": "rel=2", "p": "p=0.5"}
+
+
 def metric_names(cutoffs: Sequence[int] = CUTOFFS, bare: bool = True) -> list[str]:
-    """Every registered metric, at each of the cutoffs, and without one where that is allowed."""
+    """Every registered metric, at each of the cutoffs, and without one where that is allowed.
+
+    Those with parameters also with them, at one of the cutoffs.
+    """
     from rankmill.metrics.registry import REGISTRY
 
     names = []
@@ -317,4 +323,8 @@ def metric_names(cutoffs: Sequence[int] = CUTOFFS, bare: bool = True) -> list[st
             names.append(name)
         if spec.cutoff != "none":
             names += [f"{name}@{k}" for k in cutoffs]
+        given = [GIVEN[parameter.name] for parameter in spec.parameters]
+        if given:
+            at = "" if spec.cutoff == "none" else f"@{cutoffs[-1]}"
+            names.append(f"{name}({','.join(given)}){at}")
     return names

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli_runs import FIRST_HIT, GAP, MAP, write_dump
-from rankmill.metrics.registry import DEFAULT_METRICS
+from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results import audit
 from rankmill.semantics.choices import DEFAULT
 
@@ -349,3 +349,19 @@ def test_a_plan_reads_footers_only(run, dump, systems, tmp_path):
     assert (code, err) == (0, "")
     assert json.loads(out) == content
     assert run("evaluate", dump[0], tmp_path / "missing", "--plan")[0] == 3
+
+
+def test_metrics_between_commas_are_as_many_options(dump, run):
+    one = run(
+        "evaluate", *dump, "-m", "MAP@3,mrr,rbp(p=0.5,rel=1)", "-m", "gap", "--format", "json"
+    )
+    several = [
+        text for name in ("MAP@3", "mrr", "rbp(p=0.5,rel=1)", "gap") for text in ("-m", name)
+    ]
+    other = run("evaluate", *dump, *several, "--format", "json")
+    found, expected = (json.loads(out)["metrics"] for _, out, _ in (one, other))
+    assert list(found) == ["MAP@3", "mrr", "rbp(p=0.5,rel=1)", "gap"]
+    assert found == expected
+    code, _, err = run("evaluate", *dump, "-m", "map,rbp(p=2)")
+    assert code == 2
+    assert "p of 'rbp(p=2)' is '2'; expected a number above 0 and below 1" in " ".join(err.split())

@@ -11,6 +11,7 @@ import pytest
 import rankmill
 from dumps import dump
 from rankmill import InputError, Ragged, Semantics, UsageError, evaluate, explain
+from rankmill.explain.walk import check_walk
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
 from test_presets import tables
@@ -18,6 +19,7 @@ from test_presets import tables
 METRICS = [
     *("map", "map@3", "first_hit", "first_hit@2", "hit@3", "precision@4", "recall", "recall@3"),
     *("f1@3", "rprec", "dcg", "dcg@3", "ndcg", "ndcg@3"),
+    *("rbp", "rbp(p=0.5)@3", "judged@3", "bpref", "map(rel=2)@3", "rprec(rel=2)", "bpref(rel=2)"),
 ]
 COUNTED = [
     *(one.semantics for one in PRESETS.values()),
@@ -42,6 +44,7 @@ def table_of(lists, numbers=None) -> pa.Table:
 def is_defined(metric: str, semantics: Semantics) -> bool:
     try:
         check_defined(parse(metric), semantics)
+        check_walk(parse(metric), semantics.order)
     except UsageError:
         return False
     return True
@@ -59,7 +62,7 @@ def test_the_walk_ends_at_the_value_of_evaluate(semantics):
             seed,
             repeats=repeats,
             repeated_labels=semantics.repeated_labels != "error",
-            grades=(1, 2, 3) if seed else (1,),
+            grades=(0, 1, 2, 3) if seed else (1,),
             unlabelled=semantics.unlabelled != "error",
         )
         both = tables(labels, predictions)

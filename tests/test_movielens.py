@@ -25,6 +25,7 @@ BESIDE_CHECKOUT = ROOT.parent / "shared" / "data" / "ml-latest-small" / "ratings
 METRICS = [
     *("map", "map@12", "map@5", "first_hit", "mrr@5", "precision@12", "precision@20"),
     *("recall", "recall@5", "hit", "hit@1", "f1@12", "rprec", "ndcg", "ndcg@5", "dcg", "dcg@5"),
+    *("rbp", "rbp(p=0.5)@5", "map(rel=4)@12", "judged@12", "bpref", "bpref(rel=4)"),
     *("gap", "gap@5"),
 ]
 

@@ -114,7 +114,7 @@ def test_array_functions(case: Case, gains: str) -> None:
     names["rprec"] = "r_precision"
     for text in METRICS:
         name, k = oracle.parse(text)
-        if name == "gap":
+        if name in ("gap", "rbp", "judged", "bpref") or "(" in text:
             continue
         function = getattr(rankmill, names.get(name, name))
         options = scale if name in ("dcg", "ndcg") else {}

@@ -29,7 +29,7 @@ CLOSE_ERROR = {"rel": 1e-12, "abs": 1e-12}
 DEFAULTS = rankmill.Semantics().to_dict()
 METRICS = strategies.metric_names([1, 3, 1000])
 # Ratios of counts: one division, so that they are equal to the last bit.
-RATIOS = {"first_hit", "precision", "recall", "hit", "rprec"}
+RATIOS = {"first_hit", "precision", "recall", "hit", "rprec", "judged"}
 
 
 @st.composite

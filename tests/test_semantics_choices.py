@@ -21,8 +21,8 @@ from rankmill import InputError, Semantics, UsageError
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of
 from rankmill.matching.hits import Hits, group_hits
+from rankmill.metrics.gain import LARGEST_IDEAL
 from rankmill.metrics.gap_rows import Pooled, rank_pooled
-from rankmill.metrics.registry import LARGEST_IDEAL
 from rankmill.semantics.choices import CHOICES
 
 Lists = dict[int, list[tuple[Any, Any]]]

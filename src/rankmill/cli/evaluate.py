@@ -16,7 +16,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
-from rankmill.metrics.registry import DEFAULT_METRICS, parse
+from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import systems_view
@@ -95,9 +95,10 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
+    from rankmill.metrics.registry import parse_all
+
     output = None if output == "-" else output
-    for text in metrics:
-        parse(text)
+    parse_all(metrics)
     label_source = source_of(labels, "LABELS")
     sources = [source_of(text, "PREDICTIONS") for text in predictions]
     runs = dict(zip(system_names(predictions), sources, strict=True))

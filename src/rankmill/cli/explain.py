@@ -18,7 +18,6 @@ from rankmill.cli.options import (
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
-from rankmill.metrics.registry import parse
 from rankmill.results import files as writing
 
 __all__ = ["command"]
@@ -67,6 +66,8 @@ def command(
     **options: Any,
 ) -> None:
     """Trace, and write the rows whole or not at all; to a Parquet file if it is called so."""
+    from rankmill.metrics.registry import parse
+
     output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]

@@ -11,7 +11,6 @@ from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import column_options, output_options, resource_options
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
-from rankmill.metrics.registry import parse
 
 __all__ = ["command"]
 
@@ -55,6 +54,8 @@ def command(
     **options: Any,
 ) -> None:
     """Compare, and write the result whole or not at all."""
+    from rankmill.metrics.registry import parse
+
     output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]

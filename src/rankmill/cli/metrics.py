@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import textwrap
+from typing import TYPE_CHECKING
 
 import click
 
 from rankmill.cli.draw import emit
-from rankmill.metrics.registry import REGISTRY, MetricSpec
 from rankmill.results.tables import Column, Table, listing
 from rankmill.results.writers import FORMATS, write
+
+if TYPE_CHECKING:
+    from rankmill.metrics.base import MetricSpec
 
 __all__ = ["command"]
 
@@ -17,13 +20,17 @@ _LEGEND = """\
 A query has R labels and n predictions. rel(i) is 1 if its i-th prediction is a
 hit, else 0; P(i) is the share of hits among its first i. name@k: only the first
 k predictions of each query count; name[@k]: the cutoff may be left out.
+Parameters stand in parentheses before it: map(rel=2)@12. Names may be in any
+case, and as trec_eval has them: map_cut_10 is map@10.
 """
 
 
 @click.command("metrics")
 @click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
 def command(format: str) -> None:
-    """List the metrics: name, aliases, definition, range and source."""
+    """List the metrics: name, aliases, parameters, definition, range and source."""
+    from rankmill.metrics.registry import REGISTRY
+
     specs = list(REGISTRY.values())
     if format == "table":
         emit("\n".join([_LEGEND, *map(_paragraph, specs)]))
@@ -37,6 +44,7 @@ def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:
     return {
         "name": spec.name,
         "aliases": list(spec.aliases),
+        "parameters": _parameters(spec),
         "cutoff": spec.cutoff,
         "definition": spec.definition,
         "range": spec.range,
@@ -44,7 +52,17 @@ def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:
     }
 
 
+def _parameters(spec: MetricSpec) -> list[str]:
+    """Return each with its default, what may be given and what it means."""
+    return [
+        f"{one.name}{'' if one.default is None else f'={one.default:g}'}, {one.expected}: "
+        f"{one.meaning}"
+        for one in spec.parameters
+    ]
+
+
 def _cells(fields: dict[str, str | list[str]]) -> list[str]:
+    fields = fields | {"parameters": "; ".join(fields["parameters"])}
     return [text if isinstance(text, str) else " ".join(text) for text in fields.values()]
 
 
@@ -54,10 +72,15 @@ def _paragraph(spec: MetricSpec) -> str:
     lines = [f"{click.style(spec.name + suffix, bold=True)}{aliases}"]
     for title, text in (
         ("", spec.definition),
+        *(("parameter: ", text) for text in _parameters(spec)),
         ("range: ", spec.range),
         ("source: ", spec.source),
     ):
         lines += textwrap.wrap(
-            title + text, width=78, initial_indent="    ", subsequent_indent="      "
+            title + text,
+            width=78,
+            initial_indent="    ",
+            subsequent_indent="      ",
+            break_on_hyphens=False,
         )
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from rankmill.engine.job import Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, split_options
 from rankmill.errors import UsageError
-from rankmill.metrics.registry import DEFAULT_METRICS
+from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
 from rankmill.sources.inputs import MEMORY

@@ -6,8 +6,9 @@ from typing import Any
 
 from rankmill.errors import UsageError, positive
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
+from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import ORDERED_TIES
-from rankmill.metrics.registry import NO_CUTOFF, Metric, check_defined, parse_all
+from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
 from rankmill.sources.inputs import MEMORY, Input, open_inputs
@@ -51,6 +52,11 @@ class Job:
     def pooled(self) -> list[Metric]:
         """The metrics over all predictions in one list, by confidence."""
         return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
+
+    @property
+    def needs_judged(self) -> bool:
+        """Whether a metric asks for judged items of gain 0 or less."""
+        return any(metric.spec.needs_judged for metric in self.metrics)
 
     @property
     def limit(self) -> int:

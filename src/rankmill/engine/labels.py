@@ -19,11 +19,11 @@ class HeldLabels:
 
     def __init__(self, labels: Input) -> None:
         self.input = labels
-        self._known: dict[tuple[str, str], LabelIndex] = {}
+        self._known: dict[tuple[str, str, bool], LabelIndex] = {}
 
     def index(self, job: Job, workers: Workers) -> LabelIndex:
         """The index of all labels; raises InputError if there must be one and is none."""
-        key = job.semantics.repeated_labels, job.gain_function
+        key = job.semantics.repeated_labels, job.gain_function, job.needs_judged
         if key not in self._known:
             self._known[key] = read_labels(self.input, job, workers)
         check_labelled(self.input, job, len(self._known[key].labels.items.keys))
@@ -31,7 +31,10 @@ class HeldLabels:
 
 
 def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
-    """Read and clean all label lists; raises InputError if they are not as said."""
+    """Read and clean all label lists; raises InputError if they are not as said.
+
+    Judged items of gain 0 or less are kept beside them if a metric needs these.
+    """
     clean = partial(clean_lists, job=job)
     expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
     for together in (False,) if labels.columns.wide else (True, False):
@@ -64,10 +67,14 @@ def check_labelled(labels: Input, job: Job, count: int) -> None:
 
 def clean_lists(lists: Lists, job: Job) -> tuple[Lists, Labels, dict[str, int]]:
     """Label lists, as they were and cleaned, and what was counted."""
-    repeats = job.semantics.repeated_labels
     try:
         cleaned, dropped = clean_labels(
-            lists.offsets, lists.items, lists.numbers, repeats=repeats, queries=lists.queries
+            lists.offsets,
+            lists.items,
+            lists.numbers,
+            repeats=job.semantics.repeated_labels,
+            queries=lists.queries,
+            judged=job.needs_judged,
         )
     except InputError as error:
         raise InputError(f"{lists.place[0]}: {error}") from None

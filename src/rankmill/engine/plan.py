@@ -7,7 +7,7 @@ from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import make_job, open_job
 from rankmill.engine.memory import bytes_of_all, bytes_of_groups, id_ranges, is_text
 from rankmill.engine.options import options_of, split_options
-from rankmill.metrics.registry import DEFAULT_METRICS
+from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.sources.inputs import Input
 from rankmill.sources.long import BYTES_A_ROW
 from rankmill.threads import thread_count

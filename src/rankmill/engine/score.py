@@ -1,6 +1,7 @@
 """Scoring one block of predictions against the labels."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -9,12 +10,12 @@ from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
-from rankmill.matching.hits import Hits, group_hits, match
+from rankmill.matching.hits import Hits, Patterns, group_hits, match, match_judged
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.order import arrange
-from rankmill.matching.ties import runs_of, with_hits_at_ends
+from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Scored
-from rankmill.metrics.values import compute
+from rankmill.metrics.values import Matched
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,12 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    aggregates, values = _scored(lists, found, job)
+    judged = None
+    if job.needs_judged:
+        judged = match_judged(
+            index.labels, found, lists.offsets, lists.items, job.limit, rows, repeats_count=each
+        )
+    aggregates, values = _scored(lists, found, judged, job)
     both = labelled & predicted
     return Block(
         queries=lists.queries,
@@ -90,33 +96,43 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
 
 
 def _scored(
-    lists: Lists, found: Hits, job: Job
+    lists: Lists, found: Hits, judged: Hits | None, job: Job
 ) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
-    """The aggregate of each metric and, if they are kept, its values by query.
-
-    Metrics are computed once for all queries that look the same, but where ties have an expected
-    value.
-    """
+    """The aggregate of each metric and, if values by query are kept, the values of each metric."""
     order = job.semantics.order if lists.numbers is not None else "given"
-    hits, runs, patterns = found, None, None
+    hits = found
     if order in ("worst", "best"):
-        hits = with_hits_at_ends(found, lists.offsets, lists.confidences, first=order == "best")
-    if order == "expected":
-        runs = runs_of(hits, lists.offsets, lists.confidences)
-    elif job.per_query:
-        patterns = group_hits(hits)
+        at_ends = partial(with_hits_at_ends, first=order == "best")
+        hits = at_ends(hits, lists.offsets, lists.confidences)
+        judged = judged and at_ends(judged, lists.offsets, lists.confidences)
     whole = Scored(lists, hits, order, found)
+    matched: dict[bool, tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     for (name, asked), empty in zip(job.asked.items(), job.aggregates().values(), strict=True):
         scored = whole
         if asked.metric.spec.kernel:
-            of = hits if patterns is None else patterns.hits
-            values = compute(asked.metric, of, job.semantics, runs)
+            needed = judged if asked.metric.spec.needs_judged else None
+            if (needed is None) not in matched:
+                matched[needed is None] = _matched(lists, needed or hits, job, order)
+            one, patterns = matched[needed is None]
+            values = one.values(asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
             if job.keep_values:
                 kept[name] = values if patterns is None else values[patterns.of_query]
         aggregates[name] = empty.update(scored, asked)
     return aggregates, kept
+
+
+def _matched(lists: Lists, hits: Hits, job: Job, order: str) -> tuple[Matched, Patterns | None]:
+    """The hits as metrics take them, those of all queries that look the same only once.
+
+    Where ties have an expected value, each query stands for itself.
+    """
+    if order == "expected":
+        ties = lists.offsets, lists.confidences
+        return Matched(hits, job.semantics, job.gain_function, ties), None
+    patterns = group_hits(hits)
+    return Matched(patterns.hits, job.semantics, job.gain_function), patterns
 
 
 def _refuse(lists: Lists, queries: np.ndarray, choice: str, what: str, field: str) -> None:

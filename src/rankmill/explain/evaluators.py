@@ -20,7 +20,8 @@ from rankmill.engine.options import options_of, split_options
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
 from rankmill.explain.evaluators_view import Change, Differences, Example, name_there
-from rankmill.metrics.registry import Metric, parse
+from rankmill.metrics.base import Metric
+from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS, preset, semantics_of
@@ -28,12 +29,9 @@ from rankmill.threads import Workers
 
 # Fields that only these metrics look at; all others matter to every metric.
 ONLY_FOR = {
-    "ap_divisor": ("map",),
-    "gap_ties": ("gap",),
-    "gap_total": ("gap",),
-    "precision_divisor": ("precision", "f1"),
-    "recall_divisor": ("recall", "f1", "rprec"),
-    "ideal_dcg": ("ndcg",),
+    field: tuple(one.name for one in REGISTRY.values() if field in one.fields)
+    for spec in REGISTRY.values()
+    for field in spec.fields
 }
 
 

@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rankmill.metrics.registry import Metric, parse
+from rankmill.metrics.base import Metric
+from rankmill.metrics.registry import parse
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import CHOICES, Semantics

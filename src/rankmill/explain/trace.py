@@ -24,22 +24,25 @@ from rankmill.errors import InputError, UsageError, positive
 from rankmill.explain.one_query import id_of, list_of
 from rankmill.explain.trace_view import Trace
 from rankmill.explain.walk import (
+    check_walk,
     divisor_of,
-    expected_walk,
-    ideal_gains,
+    items_to_hit,
     last_rank,
+    match_one,
     ranked_hits,
     walk,
 )
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import mark_repeats
-from rankmill.matching.hits import match
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
+from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.base import Metric
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_rows import join, rank_pooled
-from rankmill.metrics.registry import NO_CUTOFF, Metric, parse
+from rankmill.metrics.registry import parse
+from rankmill.metrics.values import Matched
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
@@ -107,8 +110,9 @@ def explain(
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
     columns, resources, choices = split_options(options)
-    pooled = not parse(metric).spec.kernel
+    pooled = aggregate_of(parse(metric)).needs_confidences
     job = make_job([metric], per_query=not pooled, keep_rows=pooled, **choices)
+    check_walk(job.metrics[0], "given")
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:
         raise UsageError(
@@ -147,7 +151,7 @@ def _trace_query(
     else:
         tally.add(score_lists(lists, index, job))
     state = tally.close(predictions.source.name)
-    found = _walk_list(metric, lists, index, predictions, semantics)
+    found = _walk_list(metric, lists, index, predictions, job)
     status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
@@ -184,31 +188,31 @@ def _status(known: bool, predicted: bool, index: LabelIndex, semantics: Semantic
 
 
 def _walk_list(
-    metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, semantics: Semantics
+    metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, job: Job
 ) -> Trace:
     """The walk down the only list, without its query and value."""
+    semantics = job.semantics
     arranged = arrange(lists, semantics)
-    rows = index.find(lists.queries)
-    each = semantics.repeated_predictions == "each"
-    labels = index.labels
-    hits = match(labels, arranged.offsets, arranged.items, NO_CUTOFF, rows=rows, repeats_count=each)
+    hits = Matched(match_one(arranged, index, job), semantics, job.gain_function).hits(metric)
     order = semantics.order if arranged.numbers is not None else "given"
     places, ranked = ranked_hits(hits, arranged.numbers, order)
     hits = hits._replace(ranks=np.flatnonzero(ranked.hit) + 1, gains=ranked.gain[ranked.hit])
     count = last_rank(metric, hits)
-    columns = (expected_walk if order == "expected" else walk)(metric, ranked, count)
+    columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
     columns["sum"] = columns["term"].cumsum()
     if ranked.confidence is not None:
         columns = {"confidence": ranked.confidence[:count], **columns}
+    ideal = metric.spec.ideal
     table = _table(
         take_ids(arranged.items, places[:count]),
         columns,
-        ideal_gains(metric, hits, semantics) if metric.name == "ndcg" else np.empty(0),
+        np.empty(0) if ideal is None else ideal(hits, metric, semantics),
         _dropped(lists, semantics, count),
         _kinds(predictions, "item"),
     )
     divisor = divisor_of(metric, hits, semantics)
-    facts = {"labels": _listed(labels.items, int(hits.label_counts[0]))}
+    title = "judged" if metric.spec.needs_judged else "labels"
+    facts = {title: _listed(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))}
     facts["predictions"] = _counted(lists, arranged, count)
     if order != "given":
         facts["order"] = f"{CHOICES['order'][order]} (order {order})"

@@ -1,37 +1,60 @@
-"""What each rank of one list adds to a metric, and what the sum is divided by."""
-
-from typing import NamedTuple
+"""What stands at each rank of one list, for the metrics' own walks, and what they divide by."""
 
 import numpy as np
 
-from rankmill.matching.hits import Hits
-from rankmill.metrics.registry import Metric
-from rankmill.metrics.values import DIVISORS
+from rankmill.columns.ids import slice_ids
+from rankmill.columns.ranked import Lists
+from rankmill.engine.job import Job
+from rankmill.errors import UsageError
+from rankmill.kernels.identity import Ids
+from rankmill.matching.hits import Hits, match, match_judged
+from rankmill.matching.index import LabelIndex
+from rankmill.matching.labels import Labels
+from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.base import NO_CUTOFF, Columns, Metric, Ranked, Tied
 from rankmill.semantics.choices import CHOICES, Semantics
 
-# The field of Semantics that says what a metric is divided by.
-_FIELDS = {
-    "average_precision": ("ap_divisor",),
-    "precision": ("precision_divisor",),
-    "recall": ("recall_divisor",),
-    "f1": ("precision_divisor", "recall_divisor"),
-    "ndcg": ("ideal_dcg",),
-}
+
+def check_walk(metric: Metric, order: str) -> None:
+    """Raise UsageError if a metric has no walk; nothing else could stand for it."""
+    spec = metric.spec
+    if not spec.walk and not aggregate_of(metric).needs_confidences:
+        raise UsageError(f"{metric.text} has no walk yet: evaluate has its value for each query")
+    if spec.kernel and order == "expected" and not spec.expected_walk:
+        raise UsageError(
+            f"{metric.text} has no walk yet under order 'expected': choose another order; evaluate "
+            "has its value for each query"
+        )
 
 
-class Ranked(NamedTuple):
-    """One list in the order that counts: hits, gains and confidences, and log2(rank + 1)."""
+def match_one(arranged: Lists, index: LabelIndex, job: Job) -> Hits:
+    """The only list, matched with its labels, or with all judged items if they are asked for."""
+    rows = index.find(arranged.queries)
+    each = job.semantics.repeated_predictions == "each"
+    lists = arranged.offsets, arranged.items, NO_CUTOFF
+    hits = match(index.labels, *lists, rows=rows, repeats_count=each)
+    judged = None
+    if job.needs_judged:
+        judged = match_judged(index.labels, hits, *lists, rows, repeats_count=each)
+    return judged or hits
 
-    hit: np.ndarray
-    gain: np.ndarray
-    confidence: np.ndarray | None
-    discount: np.ndarray
+
+def items_to_hit(labels: Labels, metric: Metric, hits: Hits) -> Ids:
+    """The items among which hits are: by falling gain, so that those that count stand first."""
+    if metric.spec.needs_judged and labels.judged is not None:
+        labels = labels.judged
+    distinct = int(hits.label_counts[0])
+    if len(labels.all_offsets):  # repeats are among those
+        distinct = len(labels.items.keys)
+        if len(hits.label_gains) and not metric.spec.needs_judged:
+            distinct = int((labels.gains >= hits.label_gains.min()).sum())
+    return slice_ids(labels.items, 0, distinct)
 
 
 def last_rank(metric: Metric, hits: Hits) -> int:
     """The last rank that a metric looks at in the only list of `hits`."""
     predictions, labels = int(hits.prediction_counts[0]), int(hits.label_counts[0])
-    return min(predictions, labels if metric.name == "rprec" else metric.limit)
+    return min(predictions, labels if metric.spec.within_labels else metric.limit)
 
 
 def ranked_hits(
@@ -52,8 +75,9 @@ def ranked_hits(
         keys = (gain, hit, run) if order == "worst" else (-gain, ~hit, run)
         places = np.lexsort(keys)
     confidence = None if confidences is None else confidences[places]
+    ranks = np.arange(1, count + 1)
     discount = hits.discounts[1 : count + 1]
-    return places, Ranked(hit[places], gain[places], confidence, discount)
+    return places, Ranked(ranks, hit[places], gain[places], confidence, discount)
 
 
 def _starts(confidences: np.ndarray) -> np.ndarray:
@@ -61,87 +85,56 @@ def _starts(confidences: np.ndarray) -> np.ndarray:
     return np.append(True, confidences[1:] != confidences[:-1])[: len(confidences)]
 
 
-def walk(metric: Metric, ranked: Ranked, count: int) -> dict[str, np.ndarray]:
-    """The columns of a walk down the first `count` ranks; "term" is what each adds to the sum."""
-    hit = ranked.hit[:count]
-    ranks = np.arange(1, count + 1)
-    first = hit & (hit.cumsum() == 1)
-    columns: dict[str, np.ndarray] = {"hit": hit}
-    if metric.name == "map":
-        columns["precision"] = hit.cumsum() / ranks
-        columns["term"] = np.where(hit, columns["precision"], 0.0)
-    elif metric.name == "first_hit":
-        columns["term"] = first / ranks
-    elif metric.name == "hit":
-        columns["term"] = first.astype(np.float64)
-    elif metric.name in ("dcg", "ndcg"):
-        columns["gain"] = ranked.gain[:count]
-        columns["discount"] = ranked.discount[:count]
-        columns["term"] = columns["gain"] / columns["discount"]
-    else:
-        columns["term"] = hit.astype(np.float64)
-    return columns
+def walk(metric: Metric, ranked: Ranked, hits: Hits, order: str) -> Columns:
+    """The columns of the walk down one list; "term" is what each rank adds to the sum.
 
-
-def expected_walk(metric: Metric, ranked: Ranked, count: int) -> dict[str, np.ndarray]:
-    """As `walk`, the expected value over all orders of equal confidences at each rank.
-
-    "chance" is that of a hit at this rank. Terms are those of rankmill.kernels.expected.
+    Under order "expected" the terms are expected values over all orders of equal confidences.
     """
+    check_walk(metric, order)
+    if order == "expected":
+        assert metric.spec.expected_walk is not None
+        return metric.spec.expected_walk(_tied(ranked), metric, hits)
+    assert metric.spec.walk is not None
+    return metric.spec.walk(ranked, metric, hits)
+
+
+def _tied(ranked: Ranked) -> Tied:
+    """The chances at each rank, as rankmill.kernels.expected has them."""
     assert ranked.confidence is not None
     starts = np.flatnonzero(_starts(ranked.confidence))
     of_place = _starts(ranked.confidence).cumsum() - 1
     sizes = np.diff(np.append(starts, len(ranked.hit)))
     hits = np.add.reduceat(ranked.hit.astype(np.int64), starts)
     found = (hits.cumsum() - hits)[of_place]
-    ranks = np.arange(1, len(ranked.hit) + 1)
-    place = ranks - starts[of_place]
+    place = ranked.rank - starts[of_place]
     gains = np.add.reduceat(ranked.gain, starts)[of_place]
     sizes, hits = sizes[of_place], hits[of_place]
-    chance = hits / sizes
     # The chance that this rank holds a hit if none before it in its run does.
     left = np.maximum(hits, sizes - place + 1)
     first = hits / left
-    missed = np.append(1.0, np.cumprod(1 - first))[: len(ranks)]
-    columns: dict[str, np.ndarray] = {"hit": ranked.hit, "chance": chance}
-    if metric.name == "map":
-        growth = (hits - 1) / np.maximum(1, sizes - 1)
-        columns["term"] = chance * (found + 1 + (place - 1) * growth) / ranks
-    elif metric.name == "first_hit":
-        columns["term"] = missed * first / ranks
-    elif metric.name == "hit":
-        columns["term"] = missed * first
-    elif metric.name in ("dcg", "ndcg"):
-        columns["gain"] = gains / sizes
-        columns["discount"] = ranked.discount
-        columns["term"] = columns["gain"] / columns["discount"]
-    else:
-        columns["term"] = chance
-    return {name: column[:count] for name, column in columns.items()}
+    missed = np.append(1.0, np.cumprod(1 - first))[: len(place)]
+    return Tied(
+        rank=ranked.rank,
+        hit=ranked.hit,
+        discount=ranked.discount,
+        chance=hits / sizes,
+        first=missed * first,
+        gain=gains / sizes,
+        found=found,
+        hits=hits,
+        size=sizes,
+        place=place,
+    )
 
 
 def divisor_of(metric: Metric, hits: Hits, semantics: Semantics) -> tuple[float, str] | None:
     """What the sum over the only list is divided by, and what that is; None if by nothing."""
-    name = metric.spec.divisor
-    if name is None:
+    if metric.spec.divisor is None:
         return None
-    divisor = float(DIVISORS[name](hits, metric, semantics)[0])
+    divisor = float(metric.spec.divisor.of(hits, metric, semantics)[0])
     meanings = []
-    for field in _FIELDS[name]:
+    for field in metric.spec.fields:
         choice = getattr(semantics, field)
         meaning = CHOICES[field][choice].removeprefix("divided by ")
         meanings.append(f"{meaning} ({field} {choice})")
-    text = meanings[0]
-    if name == "f1":
-        text = f"the mean of {' and '.join(meanings)}"
-    if name == "ndcg":
-        text = f"the dcg of {text}"
-    return divisor if divisor > 0 else 1.0, text
-
-
-def ideal_gains(metric: Metric, hits: Hits, semantics: Semantics) -> np.ndarray:
-    """The gains of the best list there could be, up to the cutoff."""
-    if semantics.ideal_dcg == "k" and metric.k is not None:
-        return np.ones(metric.k)
-    gains = hits.label_gains if len(hits.label_gains) else np.ones(int(hits.label_counts[0]))
-    return gains[: metric.limit]
+    return divisor if divisor > 0 else 1.0, metric.spec.divisor.meaning.format(*meanings)

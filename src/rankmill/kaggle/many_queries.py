@@ -15,9 +15,10 @@ from rankmill.errors import InputError, positive
 from rankmill.kaggle.items import PER_IMAGE, comparable, to_column, to_lists
 from rankmill.matching.hits import match
 from rankmill.matching.labels import clean_labels
+from rankmill.metrics.base import Metric
 from rankmill.metrics.mean import Mean
-from rankmill.metrics.registry import Metric
-from rankmill.metrics.values import compute
+from rankmill.metrics.registry import REGISTRY
+from rankmill.metrics.values import Matched
 from rankmill.threads import available_cpus, map_blocks
 
 
@@ -125,6 +126,8 @@ def _mean(
         found = found.fill_null(_not_among(wanted, found.type))
     label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
 
+    metric = Metric(REGISTRY[name], k, f"{name}@{k}")
+
     def score(start: int, end: int) -> Mean:
         inner = label_offsets[start : end + 1] - label_offsets[start]
         block = slice_ids(label_ids, label_offsets[start], label_offsets[end])
@@ -132,7 +135,7 @@ def _mean(
         items = slice_ids(ids, offsets[start], offsets[end])
         hits = match(cleaned, offsets[start : end + 1] - offsets[start], items, k)
         given = hits._replace(label_counts=np.diff(inner))  # repeated labels count in the divisor
-        return Mean.of(compute(Metric(name, k, f"{name}@{k}"), given))
+        return Mean.of(Matched(given).values(metric))
 
     states = map_blocks(score, count, available_cpus())
     mean = functools.reduce(Mean.merge, states).mean

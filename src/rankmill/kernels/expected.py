@@ -87,3 +87,50 @@ def dcg(runs, hits, k, out):
             for j in range(1, min(size, k - before) + 1):
                 total += runs.gains[r] / size / discounts[before + j]
         out[q] = total
+
+
+@kernel
+def rank_biased(runs, hits, k, p, out):
+    for q in range(len(out)):
+        total = 0.0
+        power = 1.0
+        rank = 1
+        for r in range(runs.offsets[q], runs.offsets[q + 1]):
+            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+            for j in range(1, min(size, k - before) + 1):
+                while rank < before + j:
+                    power *= p
+                    rank += 1
+                total += count / size * ((1 - p) * power)
+        out[q] = total
+
+
+@kernel
+def bpref(runs, hits, k, out):
+    """A relevant item of a run stands behind 0, 1, ... or all nonrelevant ones: each as likely."""
+    for q in range(len(out)):
+        out[q] = 0.0
+        count = relevant_of(hits, q)
+        most = min(count, hits.label_counts[q] - count)
+        above = 0
+        for r in range(runs.offsets[q], runs.offsets[q + 1]):
+            relevant = runs.gains[r]  # of 1 each
+            others = runs.hits[r] - int(relevant)
+            if relevant > 0:
+                lost = 0
+                for behind in range(others + 1):
+                    lost += min(above + behind, most)
+                out[q] += relevant * (1.0 - lost / ((others + 1) * max(1, most)))
+            above += others
+
+
+@helper
+def relevant_of(hits, q):
+    """The number of labels of query q whose gain is above 0; they stand first."""
+    if len(hits.label_gains) == 0:
+        return hits.label_counts[q]
+    start, end = hits.label_offsets[q], hits.label_offsets[q + 1]
+    label = start
+    while label < end and hits.label_gains[label] > 0:
+        label += 1
+    return label - start

@@ -1,7 +1,7 @@
 """One short kernel for what a metric counts: (hits, k, out) -> None, one value a query.
 
-``hits`` is rankmill.matching.hits.Hits. A metric without a cutoff gets a k beyond every list.
-What it is divided by stands in ``rankmill.metrics.values``.
+``hits`` is rankmill.matching.hits.Hits. A metric without a cutoff gets a k beyond every list; its
+parameters stand between k and out. What it is divided by stands in its family, rankmill.metrics.
 """
 
 import numpy as np
@@ -85,3 +85,47 @@ def ideal_dcg(hits, k, out):
         for rank in range(1, min(k, label_offsets[q + 1] - start) + 1):
             total += gains[start + rank - 1] / discounts[rank]
         out[q] = total
+
+
+@kernel
+def rank_biased(hits, k, p, out):
+    offsets, ranks = hits.offsets, hits.ranks
+    for q in range(len(out)):
+        total = 0.0
+        power = 1.0  # p**(rank - 1), multiplied up: powers differ between machines
+        rank = 1
+        for h in range(offsets[q], offsets[q + 1]):
+            if ranks[h] > k:
+                break
+            while rank < ranks[h]:
+                power *= p
+                rank += 1
+            total += (1 - p) * power
+        out[q] = total
+
+
+@kernel
+def bpref(hits, k, out):
+    """Hits are judged items, of gain 1 where they are relevant, else 0."""
+    for q in range(len(out)):
+        out[q] = 0.0
+        count = relevant_of(hits, q)
+        most = min(count, hits.label_counts[q] - count)
+        above = 0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.gains[h] > 0:
+                out[q] += 1.0 - min(above, most) / max(1, most)
+            else:
+                above += 1
+
+
+@helper
+def relevant_of(hits, q):
+    """The number of labels of query q whose gain is above 0; they stand first."""
+    if len(hits.label_gains) == 0:
+        return hits.label_counts[q]
+    start, end = hits.label_offsets[q], hits.label_offsets[q + 1]
+    label = start
+    while label < end and hits.label_gains[label] > 0:
+        label += 1
+    return label - start

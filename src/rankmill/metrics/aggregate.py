@@ -14,7 +14,7 @@ import numpy as np
 
 from rankmill.columns.ranked import Lists
 from rankmill.matching.hits import Hits
-from rankmill.metrics.registry import Metric
+from rankmill.metrics.base import Metric
 from rankmill.semantics.choices import Semantics
 from rankmill.threads import Workers
 

@@ -1,8 +1,10 @@
-"""Metrics over arrays: labels and predictions as Ragged lists, one value a query."""
+"""Metrics over arrays: labels and predictions as lists of lists, one value a query."""
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from rankmill.columns.ids import slice_ids, to_ids
 from rankmill.columns.ragged import Ragged
@@ -10,12 +12,16 @@ from rankmill.errors import InputError, UsageError, positive
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.matching.hits import match
 from rankmill.matching.labels import clean_labels, exponential
-from rankmill.metrics.registry import Metric
-from rankmill.metrics.values import compute
+from rankmill.metrics.base import Metric
+from rankmill.metrics.registry import REGISTRY
+from rankmill.metrics.values import Matched
 from rankmill.threads import available_cpus, map_blocks
 
+# Ragged, an Arrow array of lists, or lists of lists of integers or strings.
+Lists: TypeAlias = Ragged | Iterable[Iterable[Any]]
 
-def average_precision(labels: Ragged, predictions: Ragged, k: int | None = None) -> np.ndarray:
+
+def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
     """Average precision of each query's predictions; its mean is MAP@k.
 
     ``AP@k = sum of P(i) rel(i) for i = 1 .. min(n, k), / min(k, R)``, without a cutoff ``/ R``,
@@ -24,8 +30,9 @@ def average_precision(labels: Ragged, predictions: Ragged, k: int | None = None)
 
     Parameters
     ----------
-    labels, predictions : Ragged, n lists each
-        Item ids, integers or strings on both sides. Predictions stand in rank order.
+    labels, predictions : Ragged or list of lists, n lists each
+        Item ids, integers or strings on both sides. Predictions stand in rank order. Large lists
+        are best held as `Ragged`, which need not be gone through item by item.
     k : int, optional
         The cutoff, 1 or more; all predictions count without one.
 
@@ -39,7 +46,7 @@ def average_precision(labels: Ragged, predictions: Ragged, k: int | None = None)
     InputError
         If the numbers of lists differ, or integers meet strings.
     UsageError
-        If `k` is not a positive integer.
+        If `k` is not a positive integer, or these are no lists of lists.
 
     References
     ----------
@@ -48,14 +55,13 @@ def average_precision(labels: Ragged, predictions: Ragged, k: int | None = None)
 
     Examples
     --------
-    >>> labels = Ragged.from_lists([[1, 2], [3]])
-    >>> average_precision(labels, Ragged.from_lists([[1, 9, 2], [8, 9]]), k=3)
+    >>> average_precision([[1, 2], [3]], [[1, 9, 2], [8, 9]], k=3)
     array([0.83333333, 0.        ])
     """
     return _per_query("map", labels, predictions, k)
 
 
-def first_hit_precision(labels: Ragged, predictions: Ragged, k: int | None = None) -> np.ndarray:
+def first_hit_precision(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
     """One over the rank of each query's first hit, 0 without one; its mean is MRR@k.
 
     Parameters, returns and errors are those of `average_precision`.
@@ -73,7 +79,7 @@ def first_hit_precision(labels: Ragged, predictions: Ragged, k: int | None = Non
     return _per_query("first_hit", labels, predictions, k)
 
 
-def precision(labels: Ragged, predictions: Ragged, k: int) -> np.ndarray:
+def precision(labels: Lists, predictions: Lists, k: int) -> np.ndarray:
     """Hits among the first k predictions, over k.
 
     Parameters, returns and errors are those of `average_precision`; k is required.
@@ -86,7 +92,7 @@ def precision(labels: Ragged, predictions: Ragged, k: int) -> np.ndarray:
     return _per_query("precision", labels, predictions, k)
 
 
-def recall(labels: Ragged, predictions: Ragged, k: int | None = None) -> np.ndarray:
+def recall(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
     """Hits among the first k predictions, over the number of labels.
 
     Parameters, returns and errors are those of `average_precision`.
@@ -99,7 +105,7 @@ def recall(labels: Ragged, predictions: Ragged, k: int | None = None) -> np.ndar
     return _per_query("recall", labels, predictions, k)
 
 
-def hit(labels: Ragged, predictions: Ragged, k: int | None = None) -> np.ndarray:
+def hit(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
     """1.0 where any of the first k predictions is a label, else 0.0; its mean is the hit rate.
 
     Parameters, returns and errors are those of `average_precision`.
@@ -112,7 +118,7 @@ def hit(labels: Ragged, predictions: Ragged, k: int | None = None) -> np.ndarray
     return _per_query("hit", labels, predictions, k)
 
 
-def f1(labels: Ragged, predictions: Ragged, k: int) -> np.ndarray:
+def f1(labels: Lists, predictions: Lists, k: int) -> np.ndarray:
     """The harmonic mean of precision@k and recall@k: ``2 hits / (k + R)``.
 
     Parameters, returns and errors are those of `average_precision`; k is required.
@@ -125,7 +131,7 @@ def f1(labels: Ragged, predictions: Ragged, k: int) -> np.ndarray:
     return _per_query("f1", labels, predictions, k)
 
 
-def r_precision(labels: Ragged, predictions: Ragged) -> np.ndarray:
+def r_precision(labels: Lists, predictions: Lists) -> np.ndarray:
     """Hits among the first R predictions, over R, the number of the query's labels.
 
     Parameters, returns and errors are those of `average_precision`; there is no cutoff.
@@ -139,11 +145,11 @@ def r_precision(labels: Ragged, predictions: Ragged) -> np.ndarray:
 
 
 def dcg(
-    labels: Ragged,
-    predictions: Ragged,
+    labels: Lists,
+    predictions: Lists,
     k: int | None = None,
     *,
-    gain: Ragged | None = None,
+    gain: Lists | None = None,
     gain_function: str = "linear",
 ) -> np.ndarray:
     """Discounted cumulative gain: the sum of ``gain / log2(rank + 1)`` over the hits within k.
@@ -152,7 +158,7 @@ def dcg(
     ----------
     labels, predictions, k
         As for `average_precision`.
-    gain : Ragged of float, optional
+    gain : Ragged or list of lists of float, optional
         The gain of each label, lists like those of `labels`; all gains are 1 without it. A label
         whose gain is 0 or less is none; of a repeated label the largest gain counts.
     gain_function : {"linear", "exp"}
@@ -184,11 +190,11 @@ def dcg(
 
 
 def ndcg(
-    labels: Ragged,
-    predictions: Ragged,
+    labels: Lists,
+    predictions: Lists,
     k: int | None = None,
     *,
-    gain: Ragged | None = None,
+    gain: Lists | None = None,
     gain_function: str = "linear",
 ) -> np.ndarray:
     """Normalised discounted cumulative gain: dcg@k over the dcg@k of the best possible list.
@@ -206,23 +212,22 @@ def ndcg(
 
 def _per_query(
     name: str,
-    labels: Ragged,
-    predictions: Ragged,
+    labels: Lists,
+    predictions: Lists,
     k: int | None,
-    gain: Ragged | None = None,
+    gain: Lists | None = None,
     gain_function: str = "linear",
 ) -> np.ndarray:
     metric = _metric(name, k)
     if gain_function not in ("linear", "exp"):
         raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
-    for name, lists in (("labels", labels), ("predictions", predictions)):
-        if not isinstance(lists, Ragged):
-            raise UsageError(f"{name} are a {type(lists).__name__}; expected a Ragged")
+    labels, predictions = _ragged(labels, "labels"), _ragged(predictions, "predictions")
     if len(labels) != len(predictions):
         raise InputError(
             f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "
             "expected as many, list q of both for query q"
         )
+    gain = None if gain is None else _ragged(gain, "gain")
     if gain is not None and not np.array_equal(gain.offsets, labels.offsets):
         raise InputError(
             "the lists of gain are not as long as those of labels; expected one gain a label"
@@ -238,9 +243,7 @@ def _per_query(
             f"labels and predictions cannot be compared: {labels!r} against {predictions!r}; "
             "make both integers or both strings"
         )
-    label_gains = None if gain is None else np.asarray(gain.values, np.float64)
-    if label_gains is not None and not np.isfinite(label_gains).all():
-        raise InputError("a gain is not finite; expected a number for each label")
+    label_gains = None if gain is None else _numbers(gain)
 
     def score(start: int, end: int) -> np.ndarray:
         first, last = labels.offsets[start], labels.offsets[end]
@@ -252,16 +255,45 @@ def _per_query(
         offsets = predictions.offsets[start : end + 1]
         block = slice_ids(items, offsets[0], offsets[-1])
         hits = match(exponential(cleaned, gain_function), offsets - offsets[0], block, metric.limit)
-        return compute(metric, hits)
+        return Matched(hits).values(metric)
 
     blocks = map_blocks(score, len(labels), available_cpus())
     return np.concatenate([np.empty(0, np.float64), *blocks])
 
 
 def _metric(name: str, k: Any) -> Metric:
-    if k is None and name not in ("precision", "f1"):
-        return Metric(name, None, name)
-    return Metric(name, positive(k, "k"), f"{name}@{k}")
+    spec = REGISTRY[name]
+    if k is None and spec.cutoff != "required":
+        return Metric(spec, None, name)
+    return Metric(spec, positive(k, "k"), f"{name}@{k}")
+
+
+def _ragged(lists: Any, what: str) -> Ragged:
+    """The lists as Ragged, whatever holds them."""
+    if isinstance(lists, Ragged):
+        return lists
+    expected = f"{what}: expected a Ragged, or a list of lists such as [[1, 2], [3]]"
+    if isinstance(lists, pa.Array | pa.ChunkedArray):
+        return Ragged.from_arrow(lists)
+    if isinstance(lists, str | bytes | Mapping) or not isinstance(lists, Iterable):
+        raise UsageError(f"{expected}; found a {type(lists).__name__}")
+    taken = list(lists)
+    for q, one in enumerate(taken):
+        if isinstance(one, str | bytes | Mapping) or not isinstance(one, Iterable):
+            raise UsageError(f"{expected}; list {q} is a {type(one).__name__}")
+    try:
+        return Ragged.from_lists(taken)
+    except InputError as error:
+        raise InputError(f"{what}: {error}") from None
+
+
+def _numbers(gain: Ragged) -> np.ndarray:
+    if not isinstance(gain.values, np.ndarray):
+        raise InputError(f"gain holds {gain.values.type}; expected a number for each label")
+    numbers = np.asarray(gain.values, np.float64)
+    if not np.isfinite(numbers).all():
+        raise InputError("a gain is not finite; expected a number for each label")
+    return numbers
 
 
 def _ids(lists: Ragged, what: str) -> Ids:

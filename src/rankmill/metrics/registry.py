@@ -1,212 +1,160 @@
-"""The metrics: one table, and the parser of names such as "map@12"."""
+"""The metrics: the rows of all families, and the parser of names such as "map(rel=2)@12"."""
 
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
 
 from rankmill.errors import UsageError
+from rankmill.metrics import browsing, gain, judged, pooled, precision
+from rankmill.metrics.base import Metric, MetricSpec
+from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import Semantics
-
-# A cutoff beyond every list stands for none.
-NO_CUTOFF = 1 << 62
-# The largest cutoff whose ideal list may be longer than the labels.
-LARGEST_IDEAL = 1_000_000
-DEFAULT_METRICS = ("map@10", "first_hit@10", "recall@10", "ndcg@10")
-
-
-@dataclass(frozen=True)
-class MetricSpec:
-    """A row of the registry.
-
-    ``kernel`` names the function of ``rankmill.kernels.metrics`` (and of its twin ``expected``)
-    that counts for each query; it is None for a metric over all predictions in one list.
-    ``divisor`` names what that is divided by, in ``rankmill.metrics.values``. ``cutoff`` says
-    whether the name takes an ``@k``. ``aggregate`` is the class (``module.Class`` of this folder)
-    that adds it up over queries.
-    """
-
-    name: str
-    kernel: str | None
-    definition: str
-    range: str
-    source: str
-    divisor: str | None = None
-    cutoff: Literal["required", "optional", "none"] = "optional"
-    aliases: tuple[str, ...] = ()
-    aggregate: str = "mean.Mean"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric as asked for: a name of the registry, a cutoff or None, and the text it was."""
-
-    name: str
-    k: int | None
-    text: str
-
-    @property
-    def spec(self) -> MetricSpec:
-        """The metric's row of the registry."""
-        return REGISTRY[self.name]
-
-    @property
-    def limit(self) -> int:
-        """The cutoff, or a rank beyond every list."""
-        return NO_CUTOFF if self.k is None else min(self.k, NO_CUTOFF)
-
-
-VOORHEES = "Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval, 2005"
-MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, chapter 8"
-JARVELIN = "Järvelin and Kekäläinen, Cumulated Gain-Based Evaluation of IR Techniques, TOIS 2002"
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
-    for spec in (
-        MetricSpec(
-            "map",
-            "sum_precisions",
-            "sum of P(i) rel(i) over the first k, / min(k, R); without a cutoff / R",
-            "0 to 1",
-            VOORHEES,
-            "average_precision",
-        ),
-        MetricSpec(
-            "first_hit",
-            "first_hit",
-            "1 / rank of the first hit within k, else 0",
-            "0 to 1",
-            "Voorhees, The TREC-8 Question Answering Track Report, 1999",
-            aliases=("mrr", "rr"),
-        ),
-        MetricSpec(
-            "precision", "count_hits", "hits / k", "0 to 1", MANNING, "precision", "required"
-        ),
-        MetricSpec("recall", "count_hits", "hits within k / R", "0 to 1", MANNING, "recall"),
-        MetricSpec(
-            "hit",
-            "any_hit",
-            "1 if any of the first k is a hit, else 0",
-            "0 or 1",
-            "Deshpande and Karypis, Item-Based Top-N Recommendation Algorithms, TOIS 2004",
-        ),
-        MetricSpec(
-            "f1",
-            "count_hits",
-            "harmonic mean of precision@k and recall@k",
-            "0 to 1",
-            "van Rijsbergen, Information Retrieval, 1979, chapter 7",
-            "f1",
-            "required",
-        ),
-        MetricSpec(
-            "rprec",
-            "count_hits_of_labels",
-            "hits in the first R / R",
-            "0 to 1",
-            MANNING,
-            "recall",
-            "none",
-        ),
-        MetricSpec(
-            "ndcg",
-            "dcg",
-            "dcg@k / the dcg@k of the labels in descending order of gain",
-            "0 to 1",
-            JARVELIN,
-            "ndcg",
-        ),
-        MetricSpec(
-            "dcg",
-            "dcg",
-            "sum of gain / log2(rank + 1) over the hits within k",
-            "0 and up",
-            f"{JARVELIN}; discount and exponential gains: Burges et al., ICML 2005",
-        ),
-        MetricSpec(
-            "gap",
-            None,
-            "sum of P(i) rel(i) over all predictions (each query's first k) by descending "
-            "confidence, / queries with labels; expected over the orders of ties",
-            "0 to 1 for one label a query",
-            "Perronnin, Liu and Renders, A Family of Contextual Measures of Similarity between "
-            "Distributions with Application to Image Retrieval, CVPR 2009",
-            aggregate="gap.Gap",
-        ),
-    )
+    for family in (precision, gain, browsing, judged, pooled)
+    for spec in family.METRICS
 }
-
 NAMES = {name: spec for spec in REGISTRY.values() for name in (spec.name, *spec.aliases)}
+
+_BY_NAME = {name.lower(): spec for name, spec in NAMES.items()}
+_BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spec.cut_names}
+_SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
 
 
 def parse(text: str) -> Metric:
-    """The metric that a name such as "map@12" asks for.
+    """The metric that a name such as "map(rel=2)@12" asks for, in any case.
+
+    The text of the metric is what was asked for, its parameters in canonical form.
 
     Raises
     ------
     UsageError
-        If there is no such metric (the message lists those there are, and the nearest), or the
-        cutoff is missing, not allowed, or not a positive integer.
+        If there is no such metric (the message lists those there are, and the nearest), the cutoff
+        is missing, not allowed, or not a positive integer, or a parameter is not as declared.
 
     Examples
     --------
     >>> parse("mrr@5")
-    Metric(name='first_hit', k=5, text='mrr@5')
+    Metric(k=5, text='mrr@5', given=())
+    >>> parse("RBP( p=.80 )@10").text
+    'RBP(p=0.8)@10'
     """
     if not isinstance(text, str):
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
-    name, at, cutoff = text.strip().partition("@")
-    spec = NAMES.get(name)
+    found = _SHAPE.fullmatch(text)
+    if not found and ("(" in text or ")" in text):
+        raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
+    name, inner, cutoff = found.groups() if found else (text.strip(), None, None)
+    spec, cut = _spec_of(name)
     if spec is None:
-        near = difflib.get_close_matches(name.lower(), NAMES, 1)
-        hint = f"did you mean {near[0]}{at}{cutoff}? " if near else ""
+        near = difflib.get_close_matches(name.lower(), _BY_NAME, 1)
+        rest = text.strip()[len(name) :]
+        hint = f"did you mean {near[0]}{rest}? " if near else ""
         raise UsageError(f"unknown metric {text!r}: {hint}There are {', '.join(NAMES)}")
-    if not at:
+    given = _parameters(spec, inner, text)
+    shown = f"({_given_text(given)})" if given else ""
+    if cut is not None:
+        if cutoff is not None:
+            raise UsageError(f"{text!r} has two cutoffs, {cut} and {cutoff}: leave out one")
+        cutoff = cut
+    if cutoff is None:
         if spec.cutoff == "required":
             raise UsageError(f"{name} needs a cutoff, such as {name}@10")
-        return Metric(spec.name, None, text.strip())
+        return Metric(spec, None, f"{name}{shown}", given)
     if spec.cutoff == "none":
         raise UsageError(f"{name} takes no cutoff, but {text!r} was asked for: leave out @{cutoff}")
+    cutoff = cutoff.strip()
     if not re.fullmatch(r"[0-9]{1,100}", cutoff) or int(cutoff) < 1:
         raise UsageError(f"the cutoff of {text!r} is {cutoff!r}; expected a positive integer")
-    return Metric(spec.name, int(cutoff), text.strip())
+    at = "" if cut is not None else f"@{cutoff}"
+    return Metric(spec, int(cutoff), f"{name}{shown}{at}", given)
+
+
+def _spec_of(name: str) -> tuple[MetricSpec | None, str | None]:
+    """The row that a name is of, and the cutoff that stands in it, as in P_10."""
+    spec = _BY_NAME.get(name.lower())
+    cut_name, _, cutoff = name.rpartition("_")
+    if spec is None and cutoff.isdecimal() and cut_name.lower() in _BY_CUT_NAME:
+        return _BY_CUT_NAME[cut_name.lower()], cutoff
+    return spec, None
+
+
+def _parameters(spec: MetricSpec, inner: str | None, text: str) -> tuple[tuple[str, float], ...]:
+    """The parameters in parentheses, in the order in which the metric declares them."""
+    known = {one.name: one for one in spec.parameters}
+    there = "; ".join(f"{one.name}, {one.expected}: {one.meaning}" for one in known.values())
+    there = f"{spec.name} has {there}" if there else f"{spec.name} has none"
+    given: dict[str, float] = {}
+    for pair in inner.split(",") if inner is not None else []:
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        name = name.lower()
+        if not equals or name not in known:
+            example = f", such as {next(iter(known))}=..." if known and not equals else ""
+            raise UsageError(
+                f"{text!r} has {pair.strip()!r}, which is no parameter{example}: {there}"
+            )
+        if name in given:
+            raise UsageError(f"{text!r} gives {name} twice: leave out one")
+        given[name] = known[name].read(value, text)
+    return tuple((name, given[name]) for name in known if name in given)
+
+
+def _given_text(given: Iterable[tuple[str, float]]) -> str:
+    return ",".join(f"{name}={number_text(value)}" for name, value in given)
 
 
 def parse_all(texts: str | Iterable[str]) -> list[Metric]:
-    """The metrics asked for, each once, in order."""
+    """The metrics asked for, each once, in order; a text may hold several, between commas."""
     named = [texts] if isinstance(texts, str) else list(texts or [])
-    metrics = {metric.text: metric for metric in map(parse, named)}
+    metrics = {metric.text: metric for text in named for metric in map(parse, _split(text))}
     if not metrics:
         raise UsageError(f"no metric was asked for; there are {', '.join(NAMES)}")
     return list(metrics.values())
 
 
+def _split(text: str) -> list[str]:
+    """The names in a text, between commas that stand outside of parentheses."""
+    if not isinstance(text, str):
+        return [text]
+    names = re.split(r",(?![^()]*\))", text)
+    if len(names) > 1 and not all(name.strip() for name in names):
+        raise UsageError(f"{text!r} has a comma without a metric beside it: leave it out")
+    return names
+
+
 def spellings(metrics: Iterable[Metric]) -> dict[str, str]:
-    """All names of metrics that were asked for, each with the one it was asked for by."""
-    return {
-        name + ("" if metric.k is None else f"@{metric.k}"): metric.text
-        for metric in metrics
-        for name in (metric.spec.name, *metric.spec.aliases)
-    }
+    """All names of metrics that were asked for, in canonical form, each with that asked for.
+
+    Where two names of one metric were asked for, the first is given for all others.
+    """
+    found: dict[str, str] = {}
+    for metric in metrics:
+        found.setdefault(canonical(metric.text), metric.text)
+        at = "" if metric.k is None else f"@{metric.k}"
+        for inner in _spelled_parameters(metric):
+            for name in (metric.spec.name, *metric.spec.aliases):
+                found.setdefault(canonical(f"{name}{inner}{at}"), metric.text)
+            for name in metric.spec.cut_names if metric.k is not None else ():
+                found.setdefault(canonical(f"{name}_{metric.k}{inner}"), metric.text)
+    return found
+
+
+def _spelled_parameters(metric: Metric) -> set[str]:
+    """The parameters as given, all of them, and those that are not as by default."""
+    defaults = {one.name: one.default for one in metric.spec.parameters}
+    every = metric.values.items()
+    needed = [(name, value) for name, value in every if value != defaults[name]]
+    return {f"({_given_text(one)})" if one else "" for one in (metric.given, every, needed)}
 
 
 def check_defined(metric: Metric, semantics: Semantics) -> None:
     """Raise UsageError if a metric has no value under these semantics."""
-    if metric.name == "ndcg" and semantics.ideal_dcg == "k" and (metric.k or 0) > LARGEST_IDEAL:
-        raise UsageError(
-            f"{metric.text} would divide by the dcg of {metric.k:,} labels: choose a cutoff of at "
-            f"most {LARGEST_IDEAL:,}, or ideal_dcg 'labels'"
+    why = metric.spec.undefined(metric, semantics) if metric.spec.undefined else ""
+    if semantics.order == "expected" and metric.spec.kernel and not metric.spec.expected:
+        why = (
+            "has no closed form of its expected value over ties here: choose another order than "
+            "'expected'"
         )
-    if semantics.order != "expected":
-        return
-    if metric.name == "map" and semantics.ap_divisor == "hits":
-        raise UsageError(
-            f"{metric.text} over the hits found has no closed form of its expected value: choose "
-            "another order or ap_divisor"
-        )
-    if not metric.spec.kernel and metric.k is not None:
-        raise UsageError(
-            f"{metric.text} depends on which of equal confidences are among the first {metric.k}: "
-            "choose another order than 'expected'"
-        )
+    if why:
+        raise UsageError(f"{metric.text} {why}")

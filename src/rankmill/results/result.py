@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
 from rankmill.results import audit as audit_counts
+from rankmill.results.spelling import canonical
 from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -66,7 +67,7 @@ class Result:
         Which queries were averaged over, where several systems may have different ones. None where
         these semantics give all systems the same, and where the labels did not fit in memory.
     aliases : dict of str to str
-        Other names of metrics -> the name that each was asked for by.
+        Other names of metrics, as `canonical` spells them -> the name that each was asked for by.
 
     Examples
     --------
@@ -103,15 +104,19 @@ class Result:
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
 
-        It is None where the metric has no value.
+        Aliases are found in any case, and with their parameters in any order. The value is None
+        where the metric has none.
 
         Raises
         ------
         KeyError
             If this result does not hold the metric; the message lists those it holds.
         """
-        held = name if name in self.metrics else self.aliases.get(name)
-        if held is None:
+        if name in self.metrics:
+            return self.metrics[name]
+        spelled = canonical(str(name))
+        held = self.aliases.get(spelled, spelled)
+        if held not in self.metrics:
             raise KeyError(self._missing(name))
         return self.metrics[held]
 

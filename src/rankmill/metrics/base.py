@@ -1,0 +1,243 @@
+"""What a metric is: a row in the file of its family, and what such rows are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from rankmill.errors import UsageError
+from rankmill.semantics.choices import Semantics
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+
+# A cutoff beyond every list stands for none.
+NO_CUTOFF = 1 << 62
+
+MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, chapter 8"
+
+# The columns of a walk, by name; "term" is what each rank adds to the sum.
+Columns = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A number that may be given in the name of a metric, above `low` and below `high`.
+
+    Only ``rel`` is without a default.
+    """
+
+    name: str
+    meaning: str
+    default: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    kind: type[int] | type[float] = float
+
+    @property
+    def expected(self) -> str:
+        """What may be given."""
+        bounds = [f"above {self.low:g}"] if self.low > -math.inf else []
+        bounds += [f"below {self.high:g}"] if self.high < math.inf else []
+        what = "a number" if self.kind is float else "an integer"
+        return " ".join([what, " and ".join(bounds)]).strip()
+
+    def read(self, text: str, metric: str) -> float:
+        """The number that a text is; `metric` is the name that it stands in.
+
+        Raises
+        ------
+        UsageError
+            If it is none, or out of bounds.
+        """
+        try:
+            number = self.kind(text)
+        except ValueError:
+            number = math.nan
+        if not self.low < number < self.high:
+            raise UsageError(
+                f"{self.name} of {metric!r} is {text!r}; expected {self.expected}: {self.meaning}"
+            )
+        return number
+
+
+# Applied to the hits before a kernel sees them. In units of the gain given, whatever the gain
+# function makes of it.
+REL = Parameter(
+    "rel", "the least gain that counts as relevant; if not given, any above 0 does", low=0
+)
+
+
+class Divisor(NamedTuple):
+    """What a metric divides what it counts by.
+
+    Attributes
+    ----------
+    of : callable
+        The divisor of each query, from its hits.
+    meaning : str
+        What it is, for `explain`; braces stand for what is chosen in the fields of the metric.
+    """
+
+    of: Callable[[Hits, Metric, Semantics], np.ndarray]
+    meaning: str = "{}"
+
+
+class Ranked(NamedTuple):
+    """One list in the order that counts: what stands at each rank, and log2(rank + 1)."""
+
+    rank: np.ndarray
+    hit: np.ndarray
+    gain: np.ndarray
+    confidence: np.ndarray | None
+    discount: np.ndarray
+
+
+class Tied(NamedTuple):
+    """At each rank of one list, what is to be expected over all orders of equal confidences.
+
+    Attributes
+    ----------
+    rank, hit, discount
+        As they are in the order given.
+    chance : float64
+        That of a hit at this rank.
+    first : float64
+        That of the first hit at this rank.
+    gain : float64
+        The mean gain at this rank.
+    found, hits, size, place : int64
+        The hits before the run of equal confidence, those in it, its length, and the place in it,
+        from 1.
+    """
+
+    rank: np.ndarray
+    hit: np.ndarray
+    discount: np.ndarray
+    chance: np.ndarray
+    first: np.ndarray
+    gain: np.ndarray
+    found: np.ndarray
+    hits: np.ndarray
+    size: np.ndarray
+    place: np.ndarray
+
+
+@dataclass(frozen=True)
+class MetricSpec:
+    """A metric: all that the rest of the package knows of it.
+
+    Attributes
+    ----------
+    name, definition, range, source : str
+    kernel : str or None
+        The function of ``rankmill.kernels.metrics`` that counts for each query. It is called with
+        the hits, the cutoff, the values of the parameters (but for ``rel``) and the array to write
+        to. None for a metric over all predictions in one list.
+    expected : str or None
+        Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
+        confidence before all that. Without one, the metric is refused where their order is open.
+    divisor : Divisor, optional
+        What that is divided by.
+    fields : tuple of str
+        The fields of `Semantics` that matter to this metric and not to all, as for its divisor.
+    cutoff : {"required", "optional", "none"}
+        Whether the name takes an ``@k``.
+    parameters : tuple of Parameter
+        Those that stand in parentheses behind the name. With ``rel`` the hits and labels are those
+        of at least that gain.
+    aliases : tuple of str
+        Other names, in any case.
+    cut_names : tuple of str
+        Names that take their cutoff behind an underscore, as P_10.
+    needs_judged : bool
+        Whether hits and labels are all judged items, at any gain. With ``rel`` their gain is 1 if
+        they are relevant, else 0, and those below 0 count as not judged.
+    within_labels : bool
+        Whether it looks at the first R predictions.
+    undefined : callable, optional
+        Why the metric has no value under some semantics; "" if it has.
+    walk : callable, optional
+        The columns of the walk down one list. Without one, `explain` refuses the metric.
+    expected_walk : callable, optional
+        The same for the expected values over the orders of equal confidences.
+    ideal : callable, optional
+        The gains of the best list there could be, to stand beside the walk.
+    aggregate : str
+        The class that adds the metric up over queries, as ``module.Class`` of ``rankmill.metrics``;
+        it has all of `rankmill.metrics.aggregate.Aggregate`.
+    """
+
+    name: str
+    kernel: str | None
+    definition: str
+    range: str
+    source: str
+    expected: str | None = None
+    divisor: Divisor | None = None
+    fields: tuple[str, ...] = ()
+    cutoff: Literal["required", "optional", "none"] = "optional"
+    parameters: tuple[Parameter, ...] = ()
+    aliases: tuple[str, ...] = ()
+    cut_names: tuple[str, ...] = ()
+    needs_judged: bool = False
+    within_labels: bool = False
+    undefined: Callable[[Metric, Semantics], str] | None = None
+    walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
+    expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
+    ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None
+    aggregate: str = "mean.Mean"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as asked for: its row, a cutoff or None, the text it was, the parameters given."""
+
+    spec: MetricSpec = field(repr=False)
+    k: int | None
+    text: str
+    given: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of its row."""
+        return self.spec.name
+
+    @property
+    def limit(self) -> int:
+        """The cutoff, or a rank beyond every list."""
+        return NO_CUTOFF if self.k is None else min(self.k, NO_CUTOFF)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """All parameters, those not given as by default; ``rel`` only if it is given."""
+        defaults = ((one.name, one.default) for one in self.spec.parameters)
+        return {name: value for name, value in defaults if value is not None} | dict(self.given)
+
+    @property
+    def rel(self) -> float | None:
+        """The least gain that counts as relevant; None for any above 0."""
+        return dict(self.given).get(REL.name)
+
+    @property
+    def arguments(self) -> list[float]:
+        """The parameters that its kernel takes, those not given as by default.
+
+        They are of the kind declared, as a kernel is compiled anew for another.
+        """
+        return [
+            one.kind(self.values[one.name]) for one in self.spec.parameters if one.name != REL.name
+        ]
+
+
+def counted(kernel: str, hits: Hits, k: int) -> np.ndarray:
+    """What a kernel counts for each query."""
+    from rankmill.kernels import metrics as kernels  # numba takes a while, which names need not
+
+    out = np.empty(len(hits.label_counts))
+    getattr(kernels, kernel)(hits, k, out)
+    return out

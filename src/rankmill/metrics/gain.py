@@ -1,0 +1,103 @@
+"""Metrics of graded gains: ndcg, dcg."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankmill.columns.elementary import discounts
+from rankmill.metrics.base import (
+    NO_CUTOFF,
+    Columns,
+    Divisor,
+    Metric,
+    MetricSpec,
+    Ranked,
+    Tied,
+    counted,
+)
+from rankmill.semantics.choices import Semantics
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+
+# The largest cutoff whose ideal list may be longer than the labels.
+LARGEST_IDEAL = 1_000_000
+
+JARVELIN = "Järvelin and Kekäläinen, Cumulated Gain-Based Evaluation of IR Techniques, TOIS 2002"
+
+
+def _of_ndcg(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    if semantics.ideal_dcg == "k" and metric.limit < NO_CUTOFF:
+        return np.full(len(hits.label_counts), _dcg_of_hits(metric.limit))
+    return counted("ideal_dcg", hits, metric.limit)
+
+
+@cache
+def _dcg_of_hits(k: int) -> float:
+    """The DCG of k hits of gain 1."""
+    return math.fsum(1 / discounts(k)[1:])
+
+
+def _undefined(metric: Metric, semantics: Semantics) -> str:
+    if semantics.ideal_dcg == "k" and (metric.k or 0) > LARGEST_IDEAL:
+        return (
+            f"would divide by the dcg of {metric.k:,} labels: choose a cutoff of at most "
+            f"{LARGEST_IDEAL:,}, or ideal_dcg 'labels'"
+        )
+    return ""
+
+
+def _walk(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    term = ranked.gain / ranked.discount
+    return {"hit": ranked.hit, "gain": ranked.gain, "discount": ranked.discount, "term": term}
+
+
+def _expected_walk(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+    return {
+        "hit": tied.hit,
+        "chance": tied.chance,
+        "gain": tied.gain,
+        "discount": tied.discount,
+        "term": tied.gain / tied.discount,
+    }
+
+
+def _ideal(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    """The gains of the best list there could be, up to the cutoff."""
+    if semantics.ideal_dcg == "k" and metric.k is not None:
+        return np.ones(metric.k)
+    gains = hits.label_gains if len(hits.label_gains) else np.ones(int(hits.label_counts[0]))
+    return gains[: metric.limit]
+
+
+METRICS = (
+    MetricSpec(
+        name="ndcg",
+        kernel="dcg",
+        expected="dcg",
+        definition="dcg@k / the dcg@k of the labels in descending order of gain",
+        range="0 to 1",
+        source=JARVELIN,
+        divisor=Divisor(_of_ndcg, "the dcg of {}"),
+        fields=("ideal_dcg",),
+        cut_names=("ndcg_cut",),
+        undefined=_undefined,
+        walk=_walk,
+        expected_walk=_expected_walk,
+        ideal=_ideal,
+    ),
+    MetricSpec(
+        name="dcg",
+        kernel="dcg",
+        expected="dcg",
+        definition="sum of gain / log2(rank + 1) over the hits within k",
+        range="0 and up",
+        source=f"{JARVELIN}; discount and exponential gains: Burges et al., ICML 2005",
+        walk=_walk,
+        expected_walk=_expected_walk,
+    ),
+)

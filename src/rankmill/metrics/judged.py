@@ -1,0 +1,75 @@
+"""Metrics that ask which predictions are judged, at any gain: judged, bpref."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Ranked, Tied
+from rankmill.semantics.choices import Semantics
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+
+
+def _of_judged(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    return np.asarray(np.minimum(metric.limit, hits.prediction_counts))
+
+
+def _walk_judged(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    return {"judged": ranked.hit, "term": ranked.hit.astype(np.float64)}
+
+
+def _expected_judged(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+    return {"judged": tied.hit, "chance": tied.chance, "term": tied.chance}
+
+
+def _of_bpref(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    """R, the number of relevant items: those of gain 1."""
+    if not len(hits.label_gains):
+        return hits.label_counts
+    before = np.append(0, np.cumsum(hits.label_gains > 0))
+    return np.asarray(np.diff(before[hits.label_offsets]))
+
+
+def _walk_bpref(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    relevant = ranked.hit & (ranked.gain > 0)
+    above = (ranked.hit & ~relevant).cumsum()
+    count = int(_of_bpref(hits, metric, Semantics())[0])
+    most = min(count, int(hits.label_counts[0]) - count)
+    term = np.where(relevant, 1.0 - np.minimum(above, most) / max(1, most), 0.0)
+    return {"judged": ranked.hit, "relevant": relevant, "nonrelevant": above, "term": term}
+
+
+METRICS = (
+    MetricSpec(
+        name="judged",
+        kernel="count_hits",
+        expected="count_hits",
+        definition="share of the first k (of all, if there are fewer) that are judged, at any gain",
+        range="0 to 1",
+        source="MacAvaney, Macdonald and Ounis, Streamlining Evaluation with ir-measures, ECIR "
+        "2022: Judged@k",
+        divisor=Divisor(_of_judged, "min(k, n)"),
+        cutoff="required",
+        needs_judged=True,
+        walk=_walk_judged,
+        expected_walk=_expected_judged,
+    ),
+    MetricSpec(
+        name="bpref",
+        kernel="bpref",
+        expected="bpref",
+        definition="sum over the relevant predictions of 1 - min(judged nonrelevant above, R) / "
+        "min(R, N), / R; N labels have a gain of 0 or more and are not relevant",
+        range="0 to 1",
+        source="Buckley and Voorhees, Retrieval Evaluation with Incomplete Information, SIGIR "
+        "2004, as trec_eval 9 computes it",
+        divisor=Divisor(_of_bpref, "R, the number of relevant items"),
+        cutoff="none",
+        parameters=(REL,),
+        needs_judged=True,
+        walk=_walk_bpref,
+    ),
+)

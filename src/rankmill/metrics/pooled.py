@@ -1,0 +1,29 @@
+"""Metrics over all predictions in one list: gap, which `rankmill.metrics.gap` computes."""
+
+from rankmill.metrics.base import Metric, MetricSpec
+from rankmill.semantics.choices import Semantics
+
+
+def _undefined(metric: Metric, semantics: Semantics) -> str:
+    if semantics.order == "expected" and metric.k is not None:
+        return (
+            f"depends on which of equal confidences are among the first {metric.k}: choose another "
+            "order than 'expected'"
+        )
+    return ""
+
+
+METRICS = (
+    MetricSpec(
+        name="gap",
+        kernel=None,
+        definition="sum of P(i) rel(i) over all predictions (each query's first k) by descending "
+        "confidence, / queries with labels; expected over the orders of ties",
+        range="0 to 1 for one label a query",
+        source="Perronnin, Liu and Renders, A Family of Contextual Measures of Similarity between "
+        "Distributions with Application to Image Retrieval, CVPR 2009",
+        fields=("gap_ties", "gap_total"),
+        undefined=_undefined,
+        aggregate="gap.Gap",
+    ),
+)

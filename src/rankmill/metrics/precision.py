@@ -1,0 +1,225 @@
+"""Metrics of hits and misses: map, first_hit, precision, recall, hit, f1, rprec."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankmill.metrics.base import (
+    MANNING,
+    NO_CUTOFF,
+    REL,
+    Columns,
+    Divisor,
+    Metric,
+    MetricSpec,
+    Ranked,
+    Tied,
+    counted,
+)
+from rankmill.semantics.choices import Semantics
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+
+VOORHEES = "Voorhees and Harman, TREC: Experiment and Evaluation in Information Retrieval, 2005"
+
+
+# ------------------------------------------------------------------ divisors
+
+
+def _of_average_precision(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    labels, k = hits.label_counts, metric.limit
+    if semantics.ap_divisor == "min_k_labels":
+        return np.asarray(np.minimum(k, labels))
+    if semantics.ap_divisor == "min_labels_predictions":
+        return np.asarray(np.minimum(np.minimum(k, labels), hits.prediction_counts))
+    if semantics.ap_divisor == "hits":
+        return counted("count_hits", hits, k)
+    return labels
+
+
+def _of_precision(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    if semantics.precision_divisor == "min_k_predictions":
+        return np.asarray(np.minimum(metric.limit, hits.prediction_counts))
+    k = metric.k or metric.limit
+    divisor: float = k
+    if k > NO_CUTOFF:  # beyond int64, to which f1 adds the labels; or even beyond float64
+        divisor = float(k) if k.bit_length() < 1024 else math.inf
+    return np.full(len(hits.label_counts), divisor)
+
+
+def _of_recall(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    labels = hits.label_counts
+    return labels if semantics.recall_divisor == "labels" else np.minimum(metric.limit, labels)
+
+
+def _of_f1(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    """The harmonic mean of h / a and h / b is h over the mean of a and b."""
+    both = _of_precision(hits, metric, semantics) + _of_recall(hits, metric, semantics)
+    return np.asarray(both / 2)
+
+
+# ------------------------------------------------------------------ walks
+
+
+def _precisions(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    precision = ranked.hit.cumsum() / ranked.rank
+    return {
+        "hit": ranked.hit,
+        "precision": precision,
+        "term": np.where(ranked.hit, precision, 0.0),
+    }
+
+
+def _expected_precisions(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+    growth = (tied.hits - 1) / np.maximum(1, tied.size - 1)
+    term = tied.chance * (tied.found + 1 + (tied.place - 1) * growth) / tied.rank
+    return {"hit": tied.hit, "chance": tied.chance, "term": term}
+
+
+def _is_first(ranked: Ranked) -> np.ndarray:
+    return np.asarray(ranked.hit & (ranked.hit.cumsum() == 1))
+
+
+def _reciprocal(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    return {"hit": ranked.hit, "term": _is_first(ranked) / ranked.rank}
+
+
+def _expected_reciprocal(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+    return {"hit": tied.hit, "chance": tied.chance, "term": tied.first / tied.rank}
+
+
+def _any_hit(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    return {"hit": ranked.hit, "term": _is_first(ranked).astype(np.float64)}
+
+
+def _expected_any_hit(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+    return {"hit": tied.hit, "chance": tied.chance, "term": tied.first}
+
+
+def _hits(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    return {"hit": ranked.hit, "term": ranked.hit.astype(np.float64)}
+
+
+def _expected_hits(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+    return {"hit": tied.hit, "chance": tied.chance, "term": tied.chance}
+
+
+# ------------------------------------------------------------------ rows
+
+
+def _map_undefined(metric: Metric, semantics: Semantics) -> str:
+    if semantics.order == "expected" and semantics.ap_divisor == "hits":
+        return (
+            "over the hits found has no closed form of its expected value: choose another order or "
+            "ap_divisor"
+        )
+    return ""
+
+
+METRICS = (
+    MetricSpec(
+        name="map",
+        kernel="sum_precisions",
+        expected="sum_precisions",
+        definition="sum of P(i) rel(i) over the first k, / min(k, R); without a cutoff / R",
+        range="0 to 1",
+        source=VOORHEES,
+        divisor=Divisor(_of_average_precision),
+        fields=("ap_divisor",),
+        parameters=(REL,),
+        aliases=("ap",),
+        cut_names=("map_cut",),
+        undefined=_map_undefined,
+        walk=_precisions,
+        expected_walk=_expected_precisions,
+    ),
+    MetricSpec(
+        name="first_hit",
+        kernel="first_hit",
+        expected="first_hit",
+        definition="1 / rank of the first hit within k, else 0",
+        range="0 to 1",
+        source="Voorhees, The TREC-8 Question Answering Track Report, 1999",
+        parameters=(REL,),
+        aliases=("mrr", "rr", "recip_rank", "reciprocal_rank"),
+        walk=_reciprocal,
+        expected_walk=_expected_reciprocal,
+    ),
+    MetricSpec(
+        name="precision",
+        kernel="count_hits",
+        expected="count_hits",
+        definition="hits / k",
+        range="0 to 1",
+        source=MANNING,
+        divisor=Divisor(_of_precision),
+        fields=("precision_divisor",),
+        cutoff="required",
+        parameters=(REL,),
+        aliases=("P",),
+        cut_names=("P",),
+        walk=_hits,
+        expected_walk=_expected_hits,
+    ),
+    MetricSpec(
+        name="recall",
+        kernel="count_hits",
+        expected="count_hits",
+        definition="hits within k / R",
+        range="0 to 1",
+        source=MANNING,
+        divisor=Divisor(_of_recall),
+        fields=("recall_divisor",),
+        parameters=(REL,),
+        aliases=("R",),
+        cut_names=("recall",),
+        walk=_hits,
+        expected_walk=_expected_hits,
+    ),
+    MetricSpec(
+        name="hit",
+        kernel="any_hit",
+        expected="any_hit",
+        definition="1 if any of the first k is a hit, else 0",
+        range="0 or 1",
+        source="Deshpande and Karypis, Item-Based Top-N Recommendation Algorithms, TOIS 2004",
+        parameters=(REL,),
+        aliases=("hit_rate", "success"),
+        cut_names=("success",),
+        walk=_any_hit,
+        expected_walk=_expected_any_hit,
+    ),
+    MetricSpec(
+        name="f1",
+        kernel="count_hits",
+        expected="count_hits",
+        definition="harmonic mean of precision@k and recall@k",
+        range="0 to 1",
+        source="van Rijsbergen, Information Retrieval, 1979, chapter 7",
+        divisor=Divisor(_of_f1, "the mean of {} and {}"),
+        fields=("precision_divisor", "recall_divisor"),
+        cutoff="required",
+        parameters=(REL,),
+        walk=_hits,
+        expected_walk=_expected_hits,
+    ),
+    MetricSpec(
+        name="rprec",
+        kernel="count_hits_of_labels",
+        expected="count_hits_of_labels",
+        definition="hits in the first R / R",
+        range="0 to 1",
+        source=MANNING,
+        divisor=Divisor(_of_recall),
+        fields=("recall_divisor",),
+        cutoff="none",
+        parameters=(REL,),
+        within_labels=True,
+        walk=_hits,
+        expected_walk=_expected_hits,
+    ),
+)

@@ -1,0 +1,32 @@
+"""One spelling for all names that ask for the same metric."""
+
+import re
+
+
+def number_text(number: float) -> str:
+    """The shortest text of a number: whole ones without a point."""
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
+
+
+def canonical(name: str) -> str:
+    """The name of a metric in small letters, without spaces, its parameters in order.
+
+    Examples
+    --------
+    >>> canonical("MAP( rel = 2.0 )@12")
+    'map(rel=2)@12'
+    """
+    text = re.sub(r"\s", "", name).lower()
+    return re.sub(r"\((.*)\)", _parameters, text)
+
+
+def _parameters(found: re.Match[str]) -> str:
+    pairs = (pair.partition("=") for pair in sorted(found[1].split(",")))
+    return f"({','.join(key + equals + _number(text) for key, equals, text in pairs)})"
+
+
+def _number(text: str) -> str:
+    try:
+        return number_text(float(text))
+    except (ValueError, OverflowError):
+        return text
