@@ -30,7 +30,7 @@ def trec_eval_says(labels: Labels, predictions: Predictions, k: int | None) -> d
     names = {metric: f"{name}_{k}" for metric, name in [*names.items(), ("ndcg", "ndcg_cut")]}
     if k is None:
         names = {"map": "map", "first_hit": "recip_rank", "rprec": "Rprec", "ndcg": "ndcg"}
-        names["recall"] = "set_recall"
+        names |= {"recall": "set_recall", "bpref": "bpref"}
     qrels = {
         query: {item: int(gain) for item, gain in rows} or {"never-found": 0}
         for query, rows in labels.items()

@@ -78,7 +78,25 @@ def ndcg(items: list[str], gains: dict[str, float], k: int | None) -> float:
 # ------------------------------------------------------------------ trec_eval
 
 
-def _trec_eval(measure: Measure, cutoff: str = "optional") -> Callable[..., Values]:
+def bpref(items: list[str], judged: dict[str, float], _k: int | None) -> float:
+    """Judged nonrelevant documents above each relevant one, as far as they are as many."""
+    relevant = [item for item, gain in judged.items() if gain > 0]
+    others = len(judged) - len(relevant)
+    total, above = 0.0, 0
+    for item in items:
+        if judged.get(item, -1.0) == 0:
+            above += 1
+        elif item in judged:
+            lost = min(above, len(relevant)) / min(others, len(relevant)) if above else 0.0
+            total += 1 - lost
+    return ratio(total, len(relevant))
+
+
+def _trec_eval(
+    measure: Measure, cutoff: str = "optional", least: float = 1
+) -> Callable[..., Values]:
+    """The measure sees the documents judged with at least this grade."""
+
     def values(labels: Labels, predictions: Predictions, k: int | None) -> Values:
         if k is not None and cutoff == "none":
             raise UndefinedError("trec_eval has no cutoff here")
@@ -89,7 +107,7 @@ def _trec_eval(measure: Measure, cutoff: str = "optional") -> Callable[..., Valu
             refuse_repeats(items_of(labels[query]), "the judgements")
             refuse_repeats(items_of(predictions[query]), "the run")
             if predictions[query]:  # a run file has no line for an empty list
-                gains = {item: gain for item, gain in labels[query] if gain > 0}
+                gains = {item: gain for item, gain in labels[query] if gain >= least}
                 items = by_confidence_then_item(predictions[query])
                 result[query] = measure(items, gains, k)
         return result
@@ -105,6 +123,7 @@ TREC_EVAL = {
     "hit": _trec_eval(hit, "required"),
     "rprec": _trec_eval(r_precision, "none"),
     "ndcg": _trec_eval(ndcg),
+    "bpref": _trec_eval(bpref, "none", least=0),
 }
 
 

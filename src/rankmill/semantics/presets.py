@@ -51,10 +51,11 @@ PRESETS: dict[str, Preset] = {
             "rprec": "Rprec",
             "ndcg": "ndcg",
             "ndcg@k": "ndcg_cut_k",
+            "bpref": "bpref",
         },
         "trec_eval by way of pytrec-eval-terrier 0.5.11, run",
         "It holds scores as float32: those that differ beyond it are tied there. -c is "
-        "unpredicted='zero'.",
+        "unpredicted='zero', and -l 2 is rel=2, as in map(rel=2).",
     ),
     "ml_metrics": Preset(
         Semantics(repeated_labels="count", unlabelled="zero", no_relevant="zero"),
