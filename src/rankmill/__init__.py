@@ -1,6 +1,6 @@
 """rankmill: a fast, exact evaluator of ranked predictions.
 
-Importing rankmill is cheap: what needs NumPy, numba or pyarrow is loaded when it is first used.
+Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are loaded on first use.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from types import ModuleType
 
 from rankmill.version import __version__ as __version__
 
-# As typing has it; but loading typing takes longer than all that a command does before it is ready
-# for Ctrl-C.
+# This replaces typing.TYPE_CHECKING, because importing typing would delay the moment when a command
+# handles Ctrl-C.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rankmill.results.result import Result
     from rankmill.semantics.choices import Semantics
 
-# Public name -> the module that it lives in.
+# Public name -> the module that defines it.
 _HOMES = {
     "Differences": "explain.evaluators_view",
     "explain_evaluators": "explain.evaluators",
@@ -119,10 +119,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """A package whose public functions stay its attributes when a folder of their name is loaded.
+    """A package that keeps a public function when a subpackage of the same name is imported.
 
-    Python makes each folder that is imported an attribute of the package: ``rankmill.explain``
-    would be the folder once anything of it was loaded.
+    Python sets each imported subpackage as an attribute of its package. Without this class,
+    ``rankmill.explain`` would become the subpackage as soon as one of its modules is imported.
     """
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -1,8 +1,8 @@
-"""Errors whose cause the caller can mend. Anything else that rankmill raises is a bug of it.
+"""The errors that a caller can correct. Any other error that rankmill raises is a bug in rankmill.
 
-But where the machine has too little of something, Python's own errors come through to callers as
-they are: MemoryError (also NumPy's and Arrow's), OSError with an errno that says so, RuntimeError
-where no thread can be started. `shortage` knows them.
+One exception: if the machine lacks a resource, Python's own error reaches the caller unchanged. It
+is a MemoryError (also from NumPy or Arrow), an OSError with a matching errno, or a RuntimeError if
+no thread can be started. The function `shortage` recognises these errors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class RankmillError(Exception):
-    """The base of the errors that rankmill raises on purpose: catch this one to catch them all."""
+    """The base class of all errors that rankmill raises on purpose."""
 
 
 class InputError(RankmillError, ValueError):
@@ -37,15 +37,16 @@ class InputError(RankmillError, ValueError):
 class UsageError(RankmillError, ValueError):
     """The request is wrong, whatever the data: an unknown metric, a cutoff of 0, a missing folder.
 
-    Raised before anything is read where that is possible. The command line ends with exit code 2.
+    This error is raised before any data is read, if possible. The command line ends with exit
+    code 2.
     """
 
 
 class ResourceError(RankmillError):
-    """The machine has too little of something that this run needs, as room for temporary files.
+    """The machine lacks a resource that the run needs, such as disk space for temporary files.
 
-    Input and request may be right. The command line ends with exit code 4, as it does for any other
-    error that `shortage` knows.
+    The input and the request may be right. The command line ends with exit code 4, as for every
+    other error that `shortage` recognises.
     """
 
 
@@ -58,7 +59,7 @@ _ERRNOS = {
     errno.EDQUOT: "room",
     errno.EFBIG: "room",
 }
-# What errors say that have no type or number of their own.
+# Parts of the messages of errors that have neither a type nor an errno of their own.
 _SAYINGS = {
     "can't start new thread": "threads",
     "Failed to launch worker thread": "threads",  # Arrow
@@ -70,10 +71,10 @@ _SAYINGS = {
 
 
 def shortage(error: BaseException | None) -> tuple[str, BaseException] | None:
-    """What the machine had too little of, if that is why an error was raised, else None.
+    """Return the resource that the machine lacked and the error that tells so, else None.
 
-    It is one of "memory", "open files", "threads", "room" (on disk) and "a temporary folder"; with
-    it comes the error that tells so, which the given one may have been raised from.
+    The resource is "memory", "open files", "threads", "room" (on disk) or "a temporary folder". The
+    error returned is the given one, or the one among its causes that tells of the shortage.
 
     Examples
     --------
@@ -96,9 +97,9 @@ def shortage(error: BaseException | None) -> tuple[str, BaseException] | None:
 
 
 def is_shortage(error: BaseException, doing: str) -> bool:
-    """Whether an error tells of a shortage; if so, it gets a note of what was being done.
+    """Tell whether the cause of an error is a shortage; if so, add the note `doing` to the error.
 
-    To be asked before an error of another library is taken for a fault of the input.
+    Callers ask this before they blame the input for an error of another library.
     """
     if shortage(error) is None:
         return False
@@ -107,7 +108,7 @@ def is_shortage(error: BaseException, doing: str) -> bool:
 
 
 def positive(number: Any, name: str) -> int:
-    """The number as an int, NumPy's too; raises UsageError if it is not a positive integer."""
+    """Return a Python or NumPy integer as an int; raise UsageError if it is not positive."""
     if isinstance(number, bool) or not isinstance(number, (int, Integral)) or number < 1:
         raise UsageError(f"{name} is {number!r}; expected a positive integer")
     return int(number)

@@ -1,8 +1,9 @@
-"""What Ctrl-C, SIGTERM and SIGHUP do to a command: one line, nothing left behind, its exit code.
+"""End a command on Ctrl-C, SIGTERM or SIGHUP: print one line, remove temporary files, exit.
 
-A command ends where the signal finds it, without an exception that climbs up: one may come while
-modules load, or be lost in a callback, and would wait for every thread on its way. So nothing that
-has a name may depend on a `finally`; what must have one stands in `leftovers` while it is there.
+The process ends inside the signal handler; no exception is raised. An exception could come while
+modules load, could be lost in a callback, and would wait for every thread. Therefore `finally` does
+not run, and no file with a name may rely on it: such a file is listed in `leftovers` as long as it
+exists.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 
-TYPE_CHECKING = False  # as typing has it; what is loaded here delays the answer to a Ctrl-C
+TYPE_CHECKING = False  # importing typing would delay the moment when Ctrl-C is handled
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -29,22 +30,23 @@ __all__ = [
 ENDING = {
     number: word
     for name, word in (("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "hung up"))
-    for number in [getattr(signal, name, None)]  # not every system has all
+    for number in [getattr(signal, name, None)]  # some systems lack some of these signals
     if number is not None
 }
-"""The signals that end a command, and how its last line says so."""
+"""The signals that end a command, and the word for each in the last line of the command."""
 
 leftovers: set[str] = set()
-"""The paths of files that are there for now, and must not outlive the process."""
+"""The paths of temporary files, which must be removed before the process ends."""
 
 _written = False
 _printing = False
 
 
 def end_on_signals() -> None:
-    """Let each signal of `ENDING` end this process, but one that its parent made it ignore.
+    """Let each signal of `ENDING` end this process, unless its parent made it ignore the signal.
 
-    A shell has its background jobs ignore SIGINT, nohup those it starts SIGHUP.
+    For example, the background jobs of a shell ignore SIGINT, and nohup makes a command ignore
+    SIGHUP.
     """
     for number in ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
@@ -52,31 +54,31 @@ def end_on_signals() -> None:
 
 
 def message(number: int) -> str:
-    """The line that tells which signal came, and what had been done by then."""
+    """Return the line that says which signal came and whether output was written."""
     return f"error: {ENDING[signal.Signals(number)]}{so_far()}"
 
 
 def so_far() -> str:
-    """What is done so far, as the end of a line that tells of an untimely end."""
+    """Return the end of an error message, which says whether output was written."""
     if _written:
         return "; by then all files were written"
     return "" if _printing else "; nothing written"
 
 
 def begun() -> None:
-    """Note that a command begins, of which nothing is done yet."""
+    """Record that a command begins and has written no output."""
     global _written, _printing
     _written = _printing = False
 
 
 def written() -> None:
-    """Note that all output files are in place: but for what is printed yet, the command is done."""
+    """Record that all output files are in place; the command may still have to print."""
     global _written
     _written = True
 
 
 def printing() -> None:
-    """Note that output leaves the process, so that no signal can make it undone."""
+    """Record that the command begins to print; printed output cannot be taken back."""
     global _printing
     _printing = True
 
@@ -92,10 +94,10 @@ def remove_leftovers() -> None:
 
 def _end(number: int, frame: FrameType | None) -> None:
     if _written and not _printing:
-        return  # too late to undo anything, and the command ends by itself now
+        return  # the files are written, and the command is about to end by itself
     remove_leftovers()
     for other in ENDING:
-        signal.signal(other, signal.SIG_DFL)  # should nobody read the line, the next one ends it
+        signal.signal(other, signal.SIG_DFL)  # writing the line may block: the next signal kills
     try:
         show_cursor = "\r\x1b[2K\x1b[?25h" if os.isatty(2) else ""
         os.write(2, f"{show_cursor}{message(number)}\n".encode())

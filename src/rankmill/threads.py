@@ -1,4 +1,4 @@
-"""The threads of a job: one pool with one owner, and results in the order of the input."""
+"""The pool of threads of a job, which has one owner and yields results in the order of input."""
 
 import contextlib
 import itertools
@@ -16,12 +16,12 @@ Item = TypeVar("Item")
 Value = TypeVar("Value")
 
 END = object()
-# More threads than that gain nothing on any machine.
+# No machine gains from more threads than this.
 MOST_THREADS = 1024
 
 
 def available_cpus() -> int:
-    """The number of CPUs this process may use: its affinity, capped by its cgroup's quota."""
+    """The number of CPUs that this process may use, by its CPU affinity and its cgroup's quota."""
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
         quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
@@ -31,7 +31,7 @@ def available_cpus() -> int:
 
 
 def thread_count(threads: int | None) -> int:
-    """The threads asked for, if not absurdly many, else the CPUs there are.
+    """The requested number of threads, at most MOST_THREADS; by default the number of CPUs.
 
     Raises UsageError if the number is not positive.
     """
@@ -41,15 +41,17 @@ def thread_count(threads: int | None) -> int:
 
 
 class Workers:
-    """The pool of threads of a job. Whoever makes it ends it, with a `with` block.
+    """The pool of threads of a job. The caller that creates it ends it, with a `with` block.
 
-    Its generators run in the thread that takes their values: that thread closes them, on every way
-    out. Closing waits for the work under way, so that nothing runs on when an error is raised.
+    The generators of `map` and `read` run in the thread that consumes them, and that thread must
+    close them even if an error is raised. Closing waits for the running work, so no work continues
+    after an error.
 
     Parameters
     ----------
     threads : int, optional
-        By default the CPUs there are; a UsageError is raised if it is not positive.
+        The number of threads; by default the number of CPUs. A UsageError is raised if it is not
+        positive.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -65,9 +67,10 @@ class Workers:
     def map(
         self, work: Callable[[Item], Value], items: Iterable[Item]
     ) -> Generator[Value, None, None]:
-        """Yield work(item) for each item, in their order; items are taken a few ahead.
+        """Yield work(item) for each item, in the order of the items.
 
-        Of several errors the first in that order is raised, whichever thread came first.
+        A few items are taken in advance. If several items fail, the error of the first of them in
+        this order is raised, even if another thread failed earlier.
         """
         source = iter(items)
         results: deque[Future[Value]] = deque()
@@ -80,7 +83,7 @@ class Workers:
                     yield results.popleft().result()
         finally:
             _end(results)
-            results.clear()  # an error among them holds the frame that put it there
+            results.clear()  # an error in a result refers to this frame: break the cycle
             _close(source)
 
     def _take_item(
@@ -89,10 +92,10 @@ class Workers:
         work: Callable[[Item], Value],
         results: deque[Future[Value]],
     ) -> bool:
-        """Have the next item worked on; whether there may be another one."""
+        """Submit the next item to the pool; return whether the source may have more items."""
         try:
             item = next(source, END)
-        except Exception as error:  # raised when its turn comes
+        except Exception as error:  # it is raised after the results of the earlier items
             results.append(Future())
             results[-1].set_exception(error)
             return False
@@ -103,12 +106,12 @@ class Workers:
     def read(
         self, pieces: Iterable[Iterator[Item]], work: Callable[[Item], Value]
     ) -> Generator[Value, None, None]:
-        """Yield work(batch) for each batch of all pieces, in their order.
+        """Yield work(batch) for each batch of all pieces, in the order of the batches.
 
-        A piece is read by one thread at a time, several pieces at once. The thread that reads a
-        batch works on it, while it is in the cache; where fewer pieces are left than threads, the
-        others work on the batches of a piece while it is read on. Of several errors the first in
-        the order of batches is raised, whichever thread came first.
+        Several pieces are read at once, each by one thread at a time. The thread that reads a batch
+        also works on it, because the batch is then still in the CPU cache. If fewer pieces than
+        threads are left, one thread only reads a piece, and other threads work on its batches. If
+        several batches fail, the error of the first of them in this order is raised.
         """
         unread = deque(pieces)
         begun: deque[_Piece[Item, Value]] = deque()
@@ -133,18 +136,21 @@ class Workers:
         unread: deque[Iterator[Item]],
         work: Callable[[Item], Value],
     ) -> None:
-        """Take what was read; go on with pieces, and begin others, as far as there is room."""
+        """Collect the finished steps, begin more pieces and submit the next step of each piece.
+
+        The number of waiting results limits how far the pool reads ahead.
+        """
         for piece in begun:
             self._take_step(piece, work)
         most = 8 * self.threads
         waiting = sum(len(piece.results) for piece in begun)
         reading = [piece for piece in begun if not piece.ended]
-        # Twice the threads: none of them waits until this thread comes to give it more.
+        # Two pieces a thread: no thread has to wait until this thread submits more work.
         while unread and len(reading) < 2 * self.threads and max(waiting, len(begun)) < most:
             begun.append(_Piece(unread.popleft()))
             reading.append(begun[-1])
         for piece in reading:
-            # The first piece goes on whatever waits behind it: its results are taken next.
+            # The first piece is always read on, because its results are yielded next.
             ahead = piece is begun[0] and len(piece.results) <= self.threads
             if piece.step is None and (ahead or waiting < most):
                 piece.alone = len(reading) < self.threads
@@ -152,7 +158,7 @@ class Workers:
                 piece.step = self._pool.submit(step, piece.batches, work)
 
     def _take_step(self, piece: "_Piece[Item, Value]", work: Callable[[Item], Value]) -> None:
-        """Take what the last step of a piece came to, if it is done."""
+        """Collect the result of the last step of a piece, if the step is done."""
         if piece.step is None or not piece.step.done():
             return
         step, piece.step = piece.step, None
@@ -165,9 +171,10 @@ class Workers:
 
 
 class _Piece(Generic[Item, Value]):
-    """A piece that is being read: its batches, and what came of them so far.
+    """A piece that is being read: its batches and the results so far.
 
-    `step` reads the next batch and, unless the piece is read `alone`, works on it.
+    `step` reads the next batch. It also works on the batch, unless `alone` says that a step only
+    reads.
     """
 
     def __init__(self, batches: Iterator[Item]) -> None:
@@ -178,7 +185,7 @@ class _Piece(Generic[Item, Value]):
         self.ended = False
 
     def futures(self) -> list[Future[Any]]:
-        """All that is under way or done, and not taken yet."""
+        """All futures of this piece that are running, or done but not yet yielded."""
         return [*self.results, *([] if self.step is None else [self.step])]
 
 
@@ -192,29 +199,30 @@ def _read_and_work(batches: Iterator[Item], work: Callable[[Item], Value]) -> An
 
 
 def _wait_for_any(begun: "deque[_Piece[Any, Any]]") -> None:
-    """Wait until a step is done, or the result whose turn it is.
+    """Wait until any step is done, or the result that is yielded next.
 
-    A function of its own, as all that holds a future: the frames that an error passes must not
-    hold the future it came from, or neither would be freed.
+    This is a separate function because it holds futures in local variables. An error refers to the
+    frames that it passes through; if such a frame held the future of the error, neither would be
+    freed.
     """
     steps = [piece.step for piece in begun if piece.step is not None]
     wait([*steps, *itertools.islice(begun[0].results, 1)], return_when=FIRST_COMPLETED)
 
 
 def _end(futures: Iterable[Future[Any]]) -> None:
-    """Cancel what has not begun, and wait for the rest."""
+    """Cancel the futures that have not begun, and wait for the others."""
     wait([future for future in list(futures) if not future.cancel()])
 
 
 def _close(batches: Iterator[Any]) -> None:
-    """Close what is read from, if it is a generator: it may hold files open."""
+    """Close the iterator of batches if it is a generator, because it may hold open files."""
     if isinstance(batches, Generator):
-        with contextlib.suppress(ValueError):  # Ctrl-C came before the step that runs it was noted
+        with contextlib.suppress(ValueError):  # after Ctrl-C a thread may still be running it
             batches.close()
 
 
 def map_blocks(work: Callable[[int, int], Value], count: int, threads: int) -> list[Value]:
-    """work(start, end) for blocks of 0 .. count, on threads of their own, in order."""
+    """Return work(start, end) of blocks that cover 0 to count, in order, from a pool of its own."""
     size = max(1, min(1 << 15, math.ceil(count / threads)))
     blocks = [(start, min(count, start + size)) for start in range(0, count, size)]
     if len(blocks) <= 1 or threads == 1:
