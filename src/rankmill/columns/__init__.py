@@ -1,1 +1,1 @@
-"""What everything else is made of: ids, ragged lists, ranked lists, numbers."""
+"""The data structures that all other folders use: ids, ragged lists, ranked lists, numbers."""

@@ -1,8 +1,9 @@
-"""Arrow arrays as NumPy arrays and back, without a copy.
+"""Convert Arrow arrays to NumPy arrays and back, without a copy.
 
-Arrow's own ``to_numpy``, ``array`` of a NumPy array, and scalars import pandas where it is
-installed, which takes longer than a small run. ``pyarrow.compute`` takes 30 ms to import, as does
-the first method that needs it: functions that do import it when they are called.
+Arrow's own ``to_numpy``, its scalars, and ``pyarrow.array`` of a NumPy array import pandas if it is
+installed, which takes longer than a small run. Importing ``pyarrow.compute`` takes 30 ms, and some
+methods of Arrow import it on their first call. A function that needs it imports it when it is
+called.
 """
 
 from typing import Any
@@ -31,12 +32,12 @@ def numbers_of(array: Any, null: float | None = None) -> np.ndarray:
 
 
 def validity_of(array: Any) -> np.ndarray:
-    """Whether each value of an Arrow array is there, as booleans."""
+    """Booleans that are true where an Arrow array holds a value and false where it holds a null."""
     return numbers_of(array.is_valid().cast(pa.uint8())).view(np.bool_)
 
 
 def arrow_of(numbers: np.ndarray) -> Any:
-    """A NumPy array as an Arrow array without nulls; of native numbers, as a view."""
+    """A NumPy array as an Arrow array without nulls; numbers in native byte order are a view."""
     if numbers.dtype.kind not in "iuf":
         return pa.array(numbers)
     native = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))

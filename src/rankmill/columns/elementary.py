@@ -1,8 +1,8 @@
-"""Logarithms and powers of 2, rounded correctly, so that every machine has the same bits.
+"""Correctly rounded logarithms and powers of 2, which have the same bits on every machine.
 
-Those of NumPy and of C libraries miss the nearest float64 now and then, each in other places. Here
-a value is a pair of float64 whose sum it is, which makes some 30 digits, rounded once at the end.
-Only + − × / are used: IEEE 754 leaves no choice in them.
+The functions of NumPy and of C libraries sometimes miss the nearest float64, and they differ from
+each other. Here a value is the sum of a pair of float64. The pair has about 30 digits and is
+rounded once at the end. Only + − × / are used, because IEEE 754 defines their results exactly.
 """
 
 import math
@@ -14,16 +14,16 @@ import numpy as np
 
 Pair = tuple[np.ndarray, np.ndarray]
 
-_STEPS = 64  # entries of a table; what lies between two is left to a short series
-_BITS = 128  # of the integers that constants are computed with
-_FIRST = 1024  # ranks that the table starts with
-_BLOCK = 1 << 13  # numbers at a time, so that intermediate results stay in the cache
+_STEPS = 64  # number of entries in a table; a short series gives the values between two entries
+_BITS = 128  # number of fraction bits in the integers from which the constants are computed
+_FIRST = 1024  # number of ranks in the first table
+_BLOCK = 1 << 13  # numbers computed at a time; their intermediate results fit in the CPU cache
 
 _discounts = np.zeros(0)
 
 
 def discounts(longest: int) -> np.ndarray:
-    """log2(rank + 1) for ranks 0 to `longest`, as a read-only view of a table that is kept.
+    """log2(rank + 1) for ranks 0 to `longest`, as a read-only view of a shared table.
 
     Examples
     --------
@@ -33,17 +33,18 @@ def discounts(longest: int) -> np.ndarray:
     global _discounts
     table = _discounts
     if longest >= len(table):
-        # Blocks hold ever longer lists: growing by a quarter keeps the work linear.
+        # Later blocks may hold longer lists. The table grows by at least a quarter, which keeps the
+        # total work linear.
         size = max(longest + 1, len(table) + len(table) // 4, _FIRST)
         more = log2(np.arange(len(table) + 1, size + 1, dtype=np.float64))
         table = np.concatenate([table, more])
         table.flags.writeable = False
-        _discounts = table  # no lock: threads that come at once make the same table twice
+        _discounts = table  # no lock is needed: two threads at once would compute the same values
     return table[: longest + 1]
 
 
 def log2(numbers: np.ndarray) -> np.ndarray:
-    """log2 of numbers from 1 to 2**45, float64.
+    """log2 of float64 numbers from 1 to 2**45.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def log2(numbers: np.ndarray) -> np.ndarray:
 
 
 def exp2(numbers: np.ndarray) -> np.ndarray:
-    """2**x of numbers from −1,000 to 1,000, float64; exact for whole numbers.
+    """2**x of float64 numbers from −1,000 to 1,000; exact for whole numbers.
 
     Examples
     --------
@@ -70,7 +71,7 @@ def exp2(numbers: np.ndarray) -> np.ndarray:
 
 
 def expm1(numbers: np.ndarray) -> np.ndarray:
-    """e**x − 1 of numbers from −0.005 to 0.005, float64.
+    """e**x − 1 of float64 numbers from −0.005 to 0.005.
 
     Examples
     --------
@@ -88,7 +89,7 @@ def _blockwise(function: Callable[[np.ndarray], np.ndarray], numbers: np.ndarray
 
 
 def _log2(numbers: np.ndarray) -> np.ndarray:
-    """The exponent, plus log2 of the step below, plus 2 / ln(2) · atanh(s) for the rest."""
+    """log2 as the exponent + log2 of the step below + 2 / ln(2) · atanh(s) for the remainder."""
     (logarithms, rests), factor, _ = _logarithms()
     mantissa, exponent = np.frexp(numbers)
     scaled = mantissa * (2 * _STEPS)
@@ -106,7 +107,7 @@ def _log2(numbers: np.ndarray) -> np.ndarray:
 
 
 def _exp2(numbers: np.ndarray) -> np.ndarray:
-    """T · exp(x) for T = 2**(the nearest step) and x = the rest · ln(2)."""
+    """2**number as T · exp(x), with T = 2**(the nearest step) and x = the remainder · ln(2)."""
     steps = np.rint(numbers * _STEPS)
     x = _multiply((numbers - steps / _STEPS, np.zeros(1)), _logarithms()[2])
     whole, at = np.divmod(steps.astype(np.int32), _STEPS)
@@ -143,7 +144,7 @@ def _divide(a: Pair, b: np.ndarray | float) -> Pair:
 
 
 def _product(a: np.ndarray, b: np.ndarray | float) -> Pair:
-    """The product and what its rounding lost (Dekker): exact, as halves have 26 bits each."""
+    """The rounded product and its rounding error (Dekker); exact, because halves have 26 bits."""
     product = a * b
     (high, low), (top, rest) = _halves(a), _halves(b)
     return product, ((high * top - product) + high * rest + low * top) + low * rest
@@ -190,7 +191,7 @@ def _roots() -> Pair:
 
 
 def _pairs(fixed: list[int]) -> Pair:
-    """Integers over 2**128, as pairs."""
+    """The numbers fixed / 2**128 as pairs of float64."""
     one = 1 << _BITS
     high = [value / one for value in fixed]
     low = [(value - int(h * one)) / one for value, h in zip(fixed, high, strict=True)]

@@ -1,4 +1,4 @@
-"""Columns of ids: any integer width or string type of Arrow or NumPy, compared exactly."""
+"""Columns of ids, which are integers or strings of any Arrow or NumPy type, compared exactly."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,12 +32,12 @@ def to_ids(array: Any, what: str) -> Ids:
     array : pyarrow.Array or ndarray
         Integers of any width, strings or bytes of any layout, dictionary-encoded or not.
     what : str
-        Names the column in errors.
+        The name of the column in error messages.
 
     Raises
     ------
     InputError
-        If the type cannot be an id, such as floats.
+        If ids cannot have this type, for example if the array holds floats.
     """
     array = plain(arrow_of(array) if isinstance(array, np.ndarray) else array, what)
     kind = array.type
@@ -52,12 +52,12 @@ def to_ids(array: Any, what: str) -> Ids:
 
 
 def plain(array: Any, what: str) -> Any:
-    """The array without dictionary or extension type, so that its nulls are its own.
+    """The array with dictionary and extension types replaced by plain values and plain nulls.
 
     Raises
     ------
     InputError
-        If a dictionary's indices lie outside it.
+        If an index lies outside the dictionary.
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
@@ -68,7 +68,7 @@ def plain(array: Any, what: str) -> Any:
             raise InputError(f"{what} breaks the rules of the Arrow format: {error}") from None
         words = array.dictionary
         if kinds.is_string(words.type) or kinds.is_binary(words.type):
-            # Written out, long ones take more than 32-bit offsets can say.
+            # The decoded strings may need more bytes than 32-bit offsets can address.
             words = words.cast(pa.large_binary() if _is_bytes(words.type) else pa.large_string())
             array = pa.DictionaryArray.from_arrays(array.indices, words, safe=False)
         array = array.dictionary_decode()
@@ -84,7 +84,7 @@ def drop_nulls(array: Any) -> Any:
 
 
 def is_id_type(kind: Any) -> bool:
-    """Whether an Arrow type can hold ids, or is the type of an empty column."""
+    """Whether an Arrow type can hold ids; the null type of an empty column counts as one."""
     kind = _bare(kind)
     return kinds.is_integer(kind) or kinds.is_null(kind) or _is_text(kind)
 
@@ -95,7 +95,7 @@ def is_text_type(kind: Any) -> bool:
 
 
 def _bare(kind: Any) -> Any:
-    """The type of the values themselves, without a dictionary or an extension type around it."""
+    """The type of the values inside a dictionary type or an extension type."""
     if kinds.is_dictionary(kind):
         kind = kind.value_type
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
@@ -147,7 +147,10 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
-    """The ids as an Arrow array of the type that they were read from, if it was one type."""
+    """The ids as an Arrow array.
+
+    Its type is the one in `kinds_read`; if there are several or none, it is a common wide type.
+    """
     if ids.kind == STRING:
         offsets = np.zeros(len(ids.keys) + 1, np.int64)
         data = np.empty(_size(ids), np.uint8)
@@ -155,7 +158,8 @@ def ids_to_arrow(ids: Ids, kinds_read: set[Any]) -> Any:
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
         as_bytes = any(_is_bytes(_bare(kind)) for kind in kinds_read)
         common = pa.large_binary() if as_bytes else pa.large_string()
-        array = pa.Array.from_buffers(common, len(ids.keys), buffers)  # as read, even if no UTF-8
+        # The bytes are passed on unchanged, even if they are not valid UTF-8.
+        array = pa.Array.from_buffers(common, len(ids.keys), buffers)
     else:
         array = arrow_of(ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64))
         common = array.type
@@ -171,60 +175,61 @@ def _dictionary(array: Any, index_type: Any) -> Any:
     encoded = array.dictionary_encode()
     try:
         indices = encoded.indices.cast(index_type)
-    except pa.ArrowInvalid:  # more ids in all than the dictionary of one batch could number
+    except pa.ArrowInvalid:  # all ids together may be too many for the index type of one batch
         return encoded
     return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
 
 
 def slice_ids(ids: Ids, start: int, end: int) -> Ids:
-    """Ids start to end, as views."""
+    """The ids from `start` to `end` (exclusive), as views."""
     return pick_ids(ids, lambda values: values[start:end])
 
 
 def _size(ids: Ids) -> int:
-    """The bytes of all strings together."""
+    """The total number of bytes of all strings."""
     return int(ids.ends.sum() - ids.starts.sum())
 
 
 def take_ids(ids: Ids, indices: np.ndarray) -> Ids:
-    """The ids at the indices; the bytes of strings stay where they are."""
+    """The ids at the indices; the bytes of strings are not copied."""
     return pick_ids(ids, lambda values: values[indices])
 
 
 def pick_ids(ids: Ids, pick: Callable[[np.ndarray], np.ndarray]) -> Ids:
-    """The ids whose values `pick` takes of an array; the bytes of strings stay where they are."""
+    """The ids that `pick` selects from each array of ids; the bytes of strings are not copied."""
     if ids.kind != STRING:
         return ids._replace(keys=pick(ids.keys))
     return Ids(pick(ids.keys), pick(ids.starts), pick(ids.ends), ids.data, STRING)
 
 
-# Values that room is kept for at most: a footer may say anything.
+# The most values to reserve memory for at first, because the count in a footer may be wrong.
 LARGEST_RESERVE = 1 << 27
 
 
 class Growing:
-    """A one-dimensional array that grows as values are put behind each other.
+    """A one-dimensional array that grows as values are appended.
 
-    There is room for `capacity` values at first: memory that is never written to is never taken.
-    Beyond, it grows by an eighth, in place where the system can.
+    At first the array reserves memory for `capacity` values; the system provides memory only when
+    it is written to. When more values come, the array grows by at least an eighth, in place if the
+    system can.
     """
 
     def __init__(self, dtype: Any, capacity: int = 0) -> None:
         try:
             self._array = np.empty(min(capacity, LARGEST_RESERVE), dtype)
-        except MemoryError:  # it may hold fewer in the end
+        except MemoryError:  # there may be fewer values than `capacity` in the end
             self._array = np.empty(0, dtype)
         self._count = 0
 
     def extend(self, values: np.ndarray) -> None:
-        """Put values behind those that are there."""
+        """Append values."""
         self.room(len(values))[:] = values
 
     def room(self, count: int) -> np.ndarray:
-        """Room for so many values behind those that are there, to be filled at once."""
+        """Append `count` undefined values and return them as a view; the caller sets them now."""
         start, end = self._count, self._count + count
         if end > len(self._array):
-            # Nothing else holds the array: room is filled at once, and finish() comes last.
+            # No view of the array is in use: callers fill each view at once, and finish() is last.
             self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)
         self._count = end
         return self._array[start:end]
@@ -235,7 +240,7 @@ class Growing:
 
 
 class IdStore:
-    """Ids that are put behind each other, copied into place as they come, with their bytes."""
+    """A store to which ids are appended; it copies the ids and the bytes of strings."""
 
     def __init__(self, capacity: int = 0) -> None:
         self._capacity = capacity
@@ -246,7 +251,7 @@ class IdStore:
         self._kinds: set[int] = set()
 
     def add(self, ids: Ids) -> None:
-        """Put ids behind those that are there."""
+        """Append ids."""
         if not len(ids.keys):
             return
         self._keys.extend(ids.keys)
@@ -262,12 +267,12 @@ class IdStore:
             self._kinds.add(ids.kind)
 
     def finish(self) -> Ids:
-        """All ids; the store cannot be added to after this.
+        """All ids; nothing may be added after this.
 
         Raises
         ------
         InputError
-            If negative ids and unsigned ones beyond int64 were added.
+            If both negative ids and unsigned ids beyond int64 were added.
         """
         keys = self._keys.finish()
         if STRING in self._kinds:
@@ -283,7 +288,7 @@ class IdStore:
 
 
 def join_ids(parts: list[Ids]) -> Ids:
-    """The ids of all parts behind each other, as a copy that holds no other bytes."""
+    """The ids of all parts, concatenated; the copy holds no bytes except those of these ids."""
     store = IdStore()
     for part in parts:
         store.add(part)
@@ -291,7 +296,7 @@ def join_ids(parts: list[Ids]) -> Ids:
 
 
 def id_value(ids: Ids, i: int) -> int | str:
-    """Id i as an integer or a text; bytes that are no text are escaped."""
+    """Id i as an int or str; bytes that are not valid UTF-8 are escaped."""
     if ids.kind == STRING:
         text = ids.data[ids.starts[i] : ids.ends[i]].tobytes()
         return text.decode(errors="backslashreplace")
@@ -299,5 +304,5 @@ def id_value(ids: Ids, i: int) -> int | str:
 
 
 def id_text(ids: Ids, i: int) -> str:
-    """Id i as it is shown in a message."""
+    """Id i as text for a message."""
     return repr(id_value(ids, i))

@@ -1,4 +1,4 @@
-"""Ragged lists as bare arrays: reading them from Arrow, dropping, gathering."""
+"""Ragged lists as plain arrays: read them from Arrow, drop values, gather lists."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ def is_list_type(kind: Any) -> bool:
 
 
 def split_lists(array: Any) -> tuple[np.ndarray, Any]:
-    """The int64 offsets and the Arrow values of any Arrow list array; a null list is empty.
+    """The int64 offsets and the Arrow values of any Arrow list array; a null list becomes empty.
 
     Raises
     ------
     InputError
         If the array holds no lists, or its offsets do not fit its values.
     """
-    if kinds.is_null(array.type):  # a column of nothing but nulls
+    if kinds.is_null(array.type):  # a column that holds only nulls
         return np.zeros(len(array) + 1, np.int64), array[:0]
     if not is_list_type(array.type):
         raise InputError(f"expected lists, found {array.type}")
@@ -46,13 +46,16 @@ def split_lists(array: Any) -> tuple[np.ndarray, Any]:
 
 
 def _usual_lists(array: Any) -> tuple[np.ndarray, Any] | None:
-    """The offsets and values of lists without a null list, as they lie; None if they are others."""
+    """The offsets and values of the usual case, taken from the buffers; None in other cases.
+
+    The usual case is a list or large_list array without a null list.
+    """
     wide = kinds.is_large_list(array.type)
     if not (wide or kinds.is_list(array.type)) or array.null_count or not len(array):
         return None
     raw: np.ndarray = np.frombuffer(array.buffers()[1], np.int64 if wide else np.int32)
     raw = raw[array.offset : array.offset + len(array) + 1]
-    if len(raw) <= len(array):  # broken, which the caller tells
+    if len(raw) <= len(array):  # offsets are missing; the caller raises the error
         return raw.astype(np.int64), array.values
     start, end = int(raw[0]), int(raw[-1])
     return raw - np.int64(start), array.values[max(0, start) : max(0, end)]
@@ -61,33 +64,33 @@ def _usual_lists(array: Any) -> tuple[np.ndarray, Any] | None:
 def _any_lists(array: Any) -> tuple[np.ndarray, Any]:
     import pyarrow.compute as pc
 
-    # flatten follows slices and leaves out what lies under null lists
+    # flatten respects slices and leaves out the values under null lists.
     return offsets_of(numbers_of(pc.list_value_length(array), null=0)), array.flatten()
 
 
 def offsets_of(lengths: np.ndarray) -> np.ndarray:
-    """The offsets of lists of those lengths."""
+    """The offsets of lists with the given lengths."""
     offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths.astype(np.int64, copy=False), out=offsets[1:])  # mixed types are slow
+    np.cumsum(lengths.astype(np.int64, copy=False), out=offsets[1:])  # of mixed types it is slow
     return offsets
 
 
 def drop_values(offsets: np.ndarray, keep: np.ndarray) -> np.ndarray:
-    """The offsets of lists once the values not kept are gone."""
+    """The offsets of the lists that remain when only the values marked in `keep` are kept."""
     left = np.empty_like(offsets)
     kept_offsets(offsets, keep, left)
     return left
 
 
 def take_offsets(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The offsets of the lists at `rows`, behind each other; row -1 is an empty list."""
+    """The offsets of the lists at `rows` after they are concatenated; row -1 is an empty list."""
     taken = np.empty(len(rows) + 1, np.int64)
     taken_offsets(offsets, rows, taken)
     return taken
 
 
 def take_spans(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where the lists at `rows` start and end; row -1 is an empty list."""
+    """The starts and ends of the lists at `rows`; row -1 is an empty list."""
     starts, ends = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     taken_spans(offsets, rows, starts, ends)
     return starts, ends

@@ -1,4 +1,4 @@
-"""Numbers of any Arrow type as floats."""
+"""Convert numbers of any Arrow type to floats."""
 
 import math
 from typing import Any
@@ -12,12 +12,12 @@ from rankmill.errors import InputError
 
 
 def floats_of(numbers: Any) -> np.ndarray:
-    """Numbers of any Arrow type as float32 or float64, a null as NaN.
+    """Numbers of any Arrow type as float32 or float64; a null becomes NaN.
 
     Raises
     ------
     InputError
-        If an integer has no float64 of the same value.
+        If float64 cannot represent an integer exactly.
     """
     kind = numbers.type
     if kinds.is_float16(kind):
@@ -28,7 +28,8 @@ def floats_of(numbers: Any) -> np.ndarray:
         return numbers_of(numbers, null=math.nan)
     integers = numbers_of(numbers, null=0)
     floats = integers.astype(np.float64)
-    limit = float(np.iinfo(integers.dtype).max)  # 2**63 or 2**64 as float64: beyond the type
+    # For 64-bit integers the limit rounds to 2**63 or 2**64, which is beyond the integer type.
+    limit = float(np.iinfo(integers.dtype).max)
     inexact = (floats >= limit) if limit > 2**53 else np.zeros(len(floats), np.bool_)
     inexact |= np.where(inexact, 0, floats).astype(integers.dtype) != np.where(inexact, 0, integers)
     if inexact.any():

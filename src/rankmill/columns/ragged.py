@@ -1,4 +1,4 @@
-"""Ragged lists: offsets and values."""
+"""Ragged lists, held as offsets and values."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -15,21 +15,21 @@ from rankmill.kernels.lists import first_bad_offset
 
 
 class Ragged:
-    """Lists of different lengths as offsets and values (CSR), checked once.
+    """Lists of different lengths, held as offsets and values (CSR) and checked once.
 
     List q is ``values[offsets[q]:offsets[q + 1]]``.
 
     Parameters
     ----------
     offsets : array_like of int, shape (n + 1,)
-        Starts at 0, never falls, ends at ``len(values)``. Copied as int64.
+        The offsets start at 0, never decrease and end at ``len(values)``. They are copied as int64.
     values : ndarray, pyarrow.Array or sequence of str, shape (m,)
         Integers, floats or strings; strings are held as an Arrow array. An array is not copied.
 
     Raises
     ------
     InputError
-        If the offsets or the values are not as said.
+        If the offsets or the values break these rules.
 
     Examples
     --------
@@ -117,12 +117,12 @@ def _type_name(lists: Ragged) -> str:
 
 
 def one_chunk(array: Any) -> Any:
-    """The Arrow array as one piece, if it is chunked."""
+    """A chunked Arrow array as one array; any other object is returned unchanged."""
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks == 1:
             return array.chunk(0)
         kind = array.type
-        if pa.types.is_list(kind):  # 32-bit offsets of all chunks together could overflow
+        if pa.types.is_list(kind):  # the combined chunks may be too long for 32-bit offsets
             array = array.cast(pa.large_list(kind.value_field))
         return array.combine_chunks()
     return array
@@ -153,7 +153,7 @@ def _checked_values(values: Any) -> Any:
 
 
 def checked_arrow(array: Any) -> Any:
-    """The array, if it keeps the rules of the Arrow format, which kernels trust."""
+    """The Arrow array, validated in full, because kernels trust it; raises InputError."""
     if not isinstance(array, pa.Array):
         raise InputError(f"expected an Arrow array, found {type(array).__name__}")
     try:
@@ -167,7 +167,7 @@ def _arrow_values(values: list[Any]) -> Any:
     try:
         try:
             return pa.array(values)
-        except OverflowError:  # Arrow guesses int64
+        except OverflowError:  # Arrow takes int64 by default; the integers may fit uint64
             return pa.array(values, pa.uint64())
     except (pa.ArrowException, TypeError, OverflowError) as error:
         raise _bad_values(str(error)) from None
@@ -187,7 +187,7 @@ def _checked_offsets(offsets: Any, end: int) -> np.ndarray:
             f"the offsets of a Ragged must be a one-dimensional array of integers, not "
             f"{array.ndim}-d {array.dtype}"
         )
-    checked = array.astype(np.int64)  # a copy: the caller cannot change what kernels trust
+    checked = array.astype(np.int64)  # a copy, because the caller must not change it later
     bad = first_bad_offset(checked, end)
     if bad >= 0:
         found = f"offset {bad} is {checked[bad]}" if checked.size else "there are no offsets"

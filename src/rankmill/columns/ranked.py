@@ -1,4 +1,4 @@
-"""Ranked lists: the items of each query, in order, with a number each."""
+"""Ranked lists: the items of each query in rank order, with an optional number for each item."""
 
 from dataclasses import dataclass, replace
 
@@ -15,20 +15,21 @@ class Lists:
     Attributes
     ----------
     queries : Ids, n
+        The query id of each list.
     offsets, items : int64[n + 1], Ids
-        The items of each query, null items left out.
+        The items of each query, without null items.
     numbers : float32 or float64, one an item, or None
-        Confidences of predictions, gains of labels.
+        The confidences of predictions or the gains of labels.
     nulls : int
-        Null items that were left out.
+        The number of null items that were left out.
     tied : int
-        Items whose place among equal confidences was decided by file order.
+        The number of items whose confidence or rank is shared, so that file order decides.
     place : tuple of str and int
         The file, and the row of the first list if each row is a list, else -1.
     rows : int
-        Rows of the input that they came from.
+        The number of input rows that hold these lists.
     repeats : int
-        Items that were dropped since they repeat an earlier one of their list.
+        The number of items that were dropped because they repeat an earlier item of their list.
     """
 
     queries: Ids
@@ -42,7 +43,7 @@ class Lists:
     repeats: int = 0
 
     def slice(self, place: int) -> "Lists":
-        """The list of one query only, of those that no item was left out of."""
+        """The list at one place alone; no item may have been left out of these lists."""
         start, end = int(self.offsets[place]), int(self.offsets[place + 1])
         return replace(
             self,
@@ -56,6 +57,6 @@ class Lists:
 
     @property
     def confidences(self) -> np.ndarray:
-        """The numbers, which were asked for."""
+        """The numbers; the caller knows that the confidences were read."""
         assert self.numbers is not None
         return self.numbers
