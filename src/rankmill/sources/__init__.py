@@ -1,1 +1,1 @@
-"""Inputs: each kind of source yields the same batches; columns are found and turned into lists."""
+"""Inputs: open a source of any kind, find its columns and turn its rows into ranked lists."""

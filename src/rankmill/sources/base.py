@@ -1,4 +1,4 @@
-"""What every kind of input offers."""
+"""The interface that every kind of input implements."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -7,14 +7,15 @@ from typing import Any, NamedTuple, Self
 from rankmill.columns.ranked import Lists
 from rankmill.sources.footers import RowGroup
 
-# About so many values are read, matched and scored at once by a thread.
+# A batch is the data that one thread reads, matches and scores at once. A batch has about this many
+# values, rows and bytes at most.
 BATCH_VALUES = 1 << 20
 BATCH_ROWS = 1 << 16
 BATCH_BYTES = 1 << 23
 
 
 class Batch(NamedTuple):
-    """Some rows of a source: an Arrow record batch, its file, and its first row there."""
+    """Some rows of a source: an Arrow record batch, its file, and its first row in that file."""
 
     data: Any
     source: str
@@ -28,25 +29,27 @@ class Source:
     Attributes
     ----------
     name : str
-        As shown in messages and results.
+        The name in messages and results.
     schemas : mapping of str to pyarrow.Schema
         The schema of each file.
     rows : int
-        Number of rows in all.
+        The total number of rows.
     sizes : callable
-        Given column names, the number of values of each, lists counted by their items, and the
-        bytes to read.
+        Takes column names; returns for each column the number of values and the bytes to read. A
+        list counts as the number of its items.
     pieces : callable
-        Given column names, an iterator of batches for each piece that can be read on its own.
+        Takes column names; returns an iterator of batches for each piece. Pieces can be read
+        independently of each other.
     lists : callable or None
-        Given the columns, an iterator of lists for each piece, where the source holds lists and no
-        rows; there are no pieces then.
+        Takes the columns; returns an iterator of lists for each piece. Only a source that holds
+        lists instead of rows has it, and such a source has no `pieces`.
     row_groups : callable
-        Given the query and the item column, the row groups with the bounds of their query ids; none
-        if these are not told.
+        Takes the query column and the item column; returns the row groups with the bounds of their
+        query ids, or an empty list if the bounds are not known.
     within : callable
-        Given some row groups, the query column, and two ids, a source of the rows there whose ids
-        are from the first id on and below the second; None is no end.
+        Takes some row groups, the query column, and two ids; returns a source of the rows of these
+        row groups whose query id is at least the first id and below the second. None means that
+        the range has no bound on that side.
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The footer of a Parquet file: its rows, its row groups, and the column chunks of each.
 
-A file is read by what its footer said when it was opened: every column chunk is held against it,
-and so is the file itself, which must stay as it was to the end. pyarrow tells of column chunks as
-well, but ends the process where those of a broken or an encrypted file are asked for.
+The footer is read when a file is opened. Later every column chunk is compared with the footer, and
+the file must not change until it is read to its end. pyarrow can also return the metadata of column
+chunks, but it ends the process if the file is broken or encrypted; so rankmill parses the footer.
 """
 
 import os
@@ -34,35 +34,35 @@ from rankmill.kernels.footers import (
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 REMEDY = "Write or fetch the file again"
-# Physical types of ids -> their width in bytes, None if it varies.
+# Parquet's physical types of ids -> their width in bytes, or None if the width varies.
 WIDTHS = {1: 4, 2: 8, 6: None, 7: None}
-# A list is read whole: longer ones would take memory that nothing bounds.
+# A list is always read whole, so longer lists would need an unbounded amount of memory.
 LONGEST_LIST = 1 << 24
-# Lists of this many values a byte are not the lists of many queries: one of them holds them all.
+# If a row group has more values a byte than this, they are probably all in one very long list.
 MOST_VALUES_A_BYTE = 1 << 14
 
 
 @dataclass(frozen=True)
 class Footer:
-    """What the footer of a file says.
+    """The content of a file's footer.
 
     Attributes
     ----------
     path : str
-        The file.
+        The path of the file.
     identity : tuple of int
-        What `identity_of` said of the file before its footer was read.
+        The result of `identity_of` before the footer was read.
     metadata, schema
-        The same footer as pyarrow has it, to read rows with.
+        The footer as pyarrow objects, which pyarrow needs to read rows.
     rows : int
-        The rows of the file.
+        The number of rows in the file.
     groups : list of list of int
-        The rows of each row group, and its uncompressed bytes. The rows are no negative numbers and
-        add up to those of the file.
+        The number of rows and the uncompressed bytes of each row group. The numbers of rows are not
+        negative, and their sum is `rows`.
     chunks : int64[row groups, leaf columns, CHUNK_FIELDS]
-        What `parse_footer` writes: not checked, which `chunks_of` does for one column.
+        The output of `parse_footer`. It is not checked; `chunks_of` checks one column.
     raw : uint8[n]
-        The footer's bytes.
+        The bytes of the footer.
     """
 
     path: str
@@ -76,18 +76,18 @@ class Footer:
 
 
 class RowGroup(NamedTuple):
-    """Rows of a file that can be read on their own.
+    """A row group: rows of a file that can be read without the other rows.
 
     Attributes
     ----------
     file, number : int
-        Which file of its source, and which row group there.
+        The index of the file in its source, and the index of the row group in the file.
     rows, values : int
-        How many rows and how many items, null ones and empty lists included.
+        The number of rows and the number of items, including null items and empty lists.
     query_bytes, item_bytes : int
-        What the columns take in the file.
+        The compressed size of the two columns in the file.
     low, high : int or bytes
-        No query id is below or above, says the footer.
+        The bounds of the query ids according to the footer, both inclusive.
     """
 
     file: int
@@ -101,12 +101,12 @@ class RowGroup(NamedTuple):
 
 
 def read_footer(path: str) -> Footer:
-    """Read the footer of a file, which is closed again.
+    """Read the footer of a file, and close the file.
 
     Raises
     ------
     InputError
-        If the file is no whole Parquet file, or its row groups contradict its number of rows.
+        If the file is not a complete Parquet file, or its row groups contradict its number of rows.
     """
     try:
         identity = identity_of(path)
@@ -123,7 +123,7 @@ def read_footer(path: str) -> Footer:
     rows = np.full(1, -1, np.int64)
     groups = np.full((metadata.num_row_groups, 2), -1, np.int64)
     shape = metadata.num_row_groups, metadata.num_columns, CHUNK_FIELDS
-    whole = shape[0] * shape[1] <= len(raw)  # a chunk takes more bytes than that
+    whole = shape[0] * shape[1] <= len(raw)  # each column chunk takes more than one byte
     if whole:
         chunks = np.full(shape, -1, np.int64)
         whole = parse_footer(raw, rows, groups, chunks)
@@ -140,7 +140,7 @@ def read_footer(path: str) -> Footer:
 
 
 def _tail(path: str) -> bytes:
-    """The footer, its length, and the magic bytes, with which a file ends."""
+    """The end of a file: the footer, its length, and the magic bytes."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 8))
@@ -157,7 +157,7 @@ def _tail(path: str) -> bytes:
 
 
 def _leaves(kind: Any) -> int:
-    """How many columns of Parquet a column of an Arrow type is stored in."""
+    """The number of Parquet columns that store one column of an Arrow type."""
     if isinstance(kind, pa.BaseExtensionType):
         return _leaves(kind.storage_type)
     return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) or 1
@@ -167,15 +167,15 @@ def _leaves(kind: Any) -> int:
 
 
 def identity_of(path: str) -> tuple[int, int, int, int]:
-    """What another file in its place differs in, and the same file once it was written to."""
-    found = os.stat(path)  # twice as fast as Path's
+    """Numbers that change if the file is replaced by another file or is written to."""
+    found = os.stat(path)  # os.stat is twice as fast as Path.stat
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def check_unchanged(footer: Footer) -> None:
     """Raise InputError if the file is not the one whose footer was read.
 
-    Called after rows were read, so that what was read before is known to come from that file.
+    Callers call it after they read rows, which proves that these rows come from that file.
     """
     try:
         changed = identity_of(footer.path) != footer.identity
@@ -189,7 +189,7 @@ def check_unchanged(footer: Footer) -> None:
 
 
 def broken(footer: Footer, what: str) -> InputError:
-    """The error of a file that contradicts its footer; raises another if the file has changed."""
+    """Return the error for a file that contradicts its footer; raise if the file has changed."""
     check_unchanged(footer)
     return InputError(f"{footer.path} is broken: {what}. {REMEDY}")
 
@@ -198,14 +198,15 @@ def broken(footer: Footer, what: str) -> InputError:
 
 
 def chunks_of(footer: Footer, column: str) -> list[list[int]]:
-    """What the footer says of a stored column: the fields of its chunk in each row group.
+    """The checked fields of a stored column: those of its column chunk in each row group.
 
     Raises
     ------
     InputError
-        If the column is encrypted; if what is said of it cannot be so; if its lists are too long to
-        be read: more than LONGEST_LIST items on average in a row group, or MOST_VALUES_A_BYTE where
-        one list of that length could be among them.
+        If the column is encrypted, if the fields are impossible, or if the lists are too long to
+        read. Lists are too long if a row group has more than LONGEST_LIST items a list on average,
+        or if it could hold one list of that length and has more than MOST_VALUES_A_BYTE values a
+        byte.
     """
     place = footer.schema.get_field_index(column)
     is_list = is_list_type(footer.schema.field(place).type)
@@ -238,9 +239,9 @@ def chunks_of(footer: Footer, column: str) -> list[list[int]]:
 
 
 def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGroup]:
-    """The row groups that hold rows; none if the bounds of one of them are not told."""
+    """The row groups that hold rows; an empty list if the bounds of any of them are unknown."""
     if not {query, item} <= set(footer.schema.names):
-        return []  # a folder's name gives the ids
+        return []  # the name of a folder gives the ids
     kind = footer.schema.field(query).type
     found = []
     ids, items = chunks_of(footer, query), chunks_of(footer, item)
@@ -257,7 +258,7 @@ def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGrou
 
 
 def _bound(footer: Footer, start: int, size: int, physical: int, kind: Any) -> Any:
-    """A bound as an integer, or as the bytes of a string; None if it is not told."""
+    """A bound of query ids as an integer or as the bytes of a string; None if it is unknown."""
     if start < 0 or physical not in WIDTHS:
         return None
     raw = footer.raw[start : start + size].tobytes()
@@ -270,5 +271,5 @@ def _bound(footer: Footer, start: int, size: int, physical: int, kind: Any) -> A
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, or its type."""
+    """The first line of an error's message, or the name of its type if the message is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

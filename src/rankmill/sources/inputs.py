@@ -1,4 +1,4 @@
-"""Opening labels and predictions of any kind, and reading their lists."""
+"""Open labels and predictions of any kind, and read their lists."""
 
 import os
 from collections.abc import Callable, Generator, Mapping
@@ -30,20 +30,21 @@ from rankmill.threads import Workers
 
 Value = TypeVar("Value")
 
-# What confidences, and scattered rows, may take before they are read twice, or grouped on disk.
+# The default memory limit in bytes. If the confidences need more, they are read twice; if scattered
+# rows need more, they are grouped on disk.
 MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
 class Input:
-    """An opened input, and its columns."""
+    """An opened source and the columns found in it; `ragged` tells whether it is a Ragged."""
 
     source: Source
     columns: Columns
     ragged: bool
 
     def described(self) -> dict[str, object]:
-        """What was read, for the result."""
+        """A description of this input for the result."""
         return {
             "source": self.source.name,
             "files": len(self.source.schemas),
@@ -68,22 +69,22 @@ def open_input(
     Parameters
     ----------
     value, role
-        What was given for that side.
+        The input, and whether it is labels or predictions.
     numbers
-        Its confidences or gains: a column name, None, or a Ragged for a Ragged.
+        The confidences or gains: a column name, None, or, beside a Ragged, a Ragged.
     chosen
-        The columns that were named, by role.
+        The column names that the caller gave, by role.
     need_score
         Whether a metric needs confidences.
     semantics
-        Whether predictions are ordered by confidence, and may lack some.
+        Decides whether confidences order the predictions, and whether some may be missing.
     may_be_empty
-        Whether there may be no rows.
+        Whether an input without rows is accepted.
 
     Raises
     ------
     InputError, UsageError
-        If it cannot be opened, or its columns cannot be told.
+        If the input cannot be opened, or its columns cannot be found.
     """
     kind = "score" if role == "predictions" else "gain"
     if isinstance(numbers, Ragged) and not isinstance(value, Ragged):
@@ -99,7 +100,7 @@ def open_input(
 
 
 def _check_ragged(labels: Any, predictions: Any) -> None:
-    """Raise an error if only one side is a Ragged, or both are of different lengths."""
+    """Raise an error if only one side is a Ragged, or if both have different lengths."""
     if isinstance(labels, Ragged) != isinstance(predictions, Ragged):
         one, other = (
             ("labels", "predictions") if isinstance(labels, Ragged) else ("predictions", "labels")
@@ -130,7 +131,7 @@ def open_inputs(
     label_query: str | None = None,
     label_item: str | None = None,
 ) -> tuple[Input, dict[str, Input]]:
-    """Open labels and all predictions, find their columns, and check that they go together."""
+    """Open labels and all predictions, find their columns, and check that their ids can match."""
     if not runs:
         raise UsageError("there are no predictions to evaluate")
     for predictions in runs.values():
@@ -168,19 +169,18 @@ def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = Fa
     value : str, path, list of them, pyarrow.Table or Ragged
         The input.
     role : {"labels", "predictions"}
-        Which side it is, for messages.
+        The role of the input, for messages.
     numbers : Ragged or other
-        Confidences or gains that go with a Ragged; not looked at otherwise.
-
+        The confidences or gains beside a Ragged; ignored for other inputs.
     may_be_empty : bool
-        Whether there may be no rows.
+        Whether an input without rows is accepted.
 
     Raises
     ------
     InputError
-        If it cannot be opened, or holds no rows and should.
+        If the input cannot be opened, or has no rows although it must have some.
     UsageError
-        If it is of no kind that can be opened.
+        If inputs of this type are not supported.
     """
     if isinstance(value, Ragged):
         number_column = "score" if role == "predictions" else "gain"
@@ -214,11 +214,12 @@ def map_lists(
     together: bool = False,
     memory: int | None = None,
 ) -> Generator[Value, None, None]:
-    """Yield work(lists) for all lists of an input, a block at a time, in order; close it.
+    """Yield work(lists) for all lists of an input, a block at a time, in the order of the input.
 
-    Wide rows stream. Long rows stream if the rows of each query are said to stand together (and
-    fail with a ScatteredRowsError or a repeated query where they do not); else they are grouped, in
-    memory or, where that takes more than `memory` bytes, by way of partitions on disk.
+    The caller must close the generator. Wide rows are streamed. Long rows are streamed if
+    `together` promises that the rows of each query are adjacent; if they are not, a
+    ScatteredRowsError is raised or a query comes twice. Otherwise long rows are grouped by query:
+    in memory or, if that needs more than `memory` bytes, in partitions on disk.
     """
     if source.lists is not None:
         return workers.read(source.lists(columns), work)
@@ -242,10 +243,11 @@ def map_confidences(
     memory: int,
     arrange: Callable[[Lists], Lists] | None,
 ) -> Generator[Value, None, None]:
-    """Yield work(offsets, confidences) for all lists once more, a block at a time; close it.
+    """Yield work(offsets, confidences) for all lists in a second pass, a block at a time.
 
-    Only the confidences are read, unless lists are to be arranged, or rows to be grouped. Scattered
-    rows take `memory` bytes at most, as in map_lists.
+    The caller must close the generator. Only the confidences are read, unless lists must be
+    arranged or long rows must be grouped. Scattered rows use `memory` bytes at most, as in
+    map_lists.
     """
     name = str(columns.score)
 

@@ -1,4 +1,4 @@
-"""Long rows, and how they become lists: streamed where queries stand together, else grouped."""
+"""Turn long rows into lists: by streaming if each query's rows are adjacent, else by grouping."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -22,17 +22,21 @@ from rankmill.sources.roles import Columns
 from rankmill.sources.wide import checked_numbers, number_error, queries_of
 from rankmill.threads import Workers
 
-# What grouping scattered rows takes in memory, at most, strings aside.
+# The most bytes of memory that grouping needs for each scattered row, without the bytes of strings.
 BYTES_A_ROW = 96
 
 
 class ScatteredRowsError(Exception):
-    """The rows of a query do not stand together."""
+    """The rows of a query are not adjacent."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of a long input; ``keep`` marks those with an item, ``items`` holds only these."""
+    """Some rows of a long input.
+
+    ``keep`` marks the rows whose item is not null (None: all rows), and ``items`` holds only the
+    items of these rows. The other arrays have one value for every row.
+    """
 
     queries: Ids
     items: Ids
@@ -64,14 +68,14 @@ def long_rows(batch: Batch, columns: Columns) -> Rows:
 def stream_rows(
     source: Source, columns: Columns, workers: Workers
 ) -> Generator[list[Rows], None, None]:
-    """Rows in portions for group_lists, no query in two portions if its rows stand together."""
+    """Yield rows in portions for group_lists; adjacent rows of a query stay in one portion."""
     carried: list[Rows] = []
     with closing(read_rows(source, columns, workers)) as batches:
         for rows in batches:
             keys = rows.queries.keys
             others = np.flatnonzero(keys != keys[-1]) if len(keys) else keys
             if len(others):
-                last = int(others[-1]) + 1  # the last query may go on in the next batch
+                last = int(others[-1]) + 1  # the next batch may hold more rows of the last query
                 yield [*carried, slice_rows(rows, 0, last)]
                 carried = [slice_rows(rows, last, len(keys))]
             elif carried and len(keys) and carried[-1].queries.keys[-1] != keys[0]:
@@ -84,14 +88,14 @@ def stream_rows(
 
 
 def read_rows(source: Source, columns: Columns, workers: Workers) -> Generator[Rows, None, None]:
-    """All rows, a batch at a time, in order."""
+    """Yield all rows, a batch at a time, in the order of the input."""
     return workers.read(source.pieces(columns.names()), partial(long_rows, columns=columns))
 
 
 def grouped_lists(
     source: Source, columns: Columns, workers: Workers
 ) -> Generator[Lists, None, None]:
-    """The lists of all rows, grouped in memory."""
+    """Yield the lists of all rows, which are grouped in memory."""
     with closing(read_rows(source, columns, workers)) as batches:
         rows = list(batches)
     if rows:
@@ -99,15 +103,16 @@ def grouped_lists(
 
 
 def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
-    """The lists of all long rows: by query in order of first appearance.
+    """Group long rows into one list for each query, in the order of the queries' first rows.
 
-    Within a query by rank if there are ranks, else by falling confidence if there are any, equal
-    ones in row order, else in row order.
+    The items of a query are sorted by rank if there are ranks, else by descending confidence if
+    there are confidences. Rows with the same rank or confidence, and rows without either, stay in
+    row order.
 
     Raises
     ------
     ScatteredRowsError
-        If the rows of a query should stand together and do not.
+        If `together` is given and the rows of a query are not adjacent.
     """
     queries = join_ids([part.queries for part in parts])
     items = join_ids([part.items for part in parts])
@@ -149,7 +154,7 @@ def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
 
 
 def slice_lists(lists: Lists) -> list[Lists]:
-    """The same lists in blocks of about BATCH_VALUES items; the first one carries the counts."""
+    """Cut lists into blocks of about BATCH_VALUES items; the first block has all the counts."""
     count = len(lists.offsets) - 1
     steps = np.arange(BATCH_VALUES, lists.offsets[-1] + BATCH_VALUES, BATCH_VALUES)
     ends = np.unique([*np.searchsorted(lists.offsets, steps).clip(max=count), count])
@@ -174,7 +179,7 @@ def slice_lists(lists: Lists) -> list[Lists]:
 
 
 def slice_rows(rows: Rows, start: int, end: int) -> Rows:
-    """Rows start to end, as views."""
+    """The rows from `start` to `end` (exclusive), as views."""
     first, last = start, end
     if rows.keep is not None:
         first = int(rows.keep[:start].sum())
@@ -200,7 +205,7 @@ def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
                 f"{batch.source}: row {batch.first_row + int(missing.argmax())} has no rank (null "
                 f"in column {name!r}); expected an integer in every row"
             )
-        if kinds.is_null(raw.type):  # of a file of null items
+        if kinds.is_null(raw.type):  # all items of this file are null
             return np.zeros(len(raw), np.int64)
         raw = raw.fill_null(0)
     try:

@@ -1,4 +1,4 @@
-"""Parquet: one file, several, a glob, or a directory, also Hive-partitioned."""
+"""Read Parquet: a file, several files, a glob or a directory, which may be Hive-partitioned."""
 
 import glob
 import itertools
@@ -38,24 +38,24 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """A file, its footer, and the columns that the names of its folders give, as key=value."""
+    """The footer of a file, its schema, and the columns from its folder names (key=value)."""
 
     footer: Footer
     schema: Any
     partition: dict[str, Any]
-    groups: Collection[int]  # those to read
+    groups: Collection[int]  # the numbers of the row groups to read
 
 
 def open_parquet(paths: Sequence[str], name: str) -> Source:
-    """Open Parquet files by path, glob or directory; only footers are read yet.
+    """Open Parquet files by path, glob or directory; only the footers are read at this point.
 
-    Folders called key=value are columns where they are below what was given: below a directory, or
-    below the part of a glob that stands before its first wildcard. Others tell nothing of the data.
+    A folder named key=value is a column if it is below the given directory, or below the part of a
+    glob before the first wildcard. Other folder names are ignored.
 
     Raises
     ------
     InputError
-        If nothing is there, or a file is no readable Parquet.
+        If there is no file, or a file cannot be read as Parquet.
     """
     parts = [_open_part(path, base) for path, base in _find(paths)]
     return _source(name, _typed_partitions(parts))
@@ -78,7 +78,7 @@ def _source(name: str, parts: list[ParquetPart]) -> Source:
 
 
 def _row_groups(parts: list[ParquetPart], query: str, item: str) -> list[RowGroup]:
-    """The row groups of all files; none if one file does not tell the bounds of all of its own."""
+    """The row groups of all files; an empty list if any row group has unknown bounds."""
     found = []
     for number, part in enumerate(parts):
         groups = row_groups(part.footer, number, query, item)
@@ -105,12 +105,12 @@ def _within(
 
 
 def find_files(paths: Sequence[str]) -> list[str]:
-    """The files that paths, globs and directories stand for, each directory's in order of name.
+    """The files that paths, globs and directories stand for; directories are sorted by name.
 
     Raises
     ------
     InputError
-        If a path leads nowhere or cannot be looked at.
+        If a path does not exist or cannot be accessed.
     UsageError
         If a path is empty.
     """
@@ -118,7 +118,7 @@ def find_files(paths: Sequence[str]) -> list[str]:
 
 
 def _find(paths: Sequence[str]) -> list[tuple[str, Path]]:
-    """The files, and the folder of each below which folders are partitions."""
+    """The files, each with the folder below which folder names are partition columns."""
     found: list[tuple[str, Path]] = []
     for path in paths:
         if not path:
@@ -128,7 +128,7 @@ def _find(paths: Sequence[str]) -> list[tuple[str, Path]]:
             matches = [path] if exists else sorted(glob.glob(path, recursive=True))
             for match in matches:
                 base = Path(match) if exists else _fixed(path)
-                if Path(match).is_fifo():  # opening it would wait for someone to write to it
+                if Path(match).is_fifo():  # opening a pipe would wait for a writer
                     raise InputError(
                         f"{match} is a pipe, but Parquet is read from its end: write it to a file"
                     )
@@ -179,7 +179,7 @@ def _open_part(path: str, base: Path) -> ParquetPart:
 
 
 def _typed_partitions(parts: list[ParquetPart]) -> list[ParquetPart]:
-    """Give columns of folder names a type: int64 if all are plain integers, else string."""
+    """Give each partition column a type: int64 if all values are plain integers, else string."""
     values: dict[str, set[str]] = {}
     for part in parts:
         for key, value in part.partition.items():
@@ -205,7 +205,10 @@ def _typed_partitions(parts: list[ParquetPart]) -> list[ParquetPart]:
 
 
 def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
-    """The values of a column in all files, nulls and empty lists included, and its bytes."""
+    """The number of values of a column in all files, and its bytes in the files.
+
+    A null and an empty list count as one value each.
+    """
     values = size = 0
     for part in parts:
         if column in part.partition:
@@ -218,7 +221,7 @@ def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
 
 
 class Group(NamedTuple):
-    """A row group to read: its number, its first row, and what its footer says of its columns."""
+    """A row group to read: number, first row, rows, and the values of each column by the footer."""
 
     number: int
     first_row: int
@@ -227,15 +230,15 @@ class Group(NamedTuple):
 
     @property
     def most_values(self) -> int:
-        """The values of its longest column."""
+        """The number of values of the longest column."""
         return max(self.values.values(), default=self.rows)
 
 
 def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
-    """Row groups, small ones together."""
+    """The row groups to read; adjacent small row groups are joined."""
     names = [name for name in columns if name not in part.partition]
     kinds = [part.schema.field(name).type for name in names]
-    # The reader cannot join the dictionaries of row groups within lists.
+    # Lists of dictionary-encoded items are not joined, because Arrow cannot join the dictionaries.
     apart = any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
     chunks = {name: chunks_of(part.footer, name) for name in names}
     runs: list[list[Group]] = []
@@ -274,13 +277,13 @@ def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> 
         if is_shortage(error, f"reading {path}, {which}"):
             raise
         check_unchanged(part.footer)
-        if isinstance(error, OSError) and error.errno:  # the system's, such as a broken disk
+        if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
             raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
         raise broken(part.footer, f"{which} cannot be read: {first_line(error)}") from None
 
 
 def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
-    """The columns of a batch, those that folders give among them."""
+    """A batch with all columns, including those that the folder names give."""
     arrays = [
         pa.repeat(part.partition[name], data.num_rows)
         if name in part.partition
@@ -291,10 +294,10 @@ def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
 
 
 def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:
-    """The record batches of row groups, of about BATCH_VALUES values a column.
+    """Yield the record batches of row groups, with about BATCH_VALUES values a column.
 
-    Row groups are read one by one, also where they are joined: read together, values that are
-    missing in one would be taken from the next.
+    Row groups are read one at a time, even if they are joined. If pyarrow read them together, it
+    would replace values that are missing in a row group by values of the next one.
     """
     if len(groups) == 1:
         yield from _group_batches(file, footer, groups[0], columns)
@@ -304,10 +307,10 @@ def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str])
 
 
 def _group_batches(file: Any, footer: Footer, group: Group, columns: list[str]) -> Iterator[Any]:
-    """The batches of one row group; raises InputError if they are not what the footer says."""
+    """Yield the batches of one row group; raise InputError if they contradict the footer."""
     largest = max(1, min(BATCH_ROWS, BATCH_VALUES * group.rows // group.most_values))
     batch_rows = -(-group.rows // -(-group.rows // largest))
-    if not columns:  # folders' names give them all
+    if not columns:  # the folder names give all columns
         for start in range(0, group.rows, batch_rows):
             rows = min(batch_rows, group.rows - start)
             yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
@@ -320,14 +323,14 @@ def _group_batches(file: Any, footer: Footer, group: Group, columns: list[str]) 
         rows += data.num_rows
         for name in columns:
             found[name] += count_values(data.column(name))
-        if rows >= group.rows:  # before the last batch is given out
+        if rows >= group.rows:  # check the counts before the last batch is yielded
             _check_counts(footer, group, rows, found)
         yield data
-    _check_counts(footer, group, rows, found)  # the reader may stop early without a word
+    _check_counts(footer, group, rows, found)  # pyarrow may stop early without an error
 
 
 def _check_counts(footer: Footer, group: Group, rows: int, found: dict[str, int]) -> None:
-    """Raise InputError if a row group held other rows or values than its footer says."""
+    """Raise InputError if the numbers of rows or values differ from those in the footer."""
     counts = [("rows", rows, group.rows)]
     counts += [(f"values of column {name!r}", found[name], group.values[name]) for name in found]
     for what, held, said in counts:
@@ -337,11 +340,12 @@ def _check_counts(footer: Footer, group: Group, rows: int, found: dict[str, int]
 
 
 def count_values(column: Any) -> int:
-    """The values of a column as Parquet counts them: a null or an empty list is one."""
+    """The number of values of a column as Parquet counts them: a null or empty list is one."""
     kind = column.type
     if not is_list_type(kind) or not len(column):
         return len(column)
-    if is_list(kind) or is_large_list(kind):  # without a copy; null lists come as empty ones
+    # This avoids a copy. The reader returns null lists as empty ones.
+    if is_list(kind) or is_large_list(kind):
         raw = np.frombuffer(column.buffers()[1], np.int32 if is_list(kind) else np.int64)
         offsets = raw[column.offset : column.offset + len(column) + 1]
     else:

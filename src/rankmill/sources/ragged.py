@@ -1,4 +1,4 @@
-"""Ragged arrays as a source: they are lists already, of queries 0 to n - 1."""
+"""A Ragged as a source of lists, whose query ids are 0 to n - 1."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,12 +17,12 @@ from rankmill.sources.wide import numbers_of_lists
 
 
 def open_ragged(items: Ragged, numbers: Any, number_column: str, name: str) -> Source:
-    """Ragged items, and Ragged numbers beside them or None, as a source.
+    """Open Ragged items, with optional Ragged numbers for these items, as a source.
 
     Raises
     ------
     InputError
-        If the numbers are no Ragged with the offsets of the items.
+        If the numbers are not a Ragged with the same offsets as the items.
     """
     sides = {"items": items}
     if numbers is not None:
@@ -33,7 +33,7 @@ def open_ragged(items: Ragged, numbers: Any, number_column: str, name: str) -> S
             )
         sides[number_column] = numbers
     kinds = {side: pa.large_list(_value_type(one)) for side, one in sides.items()}
-    if not len(items.values):  # without ids there is nothing that could not be compared
+    if not len(items.values):  # an input without items can be compared with ids of any type
         kinds["items"] = pa.large_list(pa.null())
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
@@ -55,7 +55,7 @@ def _value_type(one: Ragged) -> Any:
 
 
 def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
-    """Ranges of lists, of about BATCH_VALUES values and at most BATCH_ROWS lists each."""
+    """Yield ranges of lists, each with about BATCH_VALUES values and at most BATCH_ROWS lists."""
     start, count = 0, len(offsets) - 1
     while start < count:
         enough = int(np.searchsorted(offsets, offsets[start] + BATCH_VALUES))
@@ -67,7 +67,10 @@ def _blocks(offsets: np.ndarray) -> Iterator[tuple[int, int]]:
 def _block(
     items: Ragged, numbers: Ragged | None, columns: Columns, name: str, start: int, end: int
 ) -> Iterator[Lists]:
-    """The only block of a piece: some of the lists. A generator, so that a thread makes it."""
+    """Yield the one block of a piece: lists `start` to `end`.
+
+    This is a generator because then the thread that takes the block does the work.
+    """
     queries = to_ids(np.arange(start, end), name)
     first, last = items.offsets[start], items.offsets[end]
     offsets = items.offsets[start : end + 1] - first

@@ -1,4 +1,4 @@
-"""The rows of a range of query ids, out of batches that may hold others."""
+"""Select the rows of a range of query ids from batches that may hold other rows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,20 +13,20 @@ from rankmill.sources.base import Batch
 
 
 class UnsortedError(Exception):
-    """An input is not sorted by query id, though its footers looked so."""
+    """An input is not sorted by query id, although the bounds in its footers allow it."""
 
 
 def rows_within(batches: Iterator[Batch], query: str, low: Any, high: Any) -> Iterator[Batch]:
-    """The rows whose ids are at least `low` and below `high`; None is no end.
+    """Yield the rows whose ids are at least `low` and below `high`; None means no bound.
 
     Raises
     ------
     UnsortedError
-        If others stand between them.
+        If rows with other ids are between these rows.
     """
     for batch in batches:
         ids = plain(batch.data.column(query), f"{batch.source}: column {query!r}")
-        if ids.null_count:  # whoever takes its ids refuses it
+        if ids.null_count:  # the code that reads the ids raises the error
             yield batch
             continue
         inside = np.ones(len(ids), np.bool_)
@@ -49,10 +49,10 @@ def _below(ids: Any, bound: Any) -> np.ndarray:
     if kinds.is_integer(ids.type):
         below: np.ndarray = (
             numbers_of(ids) < bound
-        )  # exact, also where the bound is beyond the type
+        )  # the comparison is exact even if the bound does not fit the integer type
         return below
     import pyarrow.compute as pc
 
-    # The bytes decide, as in the footer, whatever the layout of the strings.
+    # Strings are compared as bytes, as in the footer, whatever their Arrow type is.
     less = pc.less(ids.cast(pa.large_binary()), pa.scalar(bound, pa.large_binary()))
     return numbers_of(less.cast(pa.uint8())).view(np.bool_)

@@ -1,4 +1,4 @@
-"""Which columns of an input mean what: by name, by alias, by type."""
+"""Find the role of each column of an input, by its name or alias, and check its type."""
 
 import difflib
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from rankmill.sources.base import Source
 
 Role = Literal["labels", "predictions"]
 
-# Names are compared in lower case and without underscores, dashes and spaces.
+# Names are compared in lower case, without underscores, dashes and spaces.
 ALIASES: dict[str, tuple[str, ...]] = {
     "query": (
         *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
@@ -32,7 +32,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "rank": ("rank", "ranks", "position"),
     "gain": ("gain", "gains", "relevance", "rel", "grade", "grades"),
 }
-# Names of items that belong to one side; the other side takes them where it has no other.
+# Names of item columns of one side. The other side uses them only if it finds no other item column.
 ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
     "labels": ("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
     "predictions": ("prediction", "predictions", "predicted", "recommendations", "recommended"),
@@ -41,9 +41,10 @@ ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of an input; wide is one row a query with lists, long one row an item.
+    """The columns of an input.
 
-    ``nan_last`` says that a confidence that is NaN or null is taken as minus infinity.
+    A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
+    is true, a confidence that is NaN or null counts as minus infinity.
     """
 
     query: str
@@ -55,12 +56,12 @@ class Columns:
     nan_last: bool = False
 
     def mapping(self) -> dict[str, str]:
-        """Role of each column that is read -> its name."""
+        """The role of each column that is read -> the name of the column."""
         roles = ("query", "item", "score", "rank", "gain")
         return {role: getattr(self, role) for role in roles if getattr(self, role) is not None}
 
     def names(self) -> list[str]:
-        """The columns to read, each once."""
+        """The names of the columns to read, without repeats."""
         return list(dict.fromkeys(self.mapping().values()))
 
 
@@ -77,31 +78,31 @@ def find_columns(
     Parameters
     ----------
     source, role
-        The opened input, and which side it is.
+        The opened input, and whether it is labels or predictions.
     chosen : mapping
         Role of a column -> the name that the caller gave, or None.
     need_score : bool
         Whether a metric needs confidences.
     semantics
-        Whether predictions are ordered by confidence, if there are any, and may lack some.
+        Decides whether confidences order the predictions, and whether some may be missing.
 
     Raises
     ------
     InputError
-        If a column is missing or ambiguous, or its type is of no use; the message lists the
-        columns that there are.
+        If a column is missing or ambiguous, or has an unsuitable type; the message lists the
+        existing columns.
     UsageError
-        If a column was chosen that this shape cannot use.
+        If the caller chose a column that an input of this shape cannot use.
     """
     first, schema = next(iter(source.schemas.items()))
     finder = _Finder(first, schema, chosen, role)
-    for each in chosen:  # a mistyped name is not passed over where its column is not needed
+    for each in chosen:  # a mistyped name is an error even if its column is not needed
         finder.find(each, ())
     query = finder.require("query", ALIASES["query"])
     other: Role = "labels" if role == "predictions" else "predictions"
     item = finder.find("item", (*ALIASES["item"], *ITEM_ALIASES[role]))
     item = item or finder.require("item", ITEM_ALIASES[other])
-    # A file may hold nothing but nulls, whose column has no type of its own.
+    # All files are checked, because a column that holds only nulls has the null type.
     kinds_of_items = [
         each.field(item).type for each in source.schemas.values() if item in each.names
     ]
@@ -135,7 +136,7 @@ class _Finder:
     side: Role
 
     def find(self, role: str, aliases: tuple[str, ...]) -> str | None:
-        """The chosen column, else the only one with such a name; None if there is none."""
+        """The chosen column, else the only column whose name is an alias, else None."""
         name = self.chosen.get(role)
         if name is not None:
             if self.schema.names.count(name) != 1:
@@ -155,7 +156,7 @@ class _Finder:
         return found[0] if found else None
 
     def require(self, role: str, aliases: tuple[str, ...]) -> str:
-        """Like find, but an error if there is none."""
+        """Like `find`, but raise InputError if there is no such column."""
         name = self.find(role, aliases)
         if name is None:
             why = ", which gap needs" if role == "score" else ""
@@ -170,7 +171,7 @@ class _Finder:
 
 
 def _how(role: str, side: Role) -> str:
-    """How to name a column; query and item may differ between the sides."""
+    """The option and the argument that name a column; labels have their own for query and item."""
     if side == "labels" and role in ("query", "item"):
         return f"--label-{role} NAME on the command line, label_{role}= in Python"
     return f"--{role} NAME on the command line, {role}= in Python"
@@ -181,7 +182,7 @@ def _plain(name: str) -> str:
 
 
 def _check_types(source: str, schema: Any, columns: Columns) -> None:
-    """Raise InputError if a column of one file is missing or not of a type of use."""
+    """Raise InputError if a column of one file is missing or has an unsuitable type."""
     for role, name in columns.mapping().items():
         count = schema.names.count(name)
         if count != 1:
@@ -220,7 +221,7 @@ def _check_types(source: str, schema: Any, columns: Columns) -> None:
 
 
 def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, Columns]) -> None:
-    """Raise InputError if query or item ids are integers in one file and strings in another."""
+    """Raise InputError if query ids or item ids are integers in one file, strings in another."""
     for role in ("query", "item"):
         seen: dict[bool, str] = {}
         for source, columns in (labels, predictions):

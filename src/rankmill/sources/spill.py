@@ -1,4 +1,4 @@
-"""Scattered long rows that take more memory than allowed: parted by query in a file on disk."""
+"""Group scattered long rows that exceed the memory limit, with partitions in a temporary file."""
 
 import tempfile
 from collections.abc import Generator, Iterator
@@ -20,12 +20,12 @@ from rankmill.sources.long import BYTES_A_ROW, Rows, group_lists, long_rows, sli
 from rankmill.sources.roles import Columns
 from rankmill.threads import Workers
 
-# Each batch of rows is cut into so many parts at most: smaller ones would be slow.
+# The most parts into which a batch of rows is cut, because smaller parts would be slow.
 MOST_PARTITIONS = 256
 
 
 class _Place(NamedTuple):
-    """Where a record batch stands in the file."""
+    """The position of a record batch in the file, and its schema."""
 
     start: int
     size: int
@@ -34,7 +34,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class _Packed:
-    """Some rows as record batches: one with a row a row, one with a row an item."""
+    """Some rows as two record batches: `rows` has one row a row, `items` one row an item."""
 
     rows: Any
     items: Any
@@ -44,23 +44,23 @@ class _Packed:
 def spilled_lists(
     source: Source, columns: Columns, workers: Workers, memory: int
 ) -> Generator[Lists, None, None]:
-    """The lists of all rows, grouped by way of partitions in a temporary file.
+    """Yield the lists of all rows, which are grouped in partitions of a temporary file.
 
-    A query's rows go to one partition, in their order; partitions are small enough for those that
-    are held at once to take `memory` bytes, unless that took more than MOST_PARTITIONS. The file
-    has no name where
-    the system allows that, so that nothing stays of it however the process ends.
+    All rows of a query go to the same partition and keep their order. The number of partitions is
+    chosen so that the partitions in memory use `memory` bytes at most; they may use more if that
+    would need more than MOST_PARTITIONS. The file has no name if the system allows it, so it
+    disappears however the process ends.
 
     Raises
     ------
     ResourceError
-        If the rows cannot be kept on disk.
+        If the temporary file cannot be written or read.
     """
-    alive = 2 * workers.threads + 2  # partitions at once: the one at hand, and those that wait
+    alive = 2 * workers.threads + 2  # partitions in memory: the current one and the waiting ones
     count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW * alive // memory))
     part = partial(_part, columns=columns, count=count)
     places: list[list[tuple[_Place, _Place, str]]] = [[] for _ in range(count)]
-    schemas: dict[Any, Any] = {}  # few differ, of millions
+    schemas: dict[Any, Any] = {}  # millions of record batches share a few schemas
     with _temporary_file(source.name) as file:
         with closing(workers.read(source.pieces(columns.names()), part)) as batches:
             for parts in batches:
@@ -74,7 +74,7 @@ def spilled_lists(
 
 
 def _grouped(file: IO[bytes], partition: list[tuple[_Place, _Place, str]], name: str) -> Lists:
-    """The lists of a partition; its rows are let go of."""
+    """Group the rows of a partition into lists; the rows are freed on return."""
     with _on_disk(name):
         return group_lists(
             [
@@ -91,13 +91,13 @@ def _temporary_file(name: str) -> Iterator[IO[bytes]]:
     try:
         yield file
     finally:
-        with suppress(OSError):  # what could not be written is of no use by now
+        with suppress(OSError):  # a late write error does no harm: the file is no longer needed
             file.close()
 
 
 @contextmanager
 def _on_disk(name: str) -> Iterator[None]:
-    """Raise ResourceError where the temporary file cannot be made, written or read."""
+    """Raise ResourceError if the temporary file cannot be created, written or read."""
     try:
         yield
     except OSError as error:
@@ -109,7 +109,7 @@ def _on_disk(name: str) -> Iterator[None]:
 
 
 def _part(batch: Batch, columns: Columns, count: int) -> list[tuple[int, _Packed]]:
-    """The rows of a batch by partition; those without rows are left out."""
+    """Split the rows of a batch by partition; partitions without rows are left out."""
     rows = long_rows(batch, columns)
     target = np.empty(len(rows.queries.keys), np.uint16)
     parts_of(rows.queries.keys, SEED, count, target)
@@ -145,7 +145,7 @@ def _batch_of(columns: dict[str, Any]) -> Any:
 
 
 def _unpack(rows: Any, items: Any, source: str) -> Rows:
-    """The rows that `_pack` made record batches of."""
+    """Restore the rows that `_pack` turned into record batches."""
     columns = {name: rows.column(name) for name in rows.schema.names}
     return Rows(
         queries=to_ids(columns["query"], source),

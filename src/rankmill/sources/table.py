@@ -1,4 +1,4 @@
-"""Tables in memory: pyarrow.Table."""
+"""Read a table in memory, a pyarrow.Table."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,12 +9,12 @@ from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, Batch, Source
 
-# Batches are joined until they have so many rows.
+# Small batches are joined until they have this many rows.
 SMALL_ROWS = 1 << 13
 
 
 def open_table(table: Any, name: str) -> Source:
-    """A pyarrow.Table as a source; its data is validated, since kernels trust it.
+    """Open a pyarrow.Table as a source; its data is validated because kernels trust it.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def _read(table: Any, name: str) -> Iterator[Batch]:
 
 
 def _joined(batches: list[Any]) -> Iterator[Any]:
-    """The batches, small ones joined: each has its cost, however few its rows."""
+    """Yield the batches, with small ones joined because each batch has a fixed cost."""
     small: list[Any] = []
     rows = size = 0
     for data in batches:
@@ -69,6 +69,7 @@ def _join(batches: list[Any]) -> list[Any]:
         return batches
     try:
         joined: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # views, and dictionaries within lists
+    # Arrow cannot join views, or lists of dictionary-encoded items.
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return batches
     return joined

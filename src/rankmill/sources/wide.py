@@ -1,4 +1,4 @@
-"""Lists, and how wide rows become lists."""
+"""Turn wide rows into lists, and check query ids and numbers of any shape."""
 
 import math
 from typing import Any
@@ -54,12 +54,12 @@ def numbers_of_lists(
     columns: Columns,
     place: tuple[str, int],
 ) -> np.ndarray:
-    """The numbers beside lists, which begin at a row of a source.
+    """The checked numbers of the items of lists; `place` is the source and row of the first list.
 
     Raises
     ------
     InputError
-        If one of those to keep is missing or cannot be ordered by.
+        If the number of a kept item is missing or not valid.
     """
     numbers, bad = checked_numbers(raw, keep, columns)
     if bad >= 0:
@@ -94,7 +94,10 @@ def confidences_of(raw: Any, columns: Columns) -> np.ndarray:
 
 
 def checked_numbers(raw: Any, keep: Any, columns: Columns) -> tuple[np.ndarray, int]:
-    """Numbers as float32 or float64, and the first bad place among those to keep, or -1."""
+    """Numbers as float32 or float64, and the place of the first bad number, or -1.
+
+    Only the numbers marked in `keep` are checked. NaN is bad, and so is an infinite gain.
+    """
     allow_infinite = columns.gain is None
     values = confidences_of(raw, columns)
     if allow_infinite and not (len(values) and np.isnan(values.max())):
@@ -106,7 +109,7 @@ def checked_numbers(raw: Any, keep: Any, columns: Columns) -> tuple[np.ndarray, 
 
 
 def number_error(source: str, where: str, name: str, found: Any) -> InputError:
-    """The error of a number that is missing or cannot be ordered by."""
+    """Return the error for a number that is missing or not valid."""
     return InputError(
         f"{source}: {where}: column {name!r} is {found.as_py()}; expected a number for every item: "
         "fill it in or drop the item"
