@@ -1,1 +1,1 @@
-"""The choices on which evaluators differ, and the presets."""
+"""The choices in which evaluators differ, and the presets."""

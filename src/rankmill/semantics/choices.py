@@ -1,4 +1,4 @@
-"""Semantics: every question on which evaluators differ, with the answers that there are."""
+"""Semantics: every question on which evaluators differ, and the choices for each question."""
 
 from __future__ import annotations
 
@@ -83,59 +83,63 @@ CHOICES: dict[str, dict[str, str]] = {
         "last": "a confidence that is NaN or missing counts as minus infinity",
     },
 }
-"""Field of `Semantics` -> its choices, the default first -> what each means."""
+"""Field of `Semantics` -> choice -> meaning of the choice. The first choice is the default."""
 
 _UNKNOWN_ORDERS = ("worst", "best", "expected")
 
 
 @dataclass(frozen=True)
 class Semantics:
-    """How to count where evaluators differ: a field a question, each with the choices of `CHOICES`.
+    """How rankmill counts where evaluators differ. Each field answers one question.
+
+    `CHOICES` holds the choices of each field and their meaning.
 
     Parameters
     ----------
     ap_divisor : {"min_k_labels", "labels", "min_labels_predictions", "hits"}
-        What the sum of precisions is divided by: min(k, R), R, min(R, n, k), or the number of hits
-        within k. R labels, n predictions.
+        The divisor of the sum of precisions in AP: min(k, R), R, min(R, n, k), or the number of
+        hits within k. R is the number of labels, n the number of predictions.
     repeated_predictions : {"once", "drop", "each", "error"}
-        A prediction that stands in its list before: it keeps its rank and is wrong; is dropped and
-        those behind it move up; is a hit again; is an error.
+        The treatment of a prediction that repeats an earlier one of its list: it keeps its rank and
+        is wrong; it is dropped and the later predictions move up; it is a hit again if it is a
+        label; or it is an error.
     repeated_labels : {"set", "count", "error"}
-        Whether R counts a label once, as often as it stands there, or that is an error. The ideal
-        DCG has as many places.
+        The treatment of a repeated label: R counts it once, R counts every repeat, or it is an
+        error. The ideal DCG uses the same number of labels.
     order : str
-        The order of a query's predictions: as "given", or by falling confidence with equal ones in
-        the order given ("confidence"), by item id as text, byte by byte ("item_descending",
-        "item_ascending"), hits last ("worst"), hits first ("best"), or the "expected" value over
-        all their orders. Predictions without confidences are taken as given.
+        The order of a query's predictions. "given" keeps the order of the input. All other choices
+        sort by descending confidence and differ in equal confidences: they stay in the given order
+        ("confidence"), are sorted by item id as text, byte by byte ("item_descending",
+        "item_ascending"), have their hits last ("worst") or first ("best"), or give the expected
+        value over all their orders ("expected"). Predictions without confidences stay as given.
     gap_ties : str
-        Equal confidences in gap: "expected", "worst" or "best" value over all their orders, as
-        "given", by query and item id ("ids"), or as one "threshold" with one precision. "given" and
-        "ids" hold all predictions in memory.
+        The treatment of equal confidences in gap: the "expected", "worst" or "best" value over all
+        their orders, the order "given", the order of query and item ids ("ids"), or one shared
+        "threshold" with one precision. "given" and "ids" hold all predictions in memory.
     gap_total : {"labelled_queries", "label_pairs", "predicted_label_pairs", "hits"}
-        What gap is divided by: queries with a label, all labels, those of queries with predictions,
-        or the correct predictions. Predictions of queries without a label are wrong ones of its
-        list in any case.
+        The divisor of gap: the number of queries with a label, of all labels, of the labels of
+        queries with predictions, or of correct predictions. With every choice, the predictions of
+        queries without a label are wrong predictions in the list of gap.
     unpredicted : {"zero", "skip", "error"}
-        A query with labels and no predictions.
+        The treatment of a query with labels but no predictions.
     unlabelled : {"skip", "zero", "one", "error"}
-        A query with predictions that the labels do not hold.
+        The treatment of a query with predictions that is not among the labels.
     no_relevant : {"skip", "zero", "one", "error"}
-        A query that the labels hold, but without an item of positive gain. Without predictions
-        it is left out, and no error, unless `unpredicted` is "zero".
+        The treatment of a query that is among the labels but has no item of positive gain. If such
+        a query has no predictions, it is left out without an error unless `unpredicted` is "zero".
     precision_divisor : {"k", "min_k_predictions"}
-        What precision@k divides its hits by; f1 follows.
+        The divisor of the hits in precision@k, which f1 uses too.
     recall_divisor : {"labels", "min_k_labels"}
-        What recall@k divides its hits by; f1 follows.
+        The divisor of the hits in recall@k, which f1 uses too.
     ideal_dcg : {"labels", "k"}
-        Whether ndcg@k divides by the best DCG of the query's labels, or of k labels of gain 1.
+        The ideal DCG in ndcg@k: the best DCG of the query's labels, or that of k labels of gain 1.
     nan_confidence : {"error", "last"}
-        A confidence that is NaN or null.
+        The treatment of a confidence that is NaN or null.
 
     Raises
     ------
     UsageError
-        If a field has no such choice; the message lists those it has.
+        If a field does not have the given choice; the message lists its choices.
 
     Examples
     --------
@@ -167,26 +171,26 @@ class Semantics:
 
     @property
     def ties_open(self) -> bool:
-        """Whether the order of equal confidences is open until the hits are known."""
+        """Whether the treatment of equal confidences depends on the hits among them."""
         return self.order in _UNKNOWN_ORDERS
 
     @property
     def counts_without_labels(self) -> bool:
-        """Whether a query without a label may count, so that there is a mean without any label."""
+        """Whether a query without a label may count; if so, a mean may exist without any label."""
         return any(one in ("zero", "one") for one in (self.no_relevant, self.unlabelled))
 
     @property
     def counts_by_predictions(self) -> bool:
-        """Whether it is up to the predictions which queries count: those that they hold."""
+        """Whether the set of queries that count depends on the predictions."""
         return self.unpredicted != "zero" or self.unlabelled in ("zero", "one")
 
     def differences(self, other: Semantics | None = None) -> dict[str, str]:
-        """The fields that are not as in `other`, or as by default, and their choices here."""
+        """The fields that differ from `other` (by default from the default), with their choices."""
         base = asdict(other or Semantics())
         return {field: choice for field, choice in asdict(self).items() if choice != base[field]}
 
     def to_dict(self) -> dict[str, str]:
-        """All fields and their choices."""
+        """All fields with their choices."""
         return asdict(self)
 
 

@@ -10,18 +10,19 @@ from rankmill.semantics.choices import Semantics
 
 @dataclass(frozen=True)
 class Preset:
-    """How another evaluator counts.
+    """The semantics of another evaluator.
 
     Attributes
     ----------
     semantics : Semantics
+        The choices that make rankmill count as that evaluator does.
     metrics : dict of str to str
-        Metric of rankmill (with @k where there is a cutoff) -> its name there. For these the
-        values are equal, but for what `note` says.
+        Metric of rankmill (with @k if it has a cutoff) -> its name in that evaluator. The values of
+        these metrics are equal, except for the differences that `note` describes.
     source : str
-        What was read and run to find out.
+        The code or the page that was read or run to find the semantics.
     note : str
-        What the fields of `Semantics` cannot express, and how it was held against the source.
+        The differences that the fields of `Semantics` cannot express, and other remarks.
     """
 
     semantics: Semantics
@@ -288,12 +289,12 @@ PRESETS: dict[str, Preset] = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name.
+    """The preset with the given name.
 
     Raises
     ------
     UsageError
-        If there is none; the message lists those there are.
+        If the name is unknown; the message lists all presets.
     """
     if not isinstance(name, str) or name not in PRESETS:
         near = difflib.get_close_matches(str(name).lower(), PRESETS, 1)
@@ -303,15 +304,15 @@ def preset(name: str) -> Preset:
 
 
 def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:
-    """The semantics given: themselves, a preset by name, or a mapping of fields to choices.
+    """The semantics from a Semantics, the name of a preset, or a mapping of fields to choices.
 
-    The fields that a mapping does not name are as by default, or as in the preset that it names
-    under "preset".
+    The key "preset" of a mapping names a preset. Fields that are not in the mapping have the
+    choices of this preset, or the default choices if no preset is named.
 
     Raises
     ------
     UsageError
-        If there is no such preset, field or choice.
+        If a preset, field or choice is unknown.
     """
     if isinstance(given, Semantics):
         return given
