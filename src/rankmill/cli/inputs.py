@@ -1,4 +1,4 @@
-"""What the arguments of a command line name: inputs, systems, outputs, sizes."""
+"""Interpret and check command-line arguments: inputs, names of systems, outputs, sizes."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ __all__ = [
 ]
 
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
-MOST_DIGITS = 30  # of a size: far beyond any memory
+MOST_DIGITS = 30  # the most digits in a size, which is far more than any memory needs
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
 _UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 def parse_size(context: click.Context, parameter: click.Parameter, text: str) -> int:
-    """Return the number of bytes that a text says: 500MB (500 000 000), 2GiB or 2G (2 * 2**30)."""
+    """Return a size as a number of bytes: 500MB is 500,000,000; 2GiB and 2G are 2 * 2**30."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Za-z]*)", text.strip())
     unit = _UNITS.get(found[2].upper()) if found else None
     size = 0
@@ -47,12 +47,12 @@ def parse_size(context: click.Context, parameter: click.Parameter, text: str) ->
 
 
 def source_of(text: str, name: str) -> str | list[str]:
-    """Return the input that an argument names: one path or glob, or a list of them.
+    """Return the input that an argument names: one path or glob, or a list of paths and globs.
 
     Raises
     ------
     UsageError
-        If it is empty, or a name between two of its commas is.
+        If the argument, or a name between its commas, is empty.
     """
     if not text:
         raise UsageError(
@@ -68,14 +68,15 @@ def source_of(text: str, name: str) -> str | list[str]:
 
 
 def system_names(texts: Sequence[str]) -> list[str]:
-    """Return a short name for each input of predictions, no two the same.
+    """Return a short, unique name for each input of predictions.
 
-    It is that of the file, with as many folders before it as tell those of one name apart.
+    The name is that of the file. If several files have the same name, enough folders are put in
+    front of the names to make them different.
 
     Raises
     ------
     UsageError
-        If one input is given twice.
+        If an input is given more than once.
     """
     for text, count in Counter(texts).items():
         if count > 1:
@@ -94,7 +95,7 @@ def system_names(texts: Sequence[str]) -> list[str]:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the folders and the name that an input goes by, without its suffix and wildcards."""
+    """Return the folders and the name of an input, without its suffix and its wildcards."""
     paths = [text] if os.path.exists(text) else text.split(",")
     parts = [part for part in Path(os.path.abspath(paths[0])).parts if part != os.sep]
     while len(parts) > 1 and glob.has_magic(parts[-1]) and not os.path.exists(text):
@@ -111,12 +112,13 @@ def _parts(text: str) -> list[str]:
 def check_outputs(
     output: str | None, per_query: str | None, inputs: Sequence[str | list[str]]
 ) -> None:
-    """Find out before a long run what would make its result impossible to write, or do harm.
+    """Check before a long run that its output can be written and overwrites no input.
 
     Raises
     ------
     UsageError
-        If a file cannot be written, is one of the inputs, or would be read for one by the next run.
+        If an output file cannot be written, is one of the inputs, or is in a place where the next
+        run would read it as an input.
     """
     reason = why_output_fails() if output is None else None
     if reason is not None:
@@ -142,7 +144,7 @@ def check_outputs(
 
 
 def _files(inputs: Sequence[str | list[str]]) -> list[str]:
-    """Return all files that the inputs stand for."""
+    """Return all existing files of the inputs."""
     from rankmill.sources.parquet import find_files
 
     return [path for path in find_files(_flat(inputs)) if os.path.exists(path)]
@@ -153,10 +155,10 @@ def _flat(inputs: Sequence[str | list[str]]) -> list[str]:
 
 
 def _would_be_read(path: str, text: str) -> bool:
-    """Tell whether a new file at `path` would be found in an input that is a folder or a glob."""
+    """Tell whether the input `text`, if it is a folder or a glob, would include a file `path`."""
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not os.path.isfile(target):
-        return False  # a device or a pipe stays what it is
+        return False  # a device or a pipe is not replaced by a file
     matches = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
     for folder in filter(os.path.isdir, matches):
         root = Path(os.path.realpath(folder))
@@ -167,7 +169,7 @@ def _would_be_read(path: str, text: str) -> bool:
     if os.path.exists(text):
         return False
     beside, pattern = os.path.split(text)
-    if pattern == "**":  # stands for files at any depth
+    if pattern == "**":  # this pattern matches files at any depth
         return any(target.is_relative_to(os.path.realpath(one)) for one in matches)
     hidden = target.name.startswith(".") and not pattern.startswith(".")
     return (

@@ -1,4 +1,4 @@
-"""Options that several commands have: the columns of both inputs, how to count, where to write."""
+"""Options that several commands share: columns, semantics, output, memory and threads."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["column_options", "output_options", "resource_options", "semantics_op
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _COLUMNS = (
-    click.option("--query", metavar="COLUMN", help="Column of query ids, in both inputs."),
-    click.option("--item", metavar="COLUMN", help="Column of items, in both inputs."),
-    click.option("--score", metavar="COLUMN", help="Column of confidences of the predictions."),
-    click.option("--rank", metavar="COLUMN", help="Column of ranks of the predictions."),
+    click.option("--query", metavar="COLUMN", help="The column of query ids in both inputs."),
+    click.option("--item", metavar="COLUMN", help="The column of items in both inputs."),
+    click.option("--score", metavar="COLUMN", help="The column of confidences in the predictions."),
+    click.option("--rank", metavar="COLUMN", help="The column of ranks in the predictions."),
     click.option(
-        "--gain", metavar="COLUMN", help="Column of gains (graded relevance) of the labels."
+        "--gain", metavar="COLUMN", help="The column of gains (graded relevance) in the labels."
     ),
-    click.option("--label-query", metavar="COLUMN", help="As --query, where the labels differ."),
-    click.option("--label-item", metavar="COLUMN", help="As --item, where the labels differ."),
+    click.option("--label-query", metavar="COLUMN", help="Replaces --query for the labels."),
+    click.option("--label-item", metavar="COLUMN", help="Replaces --item for the labels."),
     click.option(
         "--gain-function",
         type=click.Choice(("linear", "exp")),
         default="linear",
         show_default=True,
-        help="Gain of a label g in ndcg and dcg: g, or 2^g - 1.",
+        help="How ndcg and dcg use a gain g of a label: as g (linear) or as 2^g - 1 (exp).",
     ),
 )
 _SEMANTICS = (
@@ -41,14 +41,16 @@ _SEMANTICS = (
         metavar="NAME",
         default="default",
         show_default=True,
-        help="Count as another evaluator does, as trec_eval; see 'rankmill presets'.",
+        help="Count as another evaluator does, such as trec_eval. 'rankmill presets' lists all "
+        "presets.",
     ),
     click.option(
         "--semantics",
         "fields",
         metavar="FIELD=CHOICE",
         multiple=True,
-        help="But for this, as repeated_predictions=drop; repeat for more. A wrong one lists all.",
+        help="Change one choice of the preset, for example repeated_predictions=drop. Repeat the "
+        "option to change more. If a FIELD or CHOICE is unknown, the error message lists all.",
     ),
 )
 _OUTPUT = (
@@ -57,10 +59,13 @@ _OUTPUT = (
         "format",
         type=click.Choice(FORMATS),
         metavar="FORMAT",
-        help="table, json, csv or markdown; if not given, as the suffix of -o says, else table. In "
-        "csv a text that begins with = + - @ or ' has a ' before it: it is no formula.",
+        help="The output format: table, json, csv or markdown. By default the suffix of the -o "
+        "file decides; without a known suffix it is table. In csv, a text that begins with = + - @ "
+        "or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
     ),
-    click.option("-o", "--output", metavar="FILE", help="Write the result to FILE instead."),
+    click.option(
+        "-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."
+    ),
 )
 _RESOURCES = (
     click.option(
@@ -69,26 +74,27 @@ _RESOURCES = (
         metavar="SIZE",
         default="1GiB",
         show_default=True,
-        help="What confidences for gap, long rows whose queries are scattered, or labels of files "
-        "sorted by query may take in memory, as 500MB or 2GB; beyond, the first are read twice, "
-        "the second grouped on disk, the third held range by range.",
+        help="The memory limit for large inputs, such as 500MB or 2GB. If the confidences for gap "
+        "need more, they are read twice. If long rows with scattered queries need more, they are "
+        "grouped on disk. If the labels need more and the files are sorted by query, one range of "
+        "queries is held at a time.",
     ),
     click.option(
         "--threads",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Threads to use; default: all cores.",
+        help="The number of threads; by default all available CPUs.",
     ),
 )
 
 
 def column_options(command: _Command) -> _Command:
-    """Add the options that say which column means what."""
+    """Add the options that name the columns of both inputs."""
     return _with(_COLUMNS, command)
 
 
 def semantics_options(command: _Command) -> _Command:
-    """Add the options that say how to count; the command gets `semantics`."""
+    """Add the options that choose the semantics; the command receives them as `semantics`."""
 
     @wraps(command)
     def combined(preset: str, fields: tuple[str, ...], **others: Any) -> Any:
@@ -109,16 +115,16 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
 
 
 def output_options(command: _Command) -> _Command:
-    """Add the options that say what to write, and where."""
+    """Add the options for the format and the file of the output."""
     return _with(_OUTPUT, command)
 
 
 def resource_options(command: _Command) -> _Command:
-    """Add the options that say how much memory and how many threads to use."""
+    """Add the options that limit memory and threads."""
     return _with(_RESOURCES, command)
 
 
 def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command) -> _Command:
-    for option in reversed(options):  # help shows them in the order of the code
+    for option in reversed(options):  # the help then shows the options in the order of the code
         command = option(command)
     return command

@@ -1,4 +1,4 @@
-"""The process around a command: its standard streams, its warnings, and its end."""
+"""The process of a command: its standard streams, its warnings, and how it ends."""
 
 from __future__ import annotations
 
@@ -37,25 +37,26 @@ Exit codes:
   130  interrupted by Ctrl-C
   143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """
-"""Part of each command's help; 1 would be a bug."""
+"""This text is part of each command's help. Exit code 1 is not in it because it means a bug."""
 
 
 def prepare() -> None:
-    """Make streams and warnings behave as those of a command, not of a Python script."""
+    """Set up standard streams, warnings and error hooks for a command."""
     _open_missing_streams()
     _spare_address_space()
     warnings.showwarning = _show_warning
-    # A thread that ends because it finds no memory for its first step is waited for without end.
+    # If a new thread fails at once for lack of memory, Python waits for that thread forever.
+    # Therefore these hooks end the process.
     sys.unraisablehook = _ending_if_out_of_memory(sys.__unraisablehook__)
     threading.excepthook = _ending_if_out_of_memory(threading.__excepthook__)
 
 
 def _spare_address_space() -> None:
-    """Let Arrow not take a gigabyte of address space in advance where that is limited.
+    """Keep Arrow from reserving a gigabyte of address space if the address space is limited.
 
-    What finds none in C++ code, of Arrow or of numba's compiler, ends the process at once.
+    If C++ code of Arrow or of numba's compiler finds no address space, the process ends at once.
     """
-    with suppress(ImportError, OSError):  # not every system has such limits
+    with suppress(ImportError, OSError):  # some systems have no such limit
         import resource
 
         if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
@@ -71,16 +72,16 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def why_output_fails() -> str | None:
-    """Return why standard output cannot be written to, None if it can or if that is not known."""
+    """Return why standard output cannot be written; None if it can, or if this is unknown."""
     if sys.stdout is None:
         return "it is closed"
     try:
-        sys.stdout.flush()  # fails again if it failed before
+        sys.stdout.flush()  # a flush that failed before fails again
         os.write(sys.stdout.fileno(), b"")
     except BrokenPipeError:
-        return None  # its reader has seen enough, which is no error
+        return None  # the reader closed the pipe early, which is no error
     except OSError as error:
-        if error.errno is None:  # a stream without a file, as in a test or a notebook
+        if error.errno is None:  # the stream has no file, for example in a test or a notebook
             return None
         return "it is closed" if error.errno == errno.EBADF else (error.strerror or str(error))
     except ValueError:
@@ -89,7 +90,7 @@ def why_output_fails() -> str | None:
 
 
 def is_folder_gone() -> bool:
-    """Tell whether the working folder was removed, so that no relative path leads anywhere."""
+    """Tell whether the working folder was removed, which makes all relative paths invalid."""
     try:
         os.getcwd()
     except OSError:
@@ -98,10 +99,10 @@ def is_folder_gone() -> bool:
 
 
 def end(code: int) -> NoReturn:
-    """End the process at once.
+    """Remove temporary files, flush the standard streams and end the process at once.
 
-    An orderly end would wait for every worker thread, here and in Arrow, complain about a standard
-    output that is closed or full, and take a tenth of a second to tear down what was imported.
+    A normal exit of Python would wait for every worker thread of rankmill and Arrow, print an error
+    if standard output is closed or full, and need 0.1 seconds to unload the modules.
     """
     signals.remove_leftovers()
     for stream in (sys.stdout, sys.stderr):
@@ -111,7 +112,7 @@ def end(code: int) -> NoReturn:
     os._exit(code)
 
 
-# What the machine may have too little of -> how that is put, and what to do.
+# The resource that the machine may lack -> the title of the message, and the advice.
 _SHORTAGES = {
     "memory": (
         "not enough memory",
@@ -139,7 +140,7 @@ _SHORTAGES = {
 
 
 def shortage_message(error: BaseException) -> str | None:
-    """What to say where an error tells that the machine has too little of something, else None."""
+    """The message for an error whose cause is a shortage, else None."""
     found = shortage(error)
     if found is None:
         return None
@@ -151,7 +152,7 @@ def shortage_message(error: BaseException) -> str | None:
 
 
 def _ending_if_out_of_memory(usual: Callable[[Any], object]) -> Callable[[Any], None]:
-    """Make a hook for exceptions that no code could take, of Python's usual one."""
+    """Wrap Python's usual hook for uncaught exceptions: a lack of memory ends the process."""
 
     def hook(failed: Any) -> None:
         found = shortage(failed.exc_value)
@@ -165,16 +166,17 @@ def _ending_if_out_of_memory(usual: Callable[[Any], object]) -> Callable[[Any], 
 
 
 def _open_missing_streams() -> None:
-    """Open the standard streams that the caller closed (`>&-`), so that no other file takes them.
+    """Open the standard streams that the caller closed (`>&-`), to keep their numbers occupied.
 
-    What is written to standard output then fails, as it would have; the others are empty.
+    Otherwise the next opened file would become the standard stream. Writing to this standard output
+    still fails; standard input is empty, and standard error discards its text.
     """
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(descriptor)
         except OSError:
             flags = os.O_WRONLY if name == "stderr" else os.O_RDONLY
-            os.open(os.devnull, flags)  # takes the lowest free number: this descriptor
+            os.open(os.devnull, flags)  # the system uses the lowest free number: this descriptor
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, mode, closefd=False))  # noqa: SIM115
 
@@ -187,5 +189,5 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    with suppress(OSError):  # nobody reads it: the run goes on
+    with suppress(OSError):  # a warning that cannot be written does not end the run
         click.echo(f"warning: {visible_message(str(message))}", err=True)

@@ -19,10 +19,10 @@ __all__ = ["Progress"]
 
 
 class Progress:
-    """A progress bar on standard error that appears once a run has taken a second.
+    """A progress bar on standard error that appears after a run has taken a second.
 
-    Use it as a context manager and call it with the rows done and, if known, the rows in all. It
-    stays silent where standard error is no terminal.
+    Use it as a context manager, and call it with the number of rows done and, if known, the total
+    number of rows. It prints nothing if standard error is not a terminal.
     """
 
     def __init__(self, delay: float = 1.0) -> None:
@@ -41,13 +41,14 @@ class Progress:
         return self
 
     def __call__(self, done_rows: int, total_rows: int | None) -> None:
-        """Move the bar, or note where it will start."""
+        """Record the progress, and move the bar if it is visible."""
         if not gc.isenabled():
-            # All modules and kernels are loaded: they are never looked through for garbage.
+            # All modules and kernels are loaded now. Freezing excludes them from garbage
+            # collection.
             gc.freeze()
             gc.enable()
         with self._lock:
-            # The rate is that of the rows since the first ones came: labels were read before.
+            # The rate starts at the first rows, because the time before was spent on the labels.
             if self._first is None or done_rows < self._first[1]:
                 self._first = (time.perf_counter(), done_rows)
             self._counts = (done_rows, total_rows)
@@ -69,7 +70,7 @@ class Progress:
                 self._bar.stop()
 
     def _state(self) -> str:
-        """Return the rows done, the rows a second and the time left, as far as they are known."""
+        """Return a text with the rows done and, if known, the rows a second and the time left."""
         if self._first is None:
             return "reading labels"
         began, first = self._first

@@ -1,4 +1,4 @@
-"""Compiling every kernel ahead of time, by evaluating small inputs of every kind."""
+"""Compile every kernel in advance by evaluating small inputs of every kind."""
 
 import time
 from collections.abc import Iterator
@@ -17,27 +17,28 @@ from rankmill.metrics.registry import REGISTRY
 from rankmill.training.listwise import listwise_ap_loss
 
 QUERIES = 30
-# What is not by default and has kernels of its own.
+# Choices that are not the default and need other kernels.
 SEMANTICS = (
     {"order": "item_descending", "repeated_predictions": "drop"},
     {"order": "worst", "repeated_predictions": "each", "repeated_labels": "count"},
     {"order": "expected", "repeated_predictions": "drop", "nan_confidence": "last"},
 )
-# Less than the confidences and the scattered rows take: gap reads twice, rows go by way of disk.
+# A memory limit that is too small for the confidences and the scattered rows. With this limit gap
+# makes a second pass, and rows are grouped on disk.
 LITTLE_MEMORY = 1 << 9
 
 
 class WarmUp(NamedTuple):
-    """What a warm-up did.
+    """The result of a warm-up.
 
     Attributes
     ----------
     compiled, loaded : int
-        Versions of kernels that were compiled, and those that were in the cache already.
+        The number of kernel versions that were compiled, and of those that were in the cache.
     folders : list of str
-        Where compiled kernels are kept; empty where no folder can be written.
+        The folders that store the compiled kernels; empty if no folder can be written.
     seconds : float
-        How long it took.
+        The duration of the warm-up.
     """
 
     compiled: int
@@ -47,11 +48,11 @@ class WarmUp(NamedTuple):
 
 
 def warmup() -> WarmUp:
-    """Compile all kernels for all types of input, and keep them for the processes to come.
+    """Compile all kernels for all types of input, and store them for later processes.
 
-    Meant for the making of a container image: an evaluation then starts in a second. What is kept
-    holds for this user, this kind of processor (set ``NUMBA_CPU_NAME=generic`` if the image will
-    run on another) and the package's files as they are now.
+    Use it when you build a container image: an evaluation then starts in a second. The stored
+    kernels are valid for this user, this kind of processor and the current files of the package.
+    Set ``NUMBA_CPU_NAME=generic`` if the image will run on other processors.
     """
     began = time.perf_counter()
     before = compiled_so_far()
@@ -65,7 +66,7 @@ def warmup() -> WarmUp:
             evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
     _evaluate_arrays()
     empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
-    parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # for files
+    parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # Parquet files need this one
     after = compiled_so_far()
     return WarmUp(
         compiled=after.compiled - before.compiled,
@@ -76,10 +77,11 @@ def warmup() -> WarmUp:
 
 
 def _tables() -> Iterator[tuple[Any, Any]]:
-    """Labels and predictions of every kind that kernels are compiled anew for, and their mixtures.
+    """Yield labels and predictions of every kind for which kernels are compiled separately.
 
-    That is: ids, in order and not; gains or none; confidences of both widths, or a rank; rows wide,
-    long and together, long and scattered; null and repeated items.
+    The kinds are: integer and string ids; labels with and without gains; confidences of both
+    widths, or ranks; wide rows, long rows with adjacent queries, and long rows with scattered
+    queries; null and repeated items.
     """
     for text in (False, True):
         for graded in (False, True):
@@ -94,7 +96,7 @@ def _tables() -> Iterator[tuple[Any, Any]]:
 
 
 def _long(text: bool, number: str | bool | None, width: Any) -> Any:
-    """Five items a query: one shared by all, one of its own, one null, and two that are repeats."""
+    """Long rows, five a query: a shared item twice, an item of its own twice, and a null."""
     queries = np.repeat(np.arange(QUERIES), 5)
     items = np.where(np.arange(5 * QUERIES) % 5 < 2, 0, queries)
     columns = {
@@ -121,7 +123,7 @@ def _scattered(table: Any) -> Any:
 
 
 def _evaluate_arrays() -> None:
-    """The functions over arrays, of integers and strings."""
+    """Call the functions over arrays, with integer and with string items."""
     for items in ([[1, 2], [], [3]], [["a", "b"], [], ["c"]]):
         lists = Ragged.from_lists(items)
         average_precision(lists, lists, 2)

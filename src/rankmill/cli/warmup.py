@@ -8,18 +8,19 @@ from rankmill.cli.draw import emit
 
 __all__ = ["command"]
 
-_HELP = """Compile all kernels and keep them, so that later runs start at once.
+_HELP = """Compile all kernels and store them, so that later runs start at once.
 
-Without it, the first evaluations compile what they need, a few seconds each. Run it once where a
-container image is made, as the user who will evaluate there. NUMBA_CACHE_DIR says where compiled
-kernels are kept, if not beside the package; they hold for one kind of processor, so set
-NUMBA_CPU_NAME=generic, here and later, if the image will run on another.
+Otherwise the first evaluations compile the kernels that they need, which takes a few seconds each.
+Run this command once when you build a container image, as the user who will evaluate there. The
+compiled kernels are stored beside the package, or in the folder NUMBA_CACHE_DIR if it is set. They
+work only on the same kind of processor. If the image will run on other processors, set
+NUMBA_CPU_NAME=generic for this command and for all later runs.
 """
 
 
 @click.command("warmup", help=_HELP)
 def command() -> None:
-    """Warm up, and say what came of it."""
+    """Compile all kernels and print a summary."""
     from rankmill.cli.warming import warmup
 
     done = warmup()
