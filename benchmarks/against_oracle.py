@@ -1,9 +1,9 @@
-"""Check whole dumps against the plain-Python oracle of the tests, every metric, to 1e-12.
+"""Compare every metric of whole dumps with the plain-Python oracle of the tests, to 1e-12.
 
     python benchmarks/against_oracle.py FOLDER ... [--metric NAME ...]
 
-A FOLDER holds labels.parquet and predictions.parquet as the generator writes them, users in one
-order or, with its --shuffle, in two. A million users take some minutes and some gigabytes.
+A FOLDER holds labels.parquet and predictions.parquet, written by the generator with or without
+--shuffle. A million users take some minutes and some gigabytes of memory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def largest_difference(folder: Path, metrics: list[str]) -> float:
         for user, *lists in zip(users, items, scores, strict=True)
     }
     worst = 0.0
-    for metric in metrics:  # one at a time: the oracle keeps all that it computes
+    for metric in metrics:  # one metric at a time, because the oracle keeps all its values
         expected = oracle.evaluate(labels, predictions, [metric])
         difference = abs(found.metrics[metric] - expected.metrics[metric])
         worst = max(worst, difference)

@@ -1,9 +1,9 @@
-"""Each operation on a million lists of 12, through its public name, beside a yardstick.
+"""Time each public operation on a million lists of 12 items, beside a yardstick.
 
     pytest benchmarks/bench_kernels.py
 
-The first call of each is a warm-up (it may compile) and is not timed. `targets.py` measures the
-ratios that were promised; this is for finding out what moved.
+The first call of each operation is a warm-up, which may compile, and is not timed. `targets.py`
+measures the promised ratios; this benchmark shows which operation became faster or slower.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Made-up pairs of small files, one of the two damaged: the cases of ``hostile.py``."""
+"""The cases of ``hostile.py``: random pairs of small files, one of which is damaged."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ITEMS = 25
 LONGEST = 8
 SIDES = ("labels", "predictions")
 
-#: How often each is drawn. Files without damage have to be scored: they show that the others could
-#: be. One that is cut is refused at once, as a rule.
+#: How often each kind of damage is drawn. Files without damage must be scored, which shows that the
+#: other files would be scored without their damage. A truncated file is usually refused at once.
 DAMAGES = {
     "none": 1,
     "flip": 4,
@@ -55,7 +55,7 @@ class Layout:
             store_schema=self.arrow_schema,
             row_group_size=self.group_rows,
             data_page_size=self.page_bytes,
-            write_batch_size=16,  # a page ends with a batch at the earliest
+            write_batch_size=16,  # a page can end only at the end of a batch
         )
         return sink.getvalue().to_pybytes()
 
@@ -94,12 +94,13 @@ def made(seed: int, number: int) -> Case:
     tables = {side: some_table(draw, layouts[side].long, side, strings, in_order) for side in SIDES}
     files = {side: layouts[side].write(tables[side]) for side in SIDES}
     damage, side = one_of(draw, DAMAGES), SIDES[draw.integers(2)]
-    # The donor has other rows, but mostly the same layout: its pages can be taken for the file's.
+    # The donor has other rows but usually the same layout. Its pages then fit the damaged file.
     layout = layouts[side] if draw.random() < 0.75 else some_layout(draw)
     donor = layout.write(some_table(draw, layout.long, side, strings, in_order))
     files[side] = damaged(draw, damage, files[side], donor)
     options = ["--threads", str(draw.integers(1, 3))]
-    if draw.random() < 0.3:  # gap in two passes, scattered rows by way of disk, ranges of queries
+    # Little memory: gap makes two passes, scattered rows go to disk, labels are read by ranges.
+    if draw.random() < 0.3:
         options += ["--memory", "1kB"]
     return Case(
         one_of(draw, COMMANDS),
@@ -139,7 +140,7 @@ def some_table(
     if strings:
         items = np.array([f"item-{item}" for item in items.flat], object).reshape(shape)
     items[draw.random(shape) < 0.02] = None
-    numbers = np.sort(draw.integers(1, 1000, shape) / 8)[:, ::-1]  # 1 / 8 has no rounding
+    numbers = np.sort(draw.integers(1, 1000, shape) / 8)[:, ::-1]  # multiples of 1 / 8 are exact
     counts = draw.integers(0, LONGEST, len(queries)).tolist()
     ids = [query_id(query, strings) for query in queries.tolist()]
     name = "gain" if side == "labels" else "score"
@@ -178,7 +179,7 @@ def damaged(draw: np.random.Generator, kind: str, whole: bytes, donor: bytes) ->
         replaced = length if draw.random() < 0.8 else int(draw.integers(200))
         found[target : target + replaced] = donor[source : source + length]
     elif kind == "splice page":
-        # Mostly of the same column; one that is longer runs into what follows.
+        # The page usually comes from the same column. A longer page overwrites the bytes after it.
         here, there = pages(whole), pages(donor)
         target = here[draw.integers(len(here))]
         others = [page for page in (here if draw.random() < 0.5 else there) if page != target]

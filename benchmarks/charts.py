@@ -1,7 +1,7 @@
-"""Small charts as SVG text: bars for the comparison, lines for the scaling.
+"""Draw small charts as SVG text: bars for the comparison, lines for the scaling.
 
-The drawings have no background and bring a style for light and one for dark mode, so they read well
-in a README either way. Standard library only.
+The drawings have no background, and they have a style for light mode and one for dark mode, so they
+suit a README in both modes. Only the standard library is used.
 """
 
 from __future__ import annotations
@@ -164,7 +164,8 @@ def panel_marks(panel: Panel, start: float, across: str) -> list[str]:
     marks.append(line([(x(a), y(b)) for a, b in panel.points], "line"))
     for (a, b), caption in zip(panel.points, panel.captions, strict=True):
         marks.append(f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="4" class="ours"/>')
-        # The line rises: right below a point, and left above the last one, there is room.
+        # The line rises, so there is free space below and to the right of a point, and above and to
+        # the left of the last point.
         if a == columns[-1]:
             marks.append(text(x(a) - 4, y(b) - 10, caption, "", "end"))
         else:

@@ -1,14 +1,15 @@
-"""Write a made-up recommendation dump: ``labels.parquet`` and ``predictions.parquet``.
+"""Generate a random recommendation dump: ``labels.parquet`` and ``predictions.parquet``.
 
     python benchmarks/generate.py OUT_DIR --users 1_000_000 [--strings] [--shuffle] [--long]
 
-Each user has 12 predictions and 3.6 labels on average, out of 105,542 items of Zipf popularity.
-6 % of the predictions are planted hits (taken from the user's own labels; popular items add some by
-chance) and 1 % of the lists repeat an item. One user in 200 has an empty label list, one in 200 no
-predictions and one in 200 no row among the labels. Needs numpy and pyarrow only.
+Each user has 12 predictions and, on average, 3.6 labels out of 105,542 items of Zipf popularity.
+6 % of the predictions are planted hits, which are taken from the user's own labels; popular items
+add some hits by chance. 1 % of the lists repeat an item. One user in 200 has an empty label list,
+one in 200 has no predictions, and one in 200 has no row among the labels. The script needs only
+numpy and pyarrow.
 
-The same settings give the same files. The random numbers are drawn chunk by chunk, so another CHUNK
-(a constant here) would give other, equally good, files.
+The same settings give the same files. The random numbers are drawn chunk by chunk, so another value
+of the constant CHUNK gives different files of the same kind.
 """
 
 from __future__ import annotations
@@ -35,12 +36,12 @@ EMPTY_LABEL_LISTS = 0.005
 ONLY_LABELLED = 0.005
 ONLY_PREDICTED = 0.005
 
-#: 12 items and confidences a row make about 20 MB: little for a worker to hold, and a million users
-#: are 8 groups, enough to keep a few workers busy to the end.
+#: With 12 items and confidences a row, a row group has about 20 MB, which a worker can easily hold.
+#: A million users are 8 row groups, enough to keep a few workers busy to the end.
 ROW_GROUP = 131_072
 CHUNK = 4 * ROW_GROUP
 
-#: Stored in each file; a cached file that does not carry the same text is written anew.
+#: This key is stored in each file. A cached file whose value for it differs is written again.
 STAMP_KEY = b"rankmill.dump"
 GENERATOR_VERSION = 1
 
@@ -105,7 +106,7 @@ def draw_labels(
         fresh = popularity.draw(generator, repeats.size)
         keys[repeats] += fresh.astype(np.int64) - items[repeats]
         items[repeats] = fresh
-        # Only the lists that were touched can repeat an item now.
+        # Only the lists that were changed can repeat an item now.
         touched = np.zeros(users, bool)
         touched[keys[repeats] // ITEMS] = True
         suspects = suspects[touched[keys[suspects] // ITEMS]]
@@ -282,7 +283,7 @@ def generate(folder: Path, settings: Settings, long: bool = False) -> tuple[Path
             write(
                 (to_long(group) for group in groups),
                 path.with_stem(f"{path.stem}_long"),
-                # As many long rows as come out of one group of the wide file.
+                # A row group holds as many long rows as one row group of the wide file gives.
                 replace(settings, row_group=settings.row_group * PREDICTIONS),
             )
     return labels, predictions

@@ -1,17 +1,20 @@
-"""Break Parquet files in every way, and hold what rankmill makes of them against pyarrow.
+"""Damage Parquet files in many ways, and compare rankmill's results with those of pyarrow.
 
     python benchmarks/hostile.py --cases 20_000 [--seed 0] [--jobs 2]
-    python benchmarks/hostile.py --seed 0 --case 4711 [--keep FOLDER]   # one again, with its files
+    python benchmarks/hostile.py --seed 0 --case 4711 [--keep FOLDER]   # repeat one, keep its files
 
-A case is a pair of small files of any layout (shape, ids, codec, page version, checksums,
-dictionaries, row groups), one of them damaged (a bit flipped; cut short; bytes, a page or the
-footer of another file in place of its own), and a command: ``evaluate``, ``evaluate --plan`` or
-``explain --query-id``. It runs in a child, forked from a process that has all kernels loaded,
-within limits of time and memory. It must end with exit code 0 or 3, the latter with a message that
-names no bug. A value must be what the oracle of the tests makes of what pyarrow reads of these very
-files, in a child too, and the file must not contradict itself (``judge.py``).
+A case is a pair of small files and a command: ``evaluate``, ``evaluate --plan`` or
+``explain --query-id``. The files have any layout (shape, ids, codec, page version, checksums,
+dictionaries, row groups). One of them is damaged: a bit is flipped, the file is truncated, or some
+bytes, a page or the footer are replaced by those of another file.
 
-Prints how the cases ended, and each failure with what repeats it. The exit code is 1 if one failed.
+The command runs in a child process with limits of time and memory, forked from a process that has
+loaded all kernels. It must end with exit code 0 or 3, and with code 3 its message must not report a
+bug. A value must be equal to that of the tests' oracle for the rows that pyarrow reads from the
+same files, also in a child process, and the file must not contradict its footer (``judge.py``).
+
+The script prints how the cases ended, and for each failure the command that repeats the case. The
+exit code is 1 if a case failed.
 """
 
 from __future__ import annotations
@@ -125,7 +128,7 @@ def roles_of_explain(case: Case, side: str) -> dict[str, str]:
 def command_line(case: Case, folder: Path) -> list[str]:
     files = [str(folder / f"{side}.parquet") for side in SIDES]
     if case.command == "explain":
-        # Columns are named, as the result does not say which were found.
+        # The command names the columns, because its result does not tell which columns it found.
         labels, predictions = (roles_of_explain(case, side) for side in SIDES)
         roles = {**predictions, "gain": "gain", "label-item": labels["item"]}
         asked = [word for role, name in roles.items() for word in (f"--{role}", name)]
@@ -158,7 +161,7 @@ def compared(case: Case, files: dict[str, Path], output: str, folder: Path) -> s
     ]
     if differing:
         return f"WRONG: {', '.join(differing)}"
-    # pyarrow may end the process over a footer whose rows it reads: no verdict then.
+    # pyarrow may end the process because of a broken footer; then there is no verdict.
     ended = forked(partial(print_contradictions, files[case.side], roles[case.side]), folder)
     told = "; ".join(ended.output.splitlines())
     return f"scored, but the file contradicts itself: {told}" if told else "scored"
@@ -232,7 +235,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, default=Path("hostile"), help="(%(default)s)")
     options = parser.parse_args(arguments)
     warmup()
-    rankmill.engine.memory.LEAST = 1  # so that labels of small files are held range by range, too
+    rankmill.engine.memory.LEAST = 1  # labels of small files, too, are then held range by range
     if options.case is not None:
         return run_again(options.seed, options.case, options.keep)
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:

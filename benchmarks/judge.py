@@ -1,6 +1,6 @@
-"""What Parquet files come to, read by pyarrow and scored by the oracle of the tests.
+"""Read Parquet files with pyarrow, and score them with the oracle of the tests.
 
-Each function prints what it found, since it runs in a process that pyarrow may end.
+Each function prints its results, because it runs in a process that pyarrow may end.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def lists_read(
             file.read_row_group(group, list(roles.values())) for group in range(file.num_row_groups)
         ]
     table = pa.concat_tables(groups)
-    if query is not None:  # no other is looked at, not even whether it is repeated
+    if query is not None:  # other queries are ignored, even if they are repeated
         table = table.filter(pc.field(roles["query"]) == query)
     read = {role: values(table.column(name)) for role, name in roles.items()}
     numbers = read.get("gain") or read.get("score") or [None] * len(table)

@@ -2,9 +2,10 @@
 
     python benchmarks/kaggle.py [--users 1_000_000] [--rounds 5] [--only mapk]
 
-Both get the same input and take turns; the medians are compared, once the results agree. A rival
-that would take minutes gets the first 1 / share of the queries, and both are timed on those too;
-"× at full size" compares the time a query. Prints a markdown table.
+Both sides get the same input and take turns. Their results must agree; then the medians of their
+times are compared. A rival that would take minutes gets only the first 1 / share of the queries,
+and rankmill is timed on these queries too; "× at full size" compares the time for each query. The
+script prints a markdown table.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ def gap_cases(rows: int) -> Iterator[Case]:
     predicted = generator.integers(0, CLASSES, rows)
     right = generator.random(rows) < 0.3
     true = np.where(right, predicted, generator.integers(0, CLASSES, rows))
-    confidence = generator.permutation(rows) / rows  # all differ
+    confidence = generator.permutation(rows) / rows  # all confidences are different
     yield Case("GAP_vector, int64", kaggle.GAP_vector, pandas_gap, (predicted, confidence, true))
     unlabelled = np.where(generator.random(rows) < 0.3, np.nan, true)
     columns = predicted, confidence, unlabelled

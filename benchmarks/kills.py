@@ -1,15 +1,18 @@
-"""Kill ``rankmill evaluate`` at random moments; see what is torn, and what stays behind.
+"""Kill ``rankmill evaluate`` at random moments, and check its outputs and temporary files.
 
     python benchmarks/kills.py [--rounds 100] [--rows 400_000] [--seed 0]
 
-Long rows in no order, beyond --memory, are grouped in temporary files; the result and the values of
-each query replace older files. Each round sends SIGKILL, SIGTERM and SIGINT, to a run each: in
-every other round at any time, else near the end, where files are written. Afterwards both outputs
-must be as before or both new (SIGKILL alone may come between the two), and as before if the process
-says that it was ended; nothing may be left beside them, nor in the folder of temporary files. The
-exit code must be what shells make of the signal (130 for SIGINT), or 0 if the run was done.
+The input is long rows in random order that exceed --memory, so they are grouped in temporary files.
+The result and the values of each query replace older files. Each round has three runs, which get
+SIGKILL, SIGTERM and SIGINT. The signal comes at any time in every second round, and near the end,
+when files are written, in the other rounds.
 
-Prints a table; the exit code is 1 if a round failed.
+After a run both outputs must be old or both must be new; only SIGKILL may come between the two. If
+the process reports that a signal ended it, both must be old. No other file may be left beside the
+outputs or in the folder of temporary files. The exit code must be that of the signal in a shell
+(130 for SIGINT), or 0 if the run was already done.
+
+The script prints a table; its exit code is 1 if a round failed.
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ class Round:
             env={**os.environ, "TMPDIR": str(self.temporary)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            # A shell may have told its background jobs, us included, to ignore it.
+            # If this script is a background job of a shell, the shell may make it ignore SIGINT.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
 
@@ -90,7 +93,7 @@ class Round:
     def contents(self) -> list[bytes]:
         """The two outputs, the result without the seconds that it took."""
         result, queries = (target.read_bytes() for target in self.targets)
-        with suppress(ValueError):  # old or torn
+        with suppress(ValueError):  # an old or an incomplete file is not valid JSON
             result = json.dumps({**json.loads(result), "seconds": 0}).encode()
         return [result, queries]
 
@@ -133,13 +136,13 @@ def main(arguments: list[str] | None = None) -> int:
     failures = []
     with tempfile.TemporaryDirectory() as folder:
         inputs = make_inputs(Path(folder), options.rows)
-        whole_run(inputs)  # kernels are compiled, files are read once
+        whole_run(inputs)  # this run compiles the kernels and fills the file cache
         for turn in range(options.rounds):
-            if turn % 20 == 0:  # the machine may have become faster or slower
+            if turn % 20 == 0:  # the speed of the machine may have changed
                 seconds, new = whole_run(inputs)
             for sent in SIGNALS:
                 earliest, code = (0.0 if turn % 2 else 0.8), 0
-                while code == 0:  # a run that was done before the signal came is no kill
+                while code == 0:  # a run that ended before the signal is repeated
                     moment = seconds * draw.uniform(earliest, 1)
                     earliest = 0.0
                     with tempfile.TemporaryDirectory() as own:

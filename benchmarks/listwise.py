@@ -1,9 +1,10 @@
-"""Time the listwise AP loss, forward and backward, beside autograd of its formulas.
+"""Time the listwise AP loss, forward and backward, beside PyTorch's autograd of its formulas.
 
     python benchmarks/listwise.py [--queries 256] [--items 4096] [--threads 2] [--rounds 15]
 
-Both sides get the same float32 scores and as many threads, and take turns; their medians are
-compared, and their values and gradients. Prints a markdown table. Needs the extra ``torch``.
+Both sides get the same float32 scores and the same number of threads, and take turns. The script
+compares their values, their gradients and the medians of their times, and prints a markdown table.
+It needs the extra ``torch``.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def compare(
 ) -> bool:
     """Print a row; return whether both sides agree."""
     difference = off_by(ours, theirs, scores, relevance)
-    for loss in (ours, theirs):  # the first call may compile, and touches memory for the first time
+    for loss in (ours, theirs):  # the first call is slower: it may compile and allocates memory
         forward_and_backward(loss, scores, relevance)
     times = [
         [forward_and_backward(loss, scores, relevance) for loss in (ours, theirs)]
@@ -97,7 +98,7 @@ def main() -> int:
         parser.error("all numbers must be at least 1")
     if options.threads > workers.available_cpus():
         parser.error(f"this process may use {workers.available_cpus()} CPUs only")
-    if hasattr(os, "sched_setaffinity"):  # what rankmill takes its number of threads from
+    if hasattr(os, "sched_setaffinity"):  # rankmill's number of threads follows the CPU affinity
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: options.threads])
     torch.set_num_threads(options.threads)
     scores, relevance = batch(options.queries, options.items)

@@ -1,18 +1,21 @@
-"""Compare rankmill with what one would reach for instead: whole processes, taking turns.
+"""Compare rankmill with programs that users would take instead, as whole processes in turn.
 
     python benchmarks/peers.py --users 1_000_000 [--strings] [--rounds 3] [--only rankmill,duckdb]
                                [--orders shuffled,aligned] [--threads 2] [--json FILE] [--svg FILE]
 
-Each program computes map@12 of the generator's files (`rivals/running.py` says of what exactly) in
-a fresh process, start-up included; one uncounted round first fills the file cache and the caches of
-compiled code. Real dumps hold users in another order among the predictions than among the labels
-("shuffled"); files in one order ("aligned") are measured beside them. Prints medians of wall time
-and peak memory, and ratios to rankmill of the same run, size and order, as a markdown table; below,
-what was promised of shuffled files, for the sizes that were measured.
+Each program computes map@12 of the generator's files in a new process, and its start-up is
+measured too; `rivals/running.py` says exactly what a program computes. One round that does not
+count first fills the file cache and the caches of compiled code. In real dumps the predictions have
+their users in another order than the labels ("shuffled"); files with the same order ("aligned") are
+measured too.
 
-A program that cannot hold so many users gets a smaller dump of the same kind, and rankmill is
-measured on that one too; nothing is extrapolated. The exit code is 1 if a program failed or did not
-agree on the value (relative difference above 1e-9).
+The script prints a markdown table with the medians of wall time and peak memory, and their ratios
+to rankmill in the same run, size and order. A second table compares the measured sizes with the
+promises for shuffled files.
+
+A program that cannot hold the given number of users gets a smaller dump of the same kind, and
+rankmill is measured on that dump too; nothing is extrapolated. The exit code is 1 if a program
+failed or computed another value (relative difference above 1e-9).
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-# The standard library only: Linux counts the memory of the process that starts a program towards
-# that program's peak (the child begins as its copy), so this one has to stay small.
+# Only the standard library is imported. A child process begins as a copy of its parent, and Linux
+# counts this copy in the peak memory of the child; so the parent has to stay small.
 import charts
 
 HERE = Path(__file__).resolve().parent
@@ -71,8 +74,8 @@ RIVALS = (
 )
 
 
-#: What was promised, shuffled: (users, string ids?, rival) -> rankmill's seconds and its peak of
-#: memory as parts of the rival's, at most.
+#: The promises for shuffled files: (users, string ids?, rival) -> the largest allowed ratios of
+#: rankmill's seconds and of its peak memory to those of the rival.
 TARGETS = {
     (10 * MILLION, False, "duckdb_join"): (0.25, 0.4),
     (10 * MILLION, False, "duckdb_lists"): (0.5, None),
@@ -201,7 +204,7 @@ def compare(users: int, order: str, rivals: list[Rival], options: argparse.Names
             try:
                 run, value = run_once(row.rival, folder, options.threads, options.limit)
             except FailedError as error:
-                # What was measured before goes too: it may be of another state of the program.
+                # The earlier measurements are dropped too, since the program may have changed.
                 row.runs, row.value, row.problem = [], None, f"round {turn}: {error}"
                 continue
             what = f"{users:,} {order}, round {turn}: {row.rival.name}"

@@ -1,16 +1,19 @@
-"""Measure ``rankmill evaluate -m map@12``, the whole process, against the number of users.
+"""Measure how the process ``rankmill evaluate -m map@12`` scales with the number of users.
 
     python benchmarks/scaling.py [--users 1_000_000,10_000_000,100_000_000] [--rounds 3]
                                  [--orders shuffled,aligned] [--threads 2] [--memory 1GiB]
                                  [--json FILE] [--svg FILE] [--clean]
 
-Sizes up to BASE (10 million users) are dumps of the generator. Above, a size is made of copies of
-the base dump, a file each side and copy, with the user ids shifted so that all are distinct; 100
-million users take some 11 GB of disk in the cache folder an order, which is checked first. They
-stay there for the next run unless --clean is given. The value is checked: a copy must not change
-the mean. Aligned, both sides are sorted by user, so that no more labels are held than --memory
-allows; shuffled, the predictions of each copy are in another order than its labels.
-Prints wall time, peak memory and time per million users, as medians, in a markdown table.
+Dumps of up to BASE users (10 million) come from the generator. A larger dump is made of copies of
+the base dump. Each copy is a file of labels and a file of predictions, with its user ids shifted so
+that all ids are distinct. For each order, 100 million users take about 11 GB in the cache folder;
+the script first checks that the disk has room. The files stay there for the next run unless --clean
+is given. The value is checked too, because copies must not change the mean.
+
+In "aligned" files both sides are sorted by user, and only as many labels are held as --memory
+allows. In "shuffled" files the predictions of each copy are in another order than its labels. The
+script prints a markdown table with the medians of wall time, peak memory and time per million
+users.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from dataclasses import asdict, dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-# Like peers.py, the standard library only: the memory of this process would count.
+# As in peers.py, only the standard library is imported, because the memory of this process counts.
 import charts
 import peers
 
@@ -267,7 +270,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
 
 def main(arguments: list[str] | None = None) -> int:
     options = parsed(arguments)
-    # One run on a small dump, so that the kernels are compiled.
+    # This run on a small dump compiles the kernels.
     peers.measured(peers.evaluate_command(*sources(1000, BASE, options.orders[0]), options.threads))
     try:
         points = [

@@ -1,11 +1,12 @@
-"""Measure the speed that was promised, as ratios to yardsticks taken in the same run.
+"""Check the promised speed, as ratios to yardsticks that are measured in the same run.
 
     python benchmarks/targets.py
 
-Each operation and its yardstick take turns, and their medians are compared. Whole processes are
-timed from outside, start-up included. Uses the demo's dump in the cache folder, and one with the
-predictions in another order than the labels beside it, and makes them if missing. What was promised
-of whole processes beside their rivals, `peers.py` tells. Prints a markdown table.
+Each operation and its yardstick take turns, and the medians of their times are compared. Whole
+processes are timed from outside, so their start-up counts. The inputs are two dumps in the cache
+folder, which are made if they are missing: that of the demo, and one whose predictions have their
+users in another order than the labels. The script prints a markdown table. `peers.py` checks the
+promises about whole processes beside their rivals.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def process_rows(rounds: int) -> list[list[str]]:
 
         first = seconds(evaluate)
         later = statistics.median(seconds(evaluate) for _ in range(rounds))
-        # The command that pip installs differs from this by nothing but its name.
+        # The command that pip installs runs the same code under another name.
         usage = statistics.median(
             seconds(lambda: run_command("--help", cache=cache)) for _ in range(rounds)
         )
