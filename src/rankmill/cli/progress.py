@@ -43,8 +43,7 @@ class Progress:
     def __call__(self, done_rows: int, total_rows: int | None) -> None:
         """Record the progress, and move the bar if it is visible."""
         if not gc.isenabled():
-            # All modules and kernels are loaded now. Freezing excludes them from garbage
-            # collection.
+            # All modules and kernels are loaded now; freeze excludes them from garbage collection.
             gc.freeze()
             gc.enable()
         with self._lock:

@@ -185,7 +185,7 @@ class Semantics:
         return self.unpredicted != "zero" or self.unlabelled in ("zero", "one")
 
     def differences(self, other: Semantics | None = None) -> dict[str, str]:
-        """The fields that differ from `other` (by default from the default), with their choices."""
+        """The fields that differ from `other`, or else from the default, with their choices."""
         base = asdict(other or Semantics())
         return {field: choice for field, choice in asdict(self).items() if choice != base[field]}
 
