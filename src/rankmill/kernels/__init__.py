@@ -1,1 +1,1 @@
-"""Compiled functions: arrays in, arrays out, which they trust."""
+"""Compiled functions. They take arrays, write arrays, and do not check their arguments."""

@@ -1,16 +1,16 @@
-"""Finding keys among keys that ascend."""
+"""Finding keys in an ascending array of keys."""
 
 from rankmill.kernels.jit import kernel
 
-# A search over more steps than this jumps about in memory.
+# A search over more steps than this reads memory that is not in the cache.
 FAR = 1 << 12
 
 
 @kernel
 def first_descent(keys, flip):
-    """The first row whose key is not above the one before; or -1.
+    """Return the first row whose key is not above the key of the row before, or -1.
 
-    Keys are compared as unsigned after `flip` is applied: 2**63 puts signed keys in order.
+    Each key is compared as unsigned after XOR with `flip`: 2**63 puts signed keys in order.
     """
     for row in range(1, len(keys)):
         if keys[row] ^ flip <= keys[row - 1] ^ flip:
@@ -20,10 +20,11 @@ def first_descent(keys, flip):
 
 @kernel
 def find_in_order(keys, flip, wanted, out_rows):
-    """The row of each wanted key among ascending keys, or -1.
+    """Write the row of each wanted key among ascending keys, or -1.
 
-    Searches from behind the last match outwards, so that keys wanted in order cost next to
-    nothing. Returns how many lay far away; beyond an eighth of all, the rest is not looked for.
+    Each search starts at the last match and goes outwards, so keys wanted in ascending order cost
+    almost nothing. Returns how many keys were far from the match before them. The search stops
+    when these are more than an eighth of all wanted keys; the remaining rows are not written.
     """
     count = len(keys)
     far = 0

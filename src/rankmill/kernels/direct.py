@@ -1,9 +1,10 @@
-"""Finding integers that lie close: a bit for each number there could be, and ranks beside the bits.
+"""Finding integers that lie close together: one bit for each possible number, and ranks.
 
-``words`` is uint64[2 * m]: word 2 i holds the bits of the 64 numbers from ``lowest + 64 i`` on, and
-word 2 i + 1 how many bits are set before them, so that both are in one line of the cache. The rank
-of a number among those that are there is its row if they ascend; else ``rows`` has its row.
-Differences of keys wrap around, which is right for signed and for unsigned ones.
+``words`` is uint64[2 * m]. Word 2 i holds the bits of the 64 numbers from ``lowest + 64 i`` on, and
+word 2 i + 1 holds how many bits are set before these. Both words are in the same cache line. The
+rank of a number is the count of smaller numbers that are present. The rank is the row if the keys
+ascend; otherwise ``rows[rank]`` is the row. Differences of keys wrap around, which is right for
+signed and for unsigned keys.
 """
 
 import numpy as np
@@ -19,7 +20,7 @@ TOP_BIT = np.uint64(63)
 
 @helper
 def rank_of(words, place):
-    """How many numbers are there below the one at `place`, if that is there; or -1."""
+    """Return how many numbers below `place` are present, or -1 if `place` itself is not."""
     word = place >> SHIFT
     bit = ONE << (place & WITHIN)
     bits = words[2 * word]
@@ -30,7 +31,7 @@ def rank_of(words, place):
 
 @kernel
 def set_bits(keys, lowest, out_words):
-    """Set the bit of each key; returns the first row whose key was there before, or -1."""
+    """Set the bit of each key. Returns the first row that repeats an earlier key, or -1."""
     for row in range(len(keys)):
         place = keys[row] - lowest
         word = 2 * (place >> SHIFT)
@@ -47,16 +48,17 @@ def set_bits(keys, lowest, out_words):
 
 @kernel
 def rows_by_rank(keys, lowest, words, out_rows):
-    """The row of each key, by its rank among all keys."""
+    """Write the row of each key at the rank of the key among all keys."""
     for row in range(len(keys)):
         out_rows[rank_of(words, keys[row] - lowest)] = row
 
 
 @kernel
 def find_direct(words, lowest, rows, mixed, wanted, out_rows):
-    """The row of each wanted key, or -1.
+    """Write the row of each wanted key, or -1.
 
-    Where the kinds of keys are `mixed`, those whose highest bit is set have no equal.
+    `mixed` says that one side is signed and the other is unsigned. Then a wanted key whose highest
+    bit is set is equal to no key.
     """
     end = np.uint64(32 * len(words))
     ascending = len(rows) == 0

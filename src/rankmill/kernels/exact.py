@@ -1,4 +1,4 @@
-"""Exact sums of float64 values: integers, binned by exponent, that never round."""
+"""Exact sums of float64 values. The sums are integers, one for each exponent, and never round."""
 
 import numpy as np
 
@@ -15,9 +15,9 @@ def accumulate(bits, counts, out_bins):
     """Add values, given as the int64 bits of float64, and their squares to int64[2048, 8] bins.
 
     Value i is added counts[i] times. A value is m * 2**(max(e, 1) - 1075) with an integer m below
-    2**53. Bin e holds the sum of m in columns 0 and 1, and of the parts of m**2 = high * 2**54 +
-    middle * 2**27 + low in columns 2 to 7; each sum is split into its low 32 bits and the rest, so
-    that 2**31 additions fit.
+    2**53. Bin e holds the sum of m in columns 0 and 1. Columns 2 to 7 hold the sums of the three
+    parts of m**2 = high * 2**54 + middle * 2**27 + low. Each sum is split into its low 32 bits and
+    the rest, which leaves room for 2**31 additions.
     """
     for i in range(len(bits)):
         exponent = (bits[i] >> 52) & EXPONENT

@@ -1,9 +1,9 @@
-"""What metrics count as the expected value over all orders of equal confidences, in closed form.
+"""Expected values of the metrics over all orders of equal confidences, in closed form.
 
-The kernels of rankmill.kernels.metrics, with ``runs``, which is rankmill.matching.ties.Runs. In a
-run of t predictions with h hits, each place holds a hit with chance h / t (McSherry and Najork,
-Computing Information Retrieval Performance Measures Efficiently in the Presence of Tied Scores,
-ECIR 2008).
+The functions are those of rankmill.kernels.metrics with one more argument: ``runs`` is
+rankmill.matching.ties.Runs. In a run of t predictions with h hits, each place holds a hit with
+probability h / t (McSherry and Najork, Computing Information Retrieval Performance Measures
+Efficiently in the Presence of Tied Scores, ECIR 2008).
 """
 
 from rankmill.kernels.jit import helper, kernel
@@ -31,7 +31,7 @@ def first_hit(runs, hits, k, out):
             continue
         r = runs.offsets[q]  # the first run with a hit holds the first hit
         before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
-        missed = 1.0  # the chance that all places before j are wrong
+        missed = 1.0  # the probability that all places before j are wrong
         for j in range(1, min(size - count + 1, k - before) + 1):
             chance = count / (size - j + 1)
             out[q] += missed * chance / (before + j)
@@ -69,7 +69,7 @@ def any_hit(runs, hits, k, out):
         out[q] = 0.0
         if runs.offsets[q] == runs.offsets[q + 1]:
             continue
-        r = runs.offsets[q]  # where it begins within k, runs behind it change nothing
+        r = runs.offsets[q]  # decides alone: it has a hit within k, or it ends beyond k
         before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
         missed = 1.0
         for j in range(1, min(size - count + 1, k - before) + 1):

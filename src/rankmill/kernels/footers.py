@@ -1,19 +1,19 @@
-"""Reading the footer of a Parquet file: Thrift's compact protocol, whatever its bytes are."""
+"""Reading the footer of a Parquet file, which is in Thrift's compact protocol, from any bytes."""
 
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
 
-# What is kept of a column chunk; what its footer lacks is -1.
+# The fields that are kept of a column chunk. A field that the footer lacks is -1.
 VALUES, COMPRESSED, UNCOMPRESSED, PHYSICAL, LOW, LOW_SIZE, HIGH, HIGH_SIZE, ENCRYPTED = range(9)
 CHUNK_FIELDS = 9
-# Footers are some ten structures and lists deep.
+# The deepest nesting that is read. Real footers have about ten levels of structures and lists.
 DEEPEST = 64
 
 
 @helper
 def unsigned_at(data, at):
-    """The number of variable length at a place, and the place behind it: -1 if it does not end."""
+    """Return the number of variable length at a place and the place after it (-1: no end)."""
     number = np.int64(0)
     for shift in range(0, 64, 7):
         if at >= len(data):
@@ -28,36 +28,36 @@ def unsigned_at(data, at):
 
 @helper
 def signed(number):
-    """The signed number that an unsigned one stands for: 0, -1, 1, -2 and so on."""
+    """Return the signed number that an unsigned one encodes: 0, -1, 1, -2 and so on."""
     return ((number >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(number & 1)
 
 
 @kernel
 def parse_footer(data, out_rows, out_groups, out_chunks):
-    """Write what a footer tells; return whether it is whole.
+    """Write what a footer says, and return whether the footer is whole.
 
-    No byte is looked at before its place was checked, and no count is believed that the bytes left
-    cannot hold. Fields are known by their numbers in parquet.thrift, from the file down: its row
-    groups are field 4, the chunks of a row group field 1, and so on.
+    Each place is checked before its byte is read, and a count is refused if the remaining bytes
+    cannot hold so many elements. Fields have the numbers of parquet.thrift: field 4 of the file
+    holds the row groups, field 1 of a row group holds its column chunks, and so on.
 
     Parameters
     ----------
     data : uint8[n]
         The footer, without its length and the magic bytes.
     out_rows : int64[1]
-        The rows of the file.
+        The number of rows of the file.
     out_groups : int64[row groups, 2]
-        The rows of each row group, and its bytes, uncompressed.
+        The number of rows of each row group, and its uncompressed bytes.
     out_chunks : int64[row groups, columns, CHUNK_FIELDS]
-        Of each column chunk: its values, its sizes, its physical type, where in `data` its lowest
-        and its highest value stand and their sizes, and 1 if it is encrypted.
+        For each column chunk: the number of values, the sizes, the physical type, the place in
+        `data` and the size of the lowest and of the highest value, and 1 if it is encrypted.
     """
     size = len(data)
-    # A level is a structure (kind -1), or a list or map, of so many elements that are left; a
-    # list's kind is that of its elements, twice; a map's, those of its keys and of its values.
+    # Each level is a structure (kind -1), or a list or map with `left` elements to read. The kind
+    # of a list is the kind of its elements, twice; of a map, the kinds of its keys and its values.
     kinds = np.empty(DEEPEST, np.int64)
     left = np.empty(DEEPEST, np.int64)
-    field = np.empty(DEEPEST, np.int64)  # the number of the field, or of the element from 0
+    field = np.empty(DEEPEST, np.int64)  # the number of the field, or of the element (from 0)
     depth = at = 0
     kinds[0] = -1
     field[0] = 0
@@ -96,7 +96,7 @@ def parse_footer(data, out_rows, out_groups, out_chunks):
         if (in_group and group >= len(out_groups)) or (in_chunk and chunk >= out_chunks.shape[1]):
             return False
 
-        if kind <= 2:  # true and false, which take no byte in a structure
+        if kind <= 2:  # true and false; in a structure they have no byte of their own
             at += in_list
         elif kind == 3:
             at += 1

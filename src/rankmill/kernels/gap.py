@@ -1,11 +1,11 @@
-"""GAP from counts: where confidences fall among the correct ones, and the sum over ties."""
+"""GAP from counts: the place of all confidences among the correct ones, and the sum over ties."""
 
 from rankmill.kernels.jit import helper, kernel
 
 
 @kernel
 def correct_confidences(offsets, hit_offsets, ranks, limit, confidence, out_correct):
-    """The confidences of the hits up to rank `limit`; returns how many there are."""
+    """Write the confidences of the hits up to rank `limit`. Returns how many there are."""
     count = 0
     for q in range(len(offsets) - 1):
         for h in range(hit_offsets[q], hit_offsets[q + 1]):
@@ -18,17 +18,17 @@ def correct_confidences(offsets, hit_offsets, ranks, limit, confidence, out_corr
 
 @kernel
 def take_correct(confidence, correct, out_taken):
-    """Write the confidences of the correct ones; returns how many. Room for one more is needed."""
+    """Write the confidences of correct predictions, with room for one more. Returns their count."""
     count = 0
     for i in range(len(confidence)):
-        out_taken[count] = confidence[i]  # written over by the next one, if this one is wrong
+        out_taken[count] = confidence[i]  # the next one overwrites this if the prediction is wrong
         count += correct[i]
     return count
 
 
 @helper
 def skip_below(confidences, place, bound):
-    """The first place from `place` on whose confidence is not below a bound, in strides."""
+    """Return the first place from `place` on whose confidence is not below `bound`."""
     count = len(confidences)
     while place + 64 < count and confidences[place + 63] < bound:
         place += 64
@@ -39,7 +39,7 @@ def skip_below(confidences, place, bound):
 
 @helper
 def skip_equal(confidences, place, value):
-    """The first place from `place` on whose confidence is another one."""
+    """Return the first place from `place` on whose confidence is not `value`."""
     count = len(confidences)
     while place + 64 < count and confidences[place + 63] == value:
         place += 64
@@ -50,11 +50,11 @@ def skip_equal(confidences, place, value):
 
 @kernel
 def count_among(values, confidences, out_at, out_above):
-    """Count sorted confidences at and above the distinct correct ones.
+    """Count the sorted confidences at and between the distinct correct ones.
 
-    values and confidences ascend. Adds to out_at[i] the number equal to values[i], and to
-    out_above[i] the number between values[i] and values[i + 1]. Those below values[0] do not
-    matter.
+    values and confidences ascend. Adds the number of confidences equal to values[i] to out_at[i],
+    and the number between values[i] and values[i + 1] to out_above[i]. Confidences below values[0]
+    do not matter.
     """
     place = skip_below(confidences, 0, values[0]) if len(values) else 0
     for i in range(len(values)):
@@ -68,7 +68,7 @@ def count_among(values, confidences, out_at, out_above):
 
 @helper
 def add(total, lost, term):
-    """The compensated sum (Kahan) of a total and a term, and what rounding lost of it."""
+    """Add a term to a compensated sum (Kahan). Returns the new total and its rounding error."""
     term -= lost
     new = total + term
     return new, (new - total) - term
@@ -76,18 +76,19 @@ def add(total, lost, term):
 
 @kernel
 def sum_ties(right, at, above, correct_before, before, out_sums):
-    """The sum over correct predictions of the precision at their place, for four ways with ties.
+    """Write the sum of the precisions at the correct predictions, for four ways to treat ties.
 
-    The arrays ascend by confidence, one entry a distinct confidence of correct predictions: how
-    many are correct, how many there are at it, and how many between it and the next. Predictions of
-    higher confidence, `before` in all and `correct_before` correct ones, come first. Writes the
-    sum over predictions that are not tied to out_sums[0], and over those that are the expected
-    value over all their orders, the worst and the best case, and that of one threshold a tie to
-    out_sums[1:5]. Returns the number of predictions in ties that hold a correct one.
+    The arrays ascend by confidence. Entry i belongs to the i-th distinct confidence of the correct
+    predictions: right[i] correct ones have it, at[i] predictions in all have it, and above[i]
+    predictions are between it and the next one. The predictions of higher confidence come first:
+    `before` in all, of which `correct_before` are correct. The sum over predictions that are not
+    tied goes to out_sums[0]. The sums over tied ones go to out_sums[1:5]: the expected value over
+    all their orders, the worst case, the best case, and the value with one threshold a tie. Returns
+    the number of predictions in ties that hold a correct one.
 
-    In a group of c correct among t tied predictions, with A correct and N predictions before it,
-    place j is correct with chance c / t, and then (j - 1) (c - 1) / (t - 1) correct ones are
-    expected before it within the group. Sums are compensated (Kahan).
+    Take a group of c correct among t tied predictions, after A correct among N predictions. Place j
+    of the group is correct with probability c / t, and then (j - 1) (c - 1) / (t - 1) correct ones
+    are expected before it within the group. Sums are compensated (Kahan).
     """
     tied = 0
     alone = expected = worst = best = threshold = 0.0

@@ -1,8 +1,9 @@
 """Comparing ids exactly: hashing strings, tables of ids, finding and grouping rows.
 
-An id is a 64-bit key. For integers the key is the value; for strings it is a hash of the bytes,
-which proposes candidates, and the bytes decide. Hashes depend on a seed of the process, so that no
-file can be made whose ids all collide. No result depends on it.
+An id is a 64-bit key. The key of an integer is its value. The key of a string is a hash of its
+bytes; the hash finds candidates, and a comparison of the bytes decides. The hashes depend on a
+random seed of the process, so nobody can make a file whose ids all collide. No result depends on
+the seed.
 """
 
 import os
@@ -13,16 +14,17 @@ import numpy as np
 from rankmill.kernels.intrinsics import fold, prefetch
 from rankmill.kernels.jit import helper, kernel
 
-# Handed to kernels, which keep globals as they were when compiled. Odd: no bit of a key is lost.
+# Kernels get it as an argument: they keep a global's value from when they were compiled, and are
+# cached. It is odd, because a product with an odd number loses no bit of a key.
 SEED = np.uint64(int.from_bytes(os.urandom(8), "little") | 1)
 SIGNED, UNSIGNED, STRING = 0, 1, 2
-MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive ids
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive ids apart
 TOP_BIT = np.uint64(63)
 BYTE = np.uint64(8)
 LAST_BYTE = np.uint64(56)
 BITS = np.uint64(64)
 ONE = np.uint64(1)
-# So many ids ahead memory is asked for that lies anywhere.
+# How many ids ahead of the current one memory is prefetched.
 AHEAD = 12
 
 
@@ -30,8 +32,8 @@ class Ids(NamedTuple):
     """A column of ids, as kernels take it.
 
     ``keys`` is uint64[n]. ``kind`` says what a key is. For strings, id i is the bytes
-    ``data[starts[i]:ends[i]]``, int64[n], so that ids are taken without their bytes; for integers
-    all three are empty.
+    ``data[starts[i]:ends[i]]``, with int64[n] ``starts`` and ``ends``; a selection of ids shares
+    ``data`` with its source. For integers all three are empty.
     """
 
     keys: np.ndarray
@@ -43,7 +45,7 @@ class Ids(NamedTuple):
 
 @helper
 def word_at(data, position):
-    """The eight bytes from `position` on, as one number."""
+    """Return the eight bytes from `position` on as one number."""
     word = np.uint64(0)
     for byte in range(8):  # unsigned indices: the compiler merges these into one load
         word |= np.uint64(data[np.uint64(position + byte)]) << np.uint64(8 * byte)
@@ -52,7 +54,7 @@ def word_at(data, position):
 
 @helper
 def same_bytes(data, start, end, other_data, other_start, other_end):
-    """Whether two strings are the same."""
+    """Return whether two strings are equal."""
     length = end - start
     if length != other_end - other_start:
         return False
@@ -70,17 +72,18 @@ def same_bytes(data, start, end, other_data, other_start, other_end):
 
 @helper
 def same(a, i, b, j):
-    """Whether string i of a is string j of b.
+    """Return whether string i of a equals string j of b.
 
-    One expression, in which the compiler cancels the reference counts that reaching into a tuple
-    costs: with a branch it is ten times slower, as all threads count the same arrays.
+    The body is one expression, because numba then removes the reference counting of the tuples'
+    arrays. A branch here makes it ten times slower: all threads count references to the same
+    arrays.
     """
     return same_bytes(a.data, a.starts[i], a.ends[i], b.data, b.starts[j], b.ends[j])
 
 
 @helper
 def shift_of(length):
-    """What to shift a spread key by, for a table of so many slots, a power of two."""
+    """Return the shift that maps a spread key to a table of `length` slots, a power of two."""
     shift = BITS
     while length > 1:
         length >>= 1
@@ -90,17 +93,18 @@ def shift_of(length):
 
 @helper
 def home(key, seed, shift):
-    """The slot where the search for a key starts.
+    """Return the slot where the search for a key starts.
 
-    Multiplying by a random odd number and taking the upper bits is a universal family of hashes:
-    Dietzfelbinger et al., A Reliable Randomized Algorithm for the Closest-Pair Problem, 1997.
+    Multiplying by a random odd number and taking the upper bits is a universal family of hash
+    functions: Dietzfelbinger et al., A Reliable Randomized Algorithm for the Closest-Pair Problem,
+    1997.
     """
     return np.int64((key * seed) >> shift)
 
 
 @kernel
 def hash_strings(starts, ends, data, seed, out_keys):
-    """A 64-bit hash of each string; returns the first that does not lie in the data, or -1."""
+    """Hash each string to 64 bits. Returns the first string that is outside of the data, or -1."""
     size = len(data)
     for i in range(len(out_keys)):
         position = starts[i]
@@ -115,7 +119,7 @@ def hash_strings(starts, ends, data, seed, out_keys):
                 position += 8
             word = word_at(data, end - 8)  # may overlap the word before
         elif length > 0 and position + 8 <= size:
-            word = word_at(data, position) << np.uint64(64 - 8 * length)  # lets go of what follows
+            word = word_at(data, position) << np.uint64(64 - 8 * length)  # drops the bytes after it
         else:
             word = np.uint64(0)
             while position < end:
@@ -127,9 +131,10 @@ def hash_strings(starts, ends, data, seed, out_keys):
 
 @kernel
 def build_table(ids, seed, out_slots):
-    """Fill an open-addressing table (-1 is free; a power of two long) with the rows of ids.
+    """Fill an open-addressing table with the rows of ids.
 
-    Returns the first row that holds an id seen before, or -1.
+    The length of the table is a power of two, and -1 marks a free slot. Returns the first row that
+    repeats an earlier id, or -1.
     """
     mask = len(out_slots) - 1
     shift = shift_of(len(out_slots))
@@ -151,7 +156,7 @@ def build_table(ids, seed, out_slots):
 
 @kernel
 def find_rows(ids, slots, seed, wanted, out_rows):
-    """The row of each wanted id in the table, or -1."""
+    """Write the row of each wanted id in the table, or -1."""
     mask = len(slots) - 1
     shift = shift_of(len(slots))
     text = ids.kind == STRING
@@ -160,7 +165,7 @@ def find_rows(ids, slots, seed, wanted, out_rows):
     wanted_keys = wanted.keys
     count = len(keys)
     expected = 0
-    jumps = 0  # many where the order is another one, so that what is looked at lies anywhere
+    jumps = 0  # high if the order differs from that of the table; then memory is prefetched
     last = len(out_rows) - 1
     for i in range(len(out_rows)):
         if jumps > 8 and count > 0:
@@ -173,10 +178,10 @@ def find_rows(ids, slots, seed, wanted, out_rows):
                 candidate = slots[home(wanted_keys[min(last, i + AHEAD)], seed, shift)]
                 prefetch(data, starts[max(0, candidate)])
                 prefetch(data, ends[max(0, candidate)] - 1)
-        # Two files are often in the same order: look behind the last match first.
+        # Two files are often in the same order, so the row after the last match is tried first.
         row = -1
         key = wanted_keys[i]
-        if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 share their bits, not their value
+        if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 have the same bits but are not equal
             out_rows[i] = -1
             continue
         if (
@@ -202,7 +207,7 @@ def find_rows(ids, slots, seed, wanted, out_rows):
 
 @kernel
 def parts_of(keys, seed, count, out_parts):
-    """A part from 0 to `count` for each key, the same for the same key."""
+    """Write a part, at least 0 and below `count`, for each key; equal keys get the same part."""
     for i in range(len(keys)):
         out_parts[i] = fold(keys[i], seed) % np.uint64(count)
 
@@ -211,7 +216,7 @@ def parts_of(keys, seed, count, out_parts):
 def group_rows(ids, seed, out_groups, out_first):
     """Number the distinct ids in order of first appearance.
 
-    Writes each row's group, and each group's first row. Returns the number of groups.
+    Writes the group of each row and the first row of each group. Returns the number of groups.
     """
     slots = np.full(1024, -1, np.int64)
     mask = len(slots) - 1
@@ -220,7 +225,7 @@ def group_rows(ids, seed, out_groups, out_first):
     keys = ids.keys
     count = 0
     for row in range(len(keys)):
-        # Rows of one query often stand together.
+        # Rows of one query often follow each other.
         if row > 0 and keys[row] == keys[row - 1] and (not text or same(ids, row, ids, row - 1)):
             out_groups[row] = out_groups[row - 1]
             continue

@@ -1,4 +1,4 @@
-"""Single instructions that numba has no name for, and what they are in plain Python."""
+"""CPU instructions that numba offers no function for, each also in plain Python (without JIT)."""
 
 import numpy as np
 from llvmlite import ir
@@ -11,7 +11,7 @@ BYTE_POINTER = ir.IntType(8).as_pointer()
 
 @intrinsic
 def fold(context, a, b):
-    """The upper half of the 128-bit product of two uint64, XOR the lower half."""
+    """Return the upper half of the 128-bit product of two uint64 XOR the lower half."""
 
     def generate(context, builder, signature, arguments):
         wide = ir.IntType(128)
@@ -24,7 +24,7 @@ def fold(context, a, b):
 
 @intrinsic
 def count_ones(context, word):
-    """The number of bits that are set in a uint64."""
+    """Return the number of bits that are set in a uint64."""
 
     def generate(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
@@ -34,7 +34,7 @@ def count_ones(context, word):
 
 @intrinsic
 def prefetch(context, array, index):
-    """Have array[index] brought into the cache; an index beyond the array does no harm."""
+    """Load array[index] into the cache ahead of its use; any index is safe."""
 
     def generate(context, builder, signature, arguments):
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -42,7 +42,7 @@ def prefetch(context, array, index):
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [BYTE_POINTER, number, number, number])
         instruction = builder.module.declare_intrinsic("llvm.prefetch", [BYTE_POINTER], kind)
-        # To read, to be kept in all caches, data.
+        # The arguments of llvm.prefetch: 0 for a read, 3 for all levels of cache, 1 for data.
         builder.call(instruction, [address, *(ir.Constant(number, one) for one in (0, 3, 1))])
         return context.get_dummy_value()
 

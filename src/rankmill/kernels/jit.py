@@ -1,8 +1,7 @@
-"""The one compile policy: every kernel is serial, free of the GIL, and cached on disk.
+"""The compile policy: every kernel is serial, releases the GIL, and is cached on disk.
 
-Cores are used by running a kernel on many blocks of queries from a pool of threads (see
-``rankmill.threads``), which measures the same as ``prange`` and, unlike it, survives a fork and may
-be entered from several threads at once.
+A pool of threads (see ``rankmill.threads``) runs a kernel on many blocks of queries at once. This
+is as fast as ``prange``, and it also works after a fork and when several threads call a kernel.
 """
 
 import functools
@@ -18,9 +17,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-# numba loads arrayobj and numpy.ma when kernels are first called, here on several threads at once.
-# But numpy.ma comes by way of a __getattr__ of NumPy, which calls itself without end where it finds
-# the module half loaded by another thread.
+# At the first call of a kernel, numba imports arrayobj and numpy.ma, here on several threads at
+# once. NumPy's __getattr__ imports numpy.ma, and recurses without end if another thread has
+# imported only a part of it. Therefore both modules are imported here, before any thread starts.
 import numba.np.arrayobj
 import numpy as np
 import numpy.ma
@@ -31,11 +30,11 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
-# Compiling in silence for longer than this would look like hanging.
+# A message appears when compiling takes longer than this: a user would think that it hangs.
 SILENT_SECONDS = 1.0
-# The bytes of a saved kernel's checksum, which stands before it.
+# The number of bytes of the checksum at the start of a saved kernel's file.
 CHECKSUM = 16
-# Of this version and those before it is known what saved kernels hold, and are linked with.
+# Up to this version we know what a saved kernel contains and which functions it is linked with.
 NEWEST_NUMBA = (0, 68)
 
 _dispatchers: dict[int, Any] = {}  # numba's object of each kernel, by its id()
@@ -49,10 +48,10 @@ def helper(function: Callable[..., Any]) -> Any:
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function called from Python.
+    """Compile a function that Python calls.
 
-    Arguments named ``out*`` are written to; all others are passed as read-only views, so that
-    Arrow's read-only buffers and NumPy's own arrays share one compiled version.
+    Kernels write to arguments named ``out*``. All others are passed as read-only views, so Arrow's
+    read-only buffers and NumPy's own arrays share one compiled version.
     """
     code = function.__code__
     writable = [name.startswith("out") for name in code.co_varnames[: code.co_argcount]]
@@ -61,7 +60,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*arguments: Any) -> Any:
         nonlocal compiled
-        if compiled is None:  # the first call: a run needs some of the kernels only
+        if compiled is None:  # compiled at the first call, as a run needs only some kernels
             with global_compiler_lock:
                 compiled = compiled or _compile(function)
         prepared = [
@@ -73,7 +72,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
                 return compiled(*prepared)
         try:
             return compiled(*prepared)
-        except OSError as error:  # the compiled version is in place, only saving it failed
+        except OSError as error:  # compiling succeeded, and only saving failed
             _warn_uncached(str(error))
             return compiled(*prepared)
 
@@ -89,7 +88,7 @@ def _checksum(*parts: bytes) -> bytes:
 
 
 def _digest_of_sources() -> bytes:
-    """A digest of all files of kernels, which call helpers of each other; b"" if there are none."""
+    """Return a digest of all files of kernels, which share helpers; b"" if no file is there."""
     folder = os.path.dirname(__file__)
     contents = []
     with suppress(OSError):
@@ -100,12 +99,12 @@ def _digest_of_sources() -> bytes:
     return _checksum(*contents) if contents else b""
 
 
-# Taken when this is imported: files that are replaced later are not what is compiled.
+# Taken at import, because this process compiles these sources even if a file is replaced later.
 SOURCES = _digest_of_sources()
 
 
 class Compiled(NamedTuple):
-    """How many versions of kernels this process compiled and loaded, and where they are kept."""
+    """How many versions of kernels this process compiled and loaded, and the cache's folders."""
 
     compiled: int
     loaded: int
@@ -123,7 +122,7 @@ def compiled_so_far() -> Compiled:
 
 
 class _Watch(event.Listener):
-    """Counts compilations, those loaded from the cache aside, and says that they take a while."""
+    """Counts compilations (but no loads from the cache), and prints a message if they take long."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -157,7 +156,7 @@ def _compile(function: Callable[..., Any]) -> Any:
         compiled = njit(nogil=True, cache=not ours)(function)
         if ours:
             compiled._cache = _Cache(function)  # type: ignore[attr-defined]
-    except RuntimeError as error:  # numba refuses at once where no cache folder can be written
+    except RuntimeError as error:  # numba raises this if it can write to no cache folder
         _warn_uncached(str(error))
         compiled = njit(nogil=True)(function)
     if not config.DISABLE_JIT:  # type: ignore[attr-defined]
@@ -166,12 +165,12 @@ def _compile(function: Callable[..., Any]) -> Any:
 
 
 class _Cache:
-    """Compiled versions of a kernel on disk, a file each; it stands in for numba's own cache.
+    """Compiled versions of a kernel on disk, one file each. It replaces numba's own cache.
 
-    - Damage is a miss: a file is used only if the checksum that it begins with is that of the rest
-      and of what was asked for. The kernel is then compiled anew, and its file replaced.
-    - There is no index, which processes that save at the same time would overwrite in turn.
-    - A kernel is loaded without setting up numba's compiler; on a miss, compiling does that.
+    - A damaged file counts as missing. A file starts with a checksum of its content and of the
+      request; if this is wrong, the kernel is compiled again and the file is replaced.
+    - There is no index file, because processes that save at the same time would overwrite it.
+    - Loading a kernel does not start numba's compiler, which saves time.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -181,7 +180,7 @@ class _Cache:
         self._made_for = repr((numba.__version__, source)).encode()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a compiled version, None if there is none that can be used."""
+        """Return a compiled version, or None if no usable one is saved."""
         _prepare_to_link(target_context)
         path, asked = self._place(sig, target_context.codegen())
         try:
@@ -189,14 +188,14 @@ class _Cache:
                 found = file.read()
             if found[:CHECKSUM] == _checksum(asked, found[CHECKSUM:]):
                 return self._numba.rebuild(target_context, pickle.loads(found[CHECKSUM:]))
-        except Exception:  # whatever it is: compiling will do, or tell
+        except Exception:  # any error: the kernel is then compiled, which reports real problems
             pass
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Save a compiled version; raises OSError if that fails."""
+        """Save a compiled version. Raises OSError if this fails."""
         if not self._numba.check_cachable(data) or _digest_of_sources() != SOURCES:
-            return  # what was compiled is not what the files hold by now
+            return  # the source files changed since this process compiled them
         self._numba.locator.ensure_cache_path()
         path, asked = self._place(sig, data.codegen)
         content = dumps(_to_run_only(self._numba.reduce(data), data.fndesc))  # type: ignore[no-untyped-call]
@@ -211,23 +210,23 @@ class _Cache:
             raise
 
     def _place(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
-        """The path of a version's file, and all that its content depends on."""
+        """Return the path of a version's file, and the bytes of all that its content depends on."""
         version = repr((sig, *map(_fields, sig), codegen.magic_tuple())).encode()
         name = f"{self._numba.filename_base}.{_checksum(version).hex()}.nbc"
         return os.path.join(self.cache_path, name), self._made_for + version
 
 
 def _fields(kind: Any) -> Any:
-    """The names of a named tuple's fields, in their order, and of those within: types lack them."""
+    """Return the field names of a named tuple's type, nested ones too: its name lacks them."""
     names = getattr(kind, "fields", None)
     return names and (names, [_fields(one) for one in kind.types])
 
 
 def _prepare_to_link(target_context: Any) -> None:
-    """Make known to the linker what saved kernels call: the allocator's functions in C.
+    """Register the C functions of numba's allocator, which saved kernels call, with the linker.
 
-    Setting up numba's compiler would do that too. But it takes 0.2 s to import its library, and
-    SciPy with it, and compiles those of the allocator's functions that saved kernels contain.
+    Setting up numba's compiler would do this too, but takes 0.2 s: it imports the compiler's
+    library and SciPy, and compiles allocator functions that saved kernels contain already.
     """
     if numba.version_info.short > NEWEST_NUMBA:
         target_context.refresh()
@@ -240,10 +239,10 @@ def _prepare_to_link(target_context: Any) -> None:
 
 
 def _to_run_only(reduced: Any, description: Any) -> Any:
-    """Drop the bitcode of a kernel that is to be saved, but for the name by which it is called.
+    """Remove the bitcode of a kernel before it is saved, and keep only its name.
 
-    Of what is loaded, half the time goes into reading it, and it serves only to be inlined into
-    other compiled functions. No kernel calls another.
+    Reading the bitcode takes half of the time to load a kernel. It serves only for inlining into
+    other compiled functions, and no kernel calls another.
     """
     if numba.version_info.short > NEWEST_NUMBA:
         return reduced
@@ -256,7 +255,7 @@ def _to_run_only(reduced: Any, description: Any) -> Any:
 
 @functools.cache
 def _numba_is_as_known() -> bool:
-    """Tell whether numba has the methods that `_Cache` stands in for and uses."""
+    """Return whether numba has the methods that `_Cache` replaces and calls."""
     known = (
         (FunctionCache, "load_overload", "self, sig, target_context"),
         (FunctionCache, "save_overload", "self, sig, data"),
@@ -272,7 +271,7 @@ def _numba_is_as_known() -> bool:
 
 
 def _warn_uncached(reason: str) -> None:
-    if not _warned:  # once is enough: the next kernel fails for the same reason
+    if not _warned:  # one warning is enough, as the next kernel fails for the same reason
         _warned.append(reason)
         warnings.warn(
             f"compiled kernels cannot be saved ({reason}): each start compiles them anew; set "

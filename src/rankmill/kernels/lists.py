@@ -6,13 +6,13 @@ from rankmill.kernels.intrinsics import prefetch
 from rankmill.kernels.jit import helper, kernel
 
 SMALL = 32
-# So many rows ahead memory is asked for that lies anywhere.
+# How many rows ahead of the current one memory is prefetched.
 AHEAD = 16
 
 
 @kernel
 def first_bad_offset(offsets, end):
-    """The first place where offsets do not start at 0, rise, and stop at `end`; or -1."""
+    """Return the first place where offsets do not start at 0, ascend, and stop at `end`; or -1."""
     if len(offsets) == 0 or offsets[0] != 0:
         return 0
     for i in range(1, len(offsets)):
@@ -25,7 +25,7 @@ def first_bad_offset(offsets, end):
 
 @kernel
 def kept_offsets(offsets, keep, out_offsets):
-    """The offsets of lists after the values that are not to be kept are gone."""
+    """Write the offsets of lists after the values that are not kept were removed."""
     kept = 0
     out_offsets[0] = 0
     for q in range(len(offsets) - 1):
@@ -36,7 +36,7 @@ def kept_offsets(offsets, keep, out_offsets):
 
 @kernel
 def taken_offsets(offsets, rows, out_offsets):
-    """The offsets of the lists at `rows`, behind each other; row -1 is an empty list."""
+    """Write the offsets of the lists at `rows`, one after the other; row -1 is an empty list."""
     total = 0
     out_offsets[0] = 0
     for q in range(len(rows)):
@@ -47,7 +47,7 @@ def taken_offsets(offsets, rows, out_offsets):
 
 @kernel
 def taken_spans(offsets, rows, out_starts, out_ends):
-    """Where the lists at `rows` start and end; row -1 is an empty list."""
+    """Write where the lists at `rows` start and end; row -1 is an empty list."""
     count = len(rows)
     for q in range(count):
         if q + AHEAD < count:
@@ -59,7 +59,7 @@ def taken_spans(offsets, rows, out_starts, out_ends):
 
 @kernel
 def taken_values(offsets, values, rows, taken, out_values):
-    """The values of the lists at `rows`, whose offsets are `taken`."""
+    """Write the values of the lists at `rows`, whose offsets are `taken`."""
     for q in range(len(rows)):
         if rows[q] >= 0:
             shift = offsets[rows[q]] - taken[q]
@@ -69,7 +69,7 @@ def taken_values(offsets, values, rows, taken, out_values):
 
 @kernel
 def pack_strings(starts, ends, data, base, out_ends, out_data):
-    """Copy strings behind each other; writes where each ends, with `base` bytes before them."""
+    """Copy strings one after the other, and write where each ends, plus `base` bytes."""
     written = 0
     i = 0
     while i < len(starts):
@@ -78,7 +78,7 @@ def pack_strings(starts, ends, data, base, out_ends, out_data):
         shift = base + written - start
         out_ends[i] = end + shift
         i += 1
-        while i < len(starts) and starts[i] == end:  # strings that stand together, in one go
+        while i < len(starts) and starts[i] == end:  # adjacent strings are copied together
             end = ends[i]
             out_ends[i] = end + shift
             i += 1
@@ -91,7 +91,7 @@ def pack_strings(starts, ends, data, base, out_ends, out_data):
 
 @kernel
 def sort_by_group(groups, count, out_offsets, out_order):
-    """A stable counting sort: the rows of each group, in row order, and the groups' offsets."""
+    """Sort rows by group, keeping their order (a counting sort), and write the groups' offsets."""
     out_offsets[:] = 0
     for row in range(len(groups)):
         out_offsets[groups[row] + 1] += 1
@@ -106,11 +106,11 @@ def sort_by_group(groups, count, out_offsets, out_order):
 
 @kernel
 def sort_lists(offsets, sort_keys, out_order):
-    """Order each list by ascending key, equal keys as they stand.
+    """Sort each list by ascending key; equal keys keep their order.
 
-    `out_order` holds, for each list, the indices of its members and is permuted in place;
-    sort_keys[out_order[i]] is the key of member i. Returns how many members share their key
-    with another of their list.
+    `out_order` holds the indices of the members of each list and is permuted in place;
+    sort_keys[out_order[i]] is the key of member i. Returns how many members have the same key as
+    another member of their list.
     """
     tied = 0
     for q in range(len(offsets) - 1):
@@ -147,7 +147,7 @@ def _sort_long_list(start, end, sort_keys, order):
 
 @kernel
 def first_seen(rows, out_seen):
-    """Mark the rows as seen, -1 aside; returns the first place whose row was seen before, or -1."""
+    """Mark the rows except -1 as seen. Returns the first place with a row seen before, or -1."""
     for i in range(len(rows)):
         if rows[i] >= 0:
             if out_seen[rows[i]]:

@@ -1,15 +1,15 @@
 """Average precision of soft histograms of scores, and its derivative by each score.
 
-Bin m has its centre at ``high - m / per_unit`` with m = 0 .. bins - 1, so that a score is
-``position = (high - score) * per_unit`` bins below the first centre. It falls into two bins, the
-ones around it, so that a query takes O(items + bins) steps.
+Bin m has its centre at ``high - m / per_unit`` with m = 0 .. bins - 1. A score is
+``position = (high - score) * per_unit`` bins below the first centre and falls into the two bins
+around it. A query therefore takes O(items + bins) steps.
 """
 
 import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
 
-# Both guards are those of the authors' own code; with them values can be compared to the last bits.
+# Both guards are those of the authors' code, so values can be compared with it to the last bits.
 GUARD = 1e-16
 TIED_GUARD = 1e-8
 
@@ -38,10 +38,10 @@ def soft_average_precision(
     out_ap,
     out_gradient,
 ):
-    """The AP of each query and, if there are factors, factors[q] * dAP/dscore of each item.
+    """Write the AP of each query and, if `factors` is not empty, factors[q] * dAP/dscore.
 
-    counts[q] is the number of relevant items; without any, AP is NaN and the gradient is 0.
-    Returns whether all scores are finite; what else comes out is of use only if they are.
+    counts[q] is the number of relevant items. Without any, AP is NaN and the gradient is 0.
+    Returns whether all scores are finite. If not, the values written must not be used.
     """
     histograms = np.empty((2, bins))  # of the irrelevant items, and of the relevant ones
     partials = np.empty((4, bins))
@@ -81,14 +81,14 @@ def fill_histograms(start, end, scores, relevant, high, per_unit, histograms):
             histograms[side, above + 1] += share
         elif position < 0.0:
             histograms[side, 0] += 1.0
-        else:  # NaN too, which must not become an index
+        else:  # also NaN, which must not become an index
             histograms[side, last] += 1.0
     return finite
 
 
 @helper
 def sum_over_bins(irrelevant, hits, tied, partials):
-    """The sum of all bins' terms, and in partials its derivatives by each bin's n and hits."""
+    """Return the sum of all bins' terms; write its derivatives by each bin's hits and n."""
     hits_before = 0.0
     before = 0.0
     total = 0.0
@@ -103,7 +103,7 @@ def sum_over_bins(irrelevant, hits, tied, partials):
             partials[p, m] = terms[p + 1]
         hits_before += hits[m]
         before += n
-    # A bin's n and hits are also what comes before all later bins.
+    # The n and the hits of a bin also enter the terms of all later bins.
     by_hits_before = 0.0
     by_before = 0.0
     for m in range(len(hits) - 1, -1, -1):
@@ -116,7 +116,7 @@ def sum_over_bins(irrelevant, hits, tied, partials):
 
 @helper
 def plain_bin(hits, n, hits_before, before):
-    """A bin's precision times its hits; derivatives by hits, n, hits_before and before."""
+    """Return a bin's precision times its hits, and the derivatives by the four arguments."""
     all_guarded = before + n + GUARD
     precision = (hits_before + hits) / all_guarded
     share = hits / all_guarded
@@ -126,11 +126,11 @@ def plain_bin(hits, n, hits_before, before):
 
 @helper
 def tied_bin(hits, n, hits_before, before):
-    """The like with the mean precision over all orders of the bin's items, as an integral.
+    """Do the same as `plain_bin` with the mean precision over all orders of the bin's items.
 
-    At rank t of the bin the expected precision is (hits_before + 1 + ratio (t - before - 1)) / t,
-    where ratio is how likely another item of the bin is a hit, given that the one at t is. The sum
-    of 1 / t over the bin's ranks is taken for a logarithm.
+    At rank t of the bin the expected precision is (hits_before + 1 + ratio (t - before - 1)) / t.
+    Here ratio is the probability that another item of the bin is a hit if the item at t is one. An
+    integral (a logarithm) replaces the sum of 1 / t over the bin's ranks.
     """
     above_one = n - 1.0 if n > 1.0 else 0.0
     ratio = (hits - 1.0 if hits > 1.0 else 0.0) / (above_one + TIED_GUARD)
@@ -154,7 +154,10 @@ def tied_bin(hits, n, hits_before, before):
 
 @helper
 def slopes_of_partials(partials, factor, slopes):
-    """The derivative by a score between centres m and m + 1: what it gains bin m, m + 1 loses."""
+    """Write the derivative by a score between the centres of bins m and m + 1, for each m.
+
+    A higher score moves weight from bin m + 1 to bin m.
+    """
     for m in range(slopes.shape[1]):
         by_n = factor * (partials[1, m] - partials[1, m + 1])
         slopes[0, m] = by_n
@@ -163,7 +166,10 @@ def slopes_of_partials(partials, factor, slopes):
 
 @helper
 def spread_slopes(start, end, scores, relevant, low, high, per_unit, slopes, out_gradient):
-    """Each score's slope: at a centre that below it, at the last centre that above it."""
+    """Write the derivative by each score.
+
+    At a centre this is the derivative just below it, and at the last centre the one just above it.
+    """
     lowest = slopes.shape[1] - 1
     for i in range(start, end):
         score = np.float64(scores[i])

@@ -1,4 +1,4 @@
-"""Matching lists of ids with labels, and finding the repeats in a list."""
+"""Matching lists of items with labels, and finding the repeats in a list."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from rankmill.kernels.identity import AHEAD, MULTIPLIER, STRING, TOP_BIT, home, 
 from rankmill.kernels.intrinsics import prefetch
 from rankmill.kernels.jit import helper, kernel
 
-# Lists up to this long find equal ids by the prefixes of their keys, longer ones by hash tables.
+# Lists up to this length find equal ids by a prefix of their keys, longer ones by hash tables.
 SMALL = 128
 PREFIXES = 1024
 PREFIX_SHIFT = np.uint64(54)
@@ -14,7 +14,7 @@ PREFIX_SHIFT = np.uint64(54)
 
 @helper
 def table_for(length):
-    """A free table for that many ids, at most half full."""
+    """Return an empty hash table that at most `length` ids fill by half."""
     capacity = 64
     while capacity < 2 * length:
         capacity *= 2
@@ -23,7 +23,7 @@ def table_for(length):
 
 @helper
 def stands_before(keys, text, ids, start, i):
-    """Whether id i stands at an earlier place from `start` on."""
+    """Return whether an id equal to id i is at an earlier place from `start` on."""
     for j in range(start, i):
         if keys[j] == keys[i] and (not text or same(ids, j, ids, i)):
             return True
@@ -32,11 +32,11 @@ def stands_before(keys, text, ids, start, i):
 
 @kernel
 def mark_repeats(offsets, ids, seed, out_repeat):
-    """Mark each id that stands earlier in its own list; returns how many there are."""
+    """Mark each id that repeats an earlier one of its list. Returns the number of repeats."""
     total = 0
     text = ids.kind == STRING
     keys = ids.keys
-    last = np.full(PREFIXES, -1, np.int64)  # where each key prefix stood last
+    last = np.full(PREFIXES, -1, np.int64)  # the last place of each key prefix
     for q in range(len(offsets) - 1):
         start = offsets[q]
         end = offsets[q + 1]
@@ -78,12 +78,13 @@ def match_lists(
     out_ranks,
     out_labels,
 ):
-    """Where each list of items is right, and how many items repeat an earlier one of their list.
+    """Find the hits of each list of items, and count the items that repeat an earlier one.
 
-    The labels of list q are those from label_starts[q] to label_ends[q], and hold no repeats. An
-    item is right if it is a label of its list, among the first `limit`, and no repeat or
-    `repeats_count`. Writes the rank (from 1) and the index of the label of each hit, by rank within
-    a list, and the offsets of the lists' hits. Returns the numbers of hits and of repeats.
+    The labels of list q are those from label_starts[q] to label_ends[q]; they hold no repeats. An
+    item is a hit if it is a label of its list and among the first `limit` items; a repeated item
+    is a hit only if `repeats_count`. Writes the rank (from 1) and the index of the label of each
+    hit, by rank within a list, and the offsets of each list's hits. Returns the number of hits and
+    the number of repeats.
     """
     hits = 0
     repeats = 0
@@ -91,17 +92,17 @@ def match_lists(
     mixed = labels.kind != items.kind
     label_keys, text_starts, text_ends, data = labels.keys, labels.starts, labels.ends, labels.data
     item_keys = items.keys
-    # Where each key prefix stood last, among the labels matched so far and among items: both only
-    # ever grow, so that an entry from before the list at hand means that no equal key can be there.
+    # The last place of each key prefix, among the labels matched so far and among the items. Places
+    # only grow, so an entry from an earlier list means that the current list has no equal key.
     label_at = np.full(PREFIXES, -1, np.int64)
     item_at = np.full(PREFIXES, -1, np.int64)
-    before = 0  # labels of the lists before
+    before = 0  # the number of labels of all earlier lists
     count = len(offsets) - 1
     out_offsets[0] = 0
     for q in range(count):
         if q + AHEAD < count:
             prefetch(label_keys, label_starts[q + AHEAD])
-            prefetch(label_keys, label_ends[q + AHEAD] - 1)  # often in the next line of the cache
+            prefetch(label_keys, label_ends[q + AHEAD] - 1)  # often in the next cache line
         if text and q + 2 * AHEAD < count and len(label_keys) > 0:
             prefetch(text_starts, label_starts[q + 2 * AHEAD])
             prefetch(text_ends, label_starts[q + 2 * AHEAD])
@@ -129,7 +130,7 @@ def match_lists(
             repeats += more[1]
             out_offsets[q + 1] = hits
             continue
-        crowded = False  # whether two labels share a prefix
+        crowded = False  # whether two labels of the list have the same prefix
         shift = first - before
         for label in range(first, last):
             prefix = (label_keys[label] * MULTIPLIER) >> PREFIX_SHIFT
@@ -145,7 +146,7 @@ def match_lists(
             item_at[prefix] = i
             if label_at[prefix] < before or i - start >= limit:
                 continue
-            if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 share their bits, not their value
+            if mixed and key >> TOP_BIT != 0:  # 2**64 - 1 and -1 have the same bits, but differ
                 continue
             label = label_at[prefix] + shift
             if label_keys[label] != key or (text and not same(labels, label, items, i)):
@@ -178,7 +179,7 @@ def _match_long_list(
     out_ranks,
     out_labels,
 ):
-    """One list of match_lists, by way of hash tables; its hits are written from `first` on."""
+    """Match one long list by hash tables, as `match_lists` does; write its hits from `first` on."""
     text = items.kind == STRING
     mixed = labels.kind != items.kind
     label_keys = labels.keys

@@ -1,7 +1,8 @@
-"""One short kernel for what a metric counts: (hits, k, out) -> None, one value a query.
+"""One short kernel for each quantity that metrics count: (hits, k, out) -> None, a value a query.
 
-``hits`` is rankmill.matching.hits.Hits. A metric without a cutoff gets a k beyond every list; its
-parameters stand between k and out. What it is divided by stands in its family, rankmill.metrics.
+``hits`` is rankmill.matching.hits.Hits. For a metric without a cutoff, k is larger than any rank.
+The parameters of a metric stand between k and out. The files of the families in ``rankmill.metrics``
+have the divisors.
 """
 
 import numpy as np
@@ -32,7 +33,7 @@ def first_hit(hits, k, out):
 
 @helper
 def hits_within(hits, q, k):
-    """The number of hits of query q within its first k predictions."""
+    """Return the number of hits of query q within its first k predictions."""
     h = hits.offsets[q]
     while h < hits.offsets[q + 1] and hits.ranks[h] <= k:
         h += 1
@@ -71,9 +72,9 @@ def dcg(hits, k, out):
 
 @kernel
 def ideal_dcg(hits, k, out):
-    """The DCG of each query's labels in descending order of gain."""
+    """Write the DCG of each query's labels in descending order of gain."""
     label_offsets, gains, discounts = hits.label_offsets, hits.label_gains, hits.discounts
-    ideal = np.zeros(len(discounts))  # of labels of gain 1: it depends on their number only
+    ideal = np.zeros(len(discounts))  # for labels of gain 1, where only their number matters
     for rank in range(1, len(discounts)):
         ideal[rank] = ideal[rank - 1] + 1.0 / discounts[rank]
     for q in range(len(out)):

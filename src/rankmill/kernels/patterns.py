@@ -1,4 +1,4 @@
-"""Grouping queries whose hits look the same: they have the same value of every metric."""
+"""Grouping queries with the same pattern of hits: all their metrics have the same values."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ ONE = np.uint64(1)
 
 @helper
 def pattern_hash(labels, predictions, ranks, start, end, seed):
-    """A hash of what makes a pattern: how many labels and predictions, and the ranks of hits."""
+    """Return a hash of a pattern: the numbers of labels and predictions, and the ranks of hits."""
     spread = (np.uint64(labels) * seed) ^ np.uint64(predictions)
     for h in range(start, end):
         spread = (spread ^ np.uint64(ranks[h])) * seed
@@ -21,9 +21,9 @@ def pattern_hash(labels, predictions, ranks, start, end, seed):
 def group_patterns(
     offsets, ranks, label_counts, prediction_counts, seed, out_groups, out_first, out_counts
 ):
-    """Number the distinct patterns in order of first appearance; returns how many there are.
+    """Number the distinct patterns in order of first appearance. Returns how many there are.
 
-    Writes each query's group, and each group's first query and number of queries.
+    Writes the group of each query, and the first query and the number of queries of each group.
     """
     slots = np.full(8192, -1, np.int64)
     mask = len(slots) - 1

@@ -1,4 +1,4 @@
-"""Runs of equal confidence within a list: hits moved to their ends, or counted for each run."""
+"""Runs of equal confidence within a list: moving hits to an end of their run, counting them."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from rankmill.kernels.jit import helper, kernel
 
 @helper
 def run_around(confidences, start, end, place):
-    """The first place and the one behind the last of the run of equal confidence around a place."""
+    """Return the first place of the run of equal confidence around `place`, and its end."""
     first = place
     while first > start and confidences[first - 1] == confidences[place]:
         first -= 1
@@ -19,9 +19,10 @@ def run_around(confidences, start, end, place):
 
 @kernel
 def move_hits(offsets, confidences, hit_offsets, ranks, gains, first, out_ranks, out_gains):
-    """The ranks and gains of hits that stand first in their run, highest gain first, or last.
+    """Move the hits of each run of equal confidence to its start, or to its end if not `first`.
 
-    Hits that stand last do so by rising gain, so that either is an extreme of every metric.
+    Writes their ranks and gains. Hits at the start are in order of falling gain, hits at the end in
+    order of rising gain, so every metric has its highest or its lowest value.
     """
     for q in range(len(offsets) - 1):
         start = offsets[q]
@@ -56,7 +57,7 @@ def count_runs(
     out_hits,
     out_gains,
 ):
-    """The runs that hold a hit: predictions before each, in it, hits in it, their gains added up.
+    """Write, for each run with a hit, its predictions, those before it, its hits and their gains.
 
     Returns how many runs there are.
     """
