@@ -1,4 +1,4 @@
-"""evaluate(): labels and predictions in, a Result out."""
+"""evaluate() scores predictions against labels and returns a Result."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from rankmill.semantics.choices import Semantics
 from rankmill.sources.inputs import MEMORY
 from rankmill.threads import Workers
 
-# What is no option of `evaluate`.
+# The parameters of `evaluate` that are no options.
 _INPUTS = ("labels", "predictions", "metrics")
 
 
@@ -42,59 +42,61 @@ def evaluate(
 ) -> Result:
     """Score ranked predictions against labels.
 
-    Queries without a label are left out of the means; a query with labels and no predictions
-    scores 0. Labels are a set; a repeated prediction counts where it stands first. A null item is
-    no prediction: those behind it move up. Equal confidences in gap count with the expected value
-    over their orders. All that may be asked for otherwise, as other libraries have it: `semantics`.
+    By default, queries without a label are left out of the means, and a query with labels but no
+    predictions scores 0. Labels are a set. A repeated prediction counts at its first place. A null
+    item is no prediction: the predictions after it move up. Equal confidences count in gap with
+    the expected value over all their orders. `semantics` changes each of these rules, so the
+    result can follow the rules of another library.
 
     Parameters
     ----------
     labels, predictions : str, path, list of paths, pyarrow.Table or Ragged
         A Parquet file, several, a glob, a directory (also Hive-partitioned), or arrays in memory.
-        *Wide*: one row a query, with a list column of items in rank order and, optionally, one of
-        confidences. *Long*: one row a query and item, optionally with a rank or a confidence; by
-        rank if there is one, else by falling confidence, else in row order. Ids are integers or
-        strings. If one side is a `Ragged`, both are, and list q of both belongs to query q.
+        *Wide*: one row for each query, with a list column of items in rank order and, optionally,
+        a list column of confidences. *Long*: one row for each query and item, optionally with a
+        rank or a confidence. A long list is in the order of its ranks if there are any, else of
+        falling confidence, else of its rows. Ids are integers or strings. If one side is a
+        `Ragged`, both must be, and list q of both belongs to query q.
     metrics : str or iterable of str
-        Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all.
+        Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all of them.
     query, item, score, rank, gain : str, optional
-        Columns, where their names do not tell (such as user_id, query_id, item_id, items, score,
-        rank, gain). `query` and `item` hold for both sides, `score` and `rank` for predictions,
-        `gain` for labels. With `Ragged` inputs, `score` and `gain` are Ragged numbers with the
-        offsets of predictions and labels.
+        The names of columns that are not found by their usual names (such as user_id, query_id,
+        item_id, items, score, rank, gain). `query` and `item` apply to both sides, `score` and
+        `rank` to predictions, `gain` to labels. With `Ragged` inputs, `score` and `gain` are
+        Ragged numbers with the offsets of predictions and labels.
     label_query, label_item : str, optional
-        Columns of the labels, where they differ from `query` and `item`.
+        Columns of the labels, if they differ from `query` and `item`.
     gain_function : {"linear", "exp"}
-        Whether a label of gain g counts g or 2**g - 1 in ndcg and dcg.
+        Whether a label of gain g counts as g or as 2**g - 1 in ndcg and dcg.
     semantics : str, Semantics or mapping
-        The name of a preset such as "trec_eval" (``rankmill presets`` prints all), or how to count
-        where evaluators differ, question by question; a mapping names only the fields that are not
-        as by default.
+        The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
+        (``rankmill presets`` prints all of them), or a choice for each field. A mapping names only
+        the fields that differ from the default.
     threads : int, optional
-        Threads to use; by default the CPUs that this process may use. The result does not depend
-        on it.
+        The number of threads; by default the number of CPUs that this process may use. The result
+        does not depend on it.
     memory : int
-        Bytes that the confidences of all predictions may take in memory for gap; if they need
-        more, they are read from the file a second time. Also what long predictions may take if
-        their queries are scattered; if they need more, they are grouped in temporary files. Also
-        what labels may take, where `per_query` is False and the row groups of Parquet files are
-        sorted by query id on both sides; if they need more, ranges of queries are scored one by
-        one. The result does not depend on it.
+        A limit in bytes for each of three uses. The confidences of all predictions for gap: if
+        they need more, they are read a second time. Long predictions whose queries are scattered:
+        if they need more, they are grouped in temporary files. Labels, if `per_query` is False and
+        the row groups of the Parquet files of both sides are sorted by query id: if they need
+        more, ranges of queries are scored one after the other. The result does not depend on the
+        limit.
     per_query : bool
-        Whether the result holds a table of the values a query.
+        Whether the result holds a table with the values of each query.
     progress : callable, optional
-        Called with the prediction rows done and their number in all.
+        A function that is called with the number of prediction rows done and the number of all.
 
     Returns
     -------
     Result
-        Values, standard errors, the audit of what was counted, and the table per query.
+        Values, standard errors, the audit of what was counted, and the table of each query.
 
     Raises
     ------
     InputError
-        If the data is not as said; the message tells the file, the row (counted from 0) and what
-        to do.
+        If the data breaks a rule; the message names the file, the row (counted from 0) and what to
+        do.
     UsageError
         If the arguments are wrong, such as an unknown metric.
 
@@ -118,7 +120,7 @@ def evaluate_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     **options: Any,
 ) -> dict[str, Result]:
-    """Score several systems against the same labels, which are read once.
+    """Score several systems against the same labels, which are read only once.
 
     Parameters
     ----------
@@ -130,8 +132,8 @@ def evaluate_runs(
     Returns
     -------
     dict of str to Result
-        The result of each system. All other parameters and the errors are those of `evaluate`;
-        UsageError also if `runs` is no mapping.
+        The result of each system. All other parameters and the errors are those of `evaluate`. A
+        UsageError is also raised if `runs` is no mapping.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From a tally to a Result, with the table of queries."""
+"""Making a Result, with its table of queries, from a tally."""
 
 import time
 from typing import Any
@@ -24,7 +24,7 @@ def finish(
     *,
     several: bool = False,
 ) -> Result:
-    """The result of a system; which queries count is kept where `several` are compared."""
+    """Return the result of a system; it keeps which queries count if `several` are compared."""
     among = count_among(tally.state, predictions, workers, tally.job.memory)
     return tally.state.finish(
         among,
@@ -37,7 +37,7 @@ def finish(
 
 
 def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:
-    """Which queries count; None where that is the same for all systems, or not known of all."""
+    """Return which queries count, or None if all systems count the same, or not all are known."""
     state = tally.state
     queries = state.audit["queries_labelled"] + state.audit["empty_label_lists"]
     whole = tally.counted.queries == state.queries and len(tally.has_labels) == queries
@@ -50,7 +50,7 @@ def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:
 
 
 def _per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
-    """The queries that count and their values: in the order of the labels, others behind by id."""
+    """Return the values of the queries that count: labelled ones in input order, others by id."""
     counted = tally.counted
     name = labels.columns.query
     kinds = _query_types(labels)

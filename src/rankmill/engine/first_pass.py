@@ -1,4 +1,4 @@
-"""The first pass: all predictions of each system scored, and added up."""
+"""The first pass: score all predictions of each system and add the blocks up."""
 
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -28,10 +28,10 @@ def run(
     workers: Workers,
     progress: Progress | None = None,
 ) -> Generator[Tally, None, None]:
-    """Score the predictions of each system, one after the other; the labels are read once.
+    """Score the predictions of each system, one after the other; the labels are read only once.
 
-    Yields the tally of each; its `state` is that of all queries, its values by query are there if
-    they are kept.
+    Yields the tally of each system. Its `state` covers all queries. The values of each query are in
+    it if the job keeps them.
     """
     rows = sum(one.source.rows for one in inputs.values())
     before = told = 0
@@ -39,7 +39,7 @@ def run(
 
         def report(done: int, before: int = before) -> None:
             nonlocal told
-            if progress is not None and before + done > told:  # work may start over
+            if progress is not None and before + done > told:  # scoring may start again from row 0
                 told = before + done
                 progress(told, rows)
 
@@ -50,13 +50,13 @@ def run(
 def _score_all(
     job: Job, labels: HeldLabels, predictions: Input, workers: Workers, report: Report
 ) -> Tally:
-    """Score a system with all labels held, or range by range of ids if they do not fit."""
+    """Score a system with all labels in memory, or by ranges of ids if the labels do not fit."""
     score = partial(_score_ranges, job, labels, predictions, workers, report)
     ranges = id_ranges(labels.input, predictions, job)
     if ranges:
         with contextlib.suppress(UnsortedError):
             return score(ranges)
-    return score([None])  # all labels are held, which does for any order
+    return score([None])  # with all labels in memory, predictions may be in any order
 
 
 def _score_ranges(
@@ -67,11 +67,11 @@ def _score_ranges(
     report: Report,
     ranges: Sequence[IdRange | None],
 ) -> Tally:
-    """Score one range of queries after the other; all at once if there are none."""
+    """Score one range of queries after the other; the range None means all queries."""
     state = State.of(job)
     rows = label_rows = 0
     for one in ranges:
-        tally = index = cast(Any, None)  # a range's labels are let go of before others are read
+        tally = index = cast(Any, None)  # frees the labels of one range before the next is read
         within = predictions
         if one is None:
             index = labels.index(job, workers)
@@ -82,7 +82,7 @@ def _score_ranges(
         rows += tally.rows
         label_rows += index.rows
         state = tally.close(predictions.source.name)
-    # No row was in two ranges. One that was in none is not where its footer said.
+    # No row is in two ranges. If a row is in none, the footer of its file named wrong bounds.
     if one is not None and (rows, label_rows) != (
         predictions.source.rows,
         labels.input.source.rows,
@@ -105,8 +105,9 @@ def _score_input(
     workers: Workers,
     report: Report,
 ) -> Tally:
-    """Score predictions; long ones as if queries stood together, until they do not."""
-    # Grouping on disk would mix up the order given; all rows are held in memory then anyway.
+    """Score predictions. Long rows are first taken as sorted by query, and read again if not."""
+    # Grouping on disk would change the given order. A job that needs this order holds all rows in
+    # memory anyway.
     to_group = None if job.holds_rows else job.memory
     for together in (False,) if predictions.columns.wide else (True, False):
         tally = Tally(index, job, before)

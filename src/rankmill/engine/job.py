@@ -1,4 +1,4 @@
-"""What is to be computed, and how: asked for once, and the same for all that follows."""
+"""The job: what to compute and how, the same for all steps of an evaluation."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -20,19 +20,19 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What to compute.
+    """What to compute, and how.
 
     Attributes
     ----------
     metrics : tuple of Metric
-        In the order asked for.
+        In the order of the request.
     semantics, gain_function, memory
     keep_values : bool
-        Whether the values a query are kept.
+        Whether the values of each query are kept.
     keep_rows : bool
-        Whether every prediction is kept with its ids, where a metric is over all of them.
+        Whether every prediction is kept with its ids for a metric over all predictions.
     part : bool
-        Whether there are other queries elsewhere, so that there may be no label here.
+        Whether this is a part of an evaluation, which may have no labels of its own.
     """
 
     metrics: tuple[Metric, ...]
@@ -45,12 +45,12 @@ class Job:
 
     @property
     def per_query(self) -> list[Metric]:
-        """The metrics with a value a query."""
+        """The metrics that have a value for each query."""
         return [metric for metric in self.metrics if metric.spec.kernel]
 
     @property
     def pooled(self) -> list[Metric]:
-        """The metrics over all predictions in one list, by confidence."""
+        """The metrics over all predictions in one list by confidence, such as gap."""
         return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
 
     @property
@@ -60,32 +60,32 @@ class Job:
 
     @property
     def limit(self) -> int:
-        """The last rank whose hits any metric looks at."""
-        if self.semantics.ties_open:  # hits of higher ranks may move up
+        """The last rank at which any metric needs the hits."""
+        if self.semantics.ties_open:  # ties may move hits from later ranks forward
             return NO_CUTOFF
         return max(metric.limit for metric in self.metrics)
 
     @property
     def largest_cutoff(self) -> int:
-        """The largest cutoff asked for, 0 without one."""
+        """The largest cutoff of a metric, or 0 if no metric has one."""
         return max((metric.limit if metric.k else 0) for metric in self.metrics)
 
     @property
     def holds_rows(self) -> str:
-        """Who needs every prediction with its ids, for an error to say; empty if nobody does."""
+        """The option that needs every prediction with its ids, as an error names it, or ""."""
         if self.pooled and self.semantics.gap_ties in ORDERED_TIES:
             return f"gap_ties {self.semantics.gap_ties!r}"
         return "gap row by row" if self.pooled and self.keep_rows else ""
 
     @property
     def asked(self) -> dict[str, Asked]:
-        """How the aggregate of each metric is to be made; memory for confidences is shared."""
+        """How to make the aggregate of each metric; they share the memory for confidences."""
         memory = 0 if self.part else self.memory // max(1, len(self.pooled))
         more = (memory, self.holds_rows, self.part)
         return {metric.text: Asked(metric, self.semantics, *more) for metric in self.metrics}
 
     def aggregates(self) -> dict[str, Aggregate]:
-        """The aggregate of each metric, of no query yet."""
+        """The aggregate of each metric before any query is added."""
         return {name: aggregate_of(one.metric).init(one) for name, one in self.asked.items()}
 
 
@@ -98,12 +98,12 @@ def make_job(
     per_query: bool = True,
     **more: Any,
 ) -> Job:
-    """Check what was asked for; `more` are fields of `Job`.
+    """Check a request and make its job; `more` are fields of `Job`.
 
     Raises
     ------
     UsageError
-        If a metric, a choice or a number is not one there is.
+        If a metric or a choice does not exist, or a number is out of range.
     """
     asked = parse_all(metrics)
     memory = positive(memory, "memory")
@@ -118,7 +118,7 @@ def make_job(
 def open_job(
     job: Job, labels: Any, runs: Mapping[str, Any], columns: Mapping[str, Any]
 ) -> tuple[Input, dict[str, Input]]:
-    """Open the labels and the predictions of each system, as the job needs them."""
+    """Open the labels and the predictions of each system, with the columns that the job needs."""
     return open_inputs(
         labels,
         runs,

@@ -1,8 +1,8 @@
-"""Labels that do not fit into memory: ranges of query ids, evaluated one after the other.
+"""Labels that do not fit into memory: ranges of query ids are evaluated one after the other.
 
-Where footers show that row groups hold ids of narrow ranges, as those of files sorted by query do,
-only the labels of one range have to be held. All that a query needs is within one range, and what
-ranges come to is added up exactly, so that the result is the same to the last bit.
+In files sorted by query, each row group holds a narrow range of ids, and the footer tells which.
+Then only the labels of one range have to be in memory. A range has all rows of its queries, and the
+states of the ranges are merged exactly, so the result is the same to the last bit.
 """
 
 import itertools
@@ -15,25 +15,26 @@ from rankmill.engine.job import Job
 from rankmill.sources.footers import RowGroup
 from rankmill.sources.inputs import Input
 
-# A query of the labels: its key and offset, whether it has labels, was seen and predicted,
-# and its part of a hash table if the ids do not ascend.
+# The bytes of a query of the labels: its key and its offset; whether it has labels, was seen and
+# was predicted; and its share of a hash table, which is needed if the ids do not ascend.
 A_QUERY = 8 + 8 + 3 + 16
-# A label: its key; and its gain, if it has one.
+# The bytes of a label: its key. A gain takes as many.
 A_LABEL = 8
-# A string beside its key: its offset; and its bytes, if the file does not hold more of them.
+# The bytes that a string takes besides its key: its offset, and its text. The text is assumed to
+# take at least 16 bytes, and more if it does in the file.
 A_STRING = 8
 ITS_BYTES = 16
-# Labels of fewer bytes are held at once: the process alone takes several times as much.
+# Labels of fewer bytes are never divided: the process alone takes several times as much.
 LEAST = 32 << 20
-# Row groups at the ends of a range are read twice. Ranges that read more than so many times the
-# rows there are would be slow: the input is not sorted.
+# Row groups that overlap the end of a range are read twice. If ranges would read more than this
+# many times the rows of the input, the input is not sorted and ranges would be slow.
 MOST_READ = 2
-# Each range starts threads anew.
+# The number of ranges is limited, because each range starts threads anew.
 MOST_RANGES = 1000
 
 
 class IdRange(NamedTuple):
-    """Queries whose ids are at least `low` and below `high` (None: no end), and where they are."""
+    """Queries with ids from `low` to below `high` (None: no bound), and their row groups."""
 
     low: Any
     high: Any
@@ -42,7 +43,7 @@ class IdRange(NamedTuple):
 
 
 def label_bytes(labels: Input, rows: int, values: int, query_bytes: int, item_bytes: int) -> int:
-    """What labels take when they are held, given what footers tell of them."""
+    """Return the bytes that labels take in memory, from the counts and sizes in footers."""
     held = rows * A_QUERY + values * A_LABEL * (2 if labels.columns.gain else 1)
     for role, count, size in (("query", rows, query_bytes), ("item", values, item_bytes)):
         if is_text(labels, role):
@@ -51,15 +52,15 @@ def label_bytes(labels: Input, rows: int, values: int, query_bytes: int, item_by
 
 
 def bytes_of_groups(labels: Input, groups: list[RowGroup]) -> int:
-    """What the labels of some row groups take when they are held."""
-    if not groups:  # a footer may tell bounds that no id is between
+    """Return the bytes that the labels of some row groups take in memory."""
+    if not groups:  # the bounds in a footer may enclose no id
         return 0
     sizes = ((one.rows, one.values, one.query_bytes, one.item_bytes) for one in groups)
     return label_bytes(labels, *map(sum, zip(*sizes, strict=True)))
 
 
 def bytes_of_all(labels: Input) -> int:
-    """What all labels take when they are held."""
+    """Return the bytes that all labels take in memory."""
     query, item = labels.columns.query, labels.columns.item
     sizes = labels.source.sizes([query, item])
     values, item_bytes = sizes[item]
@@ -67,18 +68,19 @@ def bytes_of_all(labels: Input) -> int:
 
 
 def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
-    """The ranges to evaluate one by one; none if all labels fit, or the inputs are not sorted."""
+    """Return the ranges to evaluate; none if all labels fit or the inputs are not sorted."""
     semantics = job.semantics
     if (
-        job.keep_values  # takes as much as labels
+        job.keep_values  # the values take as much memory as the labels
         or job.holds_rows
-        # These errors tell how many there are, and a wrong footer would make queries lack a side.
+        # An "error" reports the number of wrong queries of all ranges together, and a wrong footer
+        # could separate the labels of a query from its predictions.
         or "error" in (semantics.unlabelled, semantics.unpredicted, semantics.no_relevant)
         or not (_same_ids(labels) and _same_ids(predictions))
     ):
         return []
     if bytes_of_all(labels) <= max(LEAST, job.memory):
-        return []  # asked first: bounds of ids take a second to read from a footer of megabytes
+        return []  # checked before the bounds of ids, which take a second to read from a big footer
     of_labels = _row_groups(labels)
     total = bytes_of_groups(labels, of_labels)
     if total <= max(LEAST, job.memory):
@@ -102,8 +104,8 @@ def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
 
 
 def restrict(one: Input, groups: list[RowGroup], within: IdRange) -> Input:
-    """An input without the queries outside of a range."""
-    assert one.source.within is not None  # it told of its row groups
+    """Return an input that has only the queries of a range."""
+    assert one.source.within is not None  # as the source has row groups
     source = one.source.within(groups, one.columns.query, within.low, within.high)
     return replace(one, source=source)
 
@@ -113,9 +115,9 @@ def _row_groups(one: Input) -> list[RowGroup]:
 
 
 def _cuts(labels: Input, groups: list[RowGroup], most: int) -> list[Any]:
-    """The ids at which ranges begin, so that their labels take at most so many bytes, if they can.
+    """Return the ids at which ranges start; their labels take at most `most` bytes if possible.
 
-    They are the first ids of row groups, so that in sorted files a range holds whole row groups.
+    Each is the first id of a row group, so in sorted files a range consists of whole row groups.
     """
     cuts: list[Any] = []
     held: list[RowGroup] = []
@@ -142,7 +144,7 @@ def _between(groups: list[RowGroup], low: Any, high: Any) -> list[RowGroup]:
 
 
 def _same_ids(one: Input) -> bool:
-    """Whether ids are of one type in all files: others are compared, and refused, over all rows."""
+    """Return whether ids have one type in all files. If not, all rows are compared (or refused)."""
     return all(
         len({schema.field(name).type for schema in one.source.schemas.values()}) == 1
         for name in (one.columns.query, one.columns.item)
@@ -150,6 +152,6 @@ def _same_ids(one: Input) -> bool:
 
 
 def is_text(one: Input, role: str) -> bool:
-    """Whether the ids of a column are strings."""
+    """Return whether the ids of a column are strings."""
     kind = next(iter(one.source.schemas.values())).field(getattr(one.columns, role)).type
     return is_text_type(kind.value_type if is_list_type(kind) else kind)

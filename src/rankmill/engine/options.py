@@ -1,4 +1,4 @@
-"""The options that public functions share, written once: in the signature of `evaluate`."""
+"""The options that public functions share. The signature of `evaluate` is their only definition."""
 
 import inspect
 from collections.abc import Callable
@@ -14,7 +14,7 @@ RESOURCES = ("threads", "progress")
 def split_options(
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The columns, the resources, and all others: what `make_job` takes."""
+    """Split options into the columns, the resources, and all others, which `make_job` takes."""
     columns = {name: options[name] for name in COLUMNS}
     resources = {name: options[name] for name in RESOURCES}
     left = options.keys() - columns.keys() - resources.keys()
@@ -24,17 +24,17 @@ def split_options(
 def options_of(
     shared: Callable[..., Any], *, without: tuple[str, ...] = ()
 ) -> Callable[[Callable[..., Returned]], Callable[..., Returned]]:
-    """Give a function that ends in ``**options`` the keyword-only options of another one.
+    """Give a function that ends in ``**options`` the keyword-only options of another function.
 
-    The function gets all of them, with their defaults where the caller leaves them out. A misspelt
-    one is a TypeError that names the function that was called.
+    The function receives all of them, with the default of each option that the caller leaves out.
+    A misspelt option raises a TypeError that names the called function.
 
     Parameters
     ----------
     shared
-        The function whose options they are.
+        The function that defines the options.
     without
-        Options that it does not take.
+        The options that the decorated function does not take.
     """
     taken = inspect.signature(shared).parameters.values()
 

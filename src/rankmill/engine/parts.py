@@ -1,4 +1,4 @@
-"""Evaluating in parts, as on a cluster: a state a part, and gap's second pass over each."""
+"""Evaluating in parts, as on a cluster: a state for each part, and the second pass of gap."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -19,25 +19,25 @@ from rankmill.threads import Workers
 
 @options_of(evaluate, without=("per_query",))
 def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -> State:
-    """The state of some of the queries, with all their labels and all their predictions.
+    """Return the state of a part: some queries with all their labels and all their predictions.
 
     Parameters
     ----------
     labels, predictions, metrics
-        As for `evaluate`; either side may hold no rows.
+        As for `evaluate`, but both sides may have no rows.
     **options
-        Those of `evaluate`, but ``per_query``.
+        The options of `evaluate` except ``per_query``.
 
     Returns
     -------
     State
-        To be merged with those of the other queries. For gap `second_pass` goes over all
-        predictions once more, with the merged state.
+        Merge it with the states of the other parts. For gap, call `second_pass` with the merged
+        state and all predictions.
 
     Raises
     ------
     InputError, UsageError
-        As `evaluate`; UsageError if gap needs all predictions at once, for its ties.
+        As `evaluate`. A UsageError is also raised if the ties of gap need all predictions at once.
 
     Examples
     --------
@@ -76,12 +76,12 @@ _OTHERS = (
 
 @options_of(evaluate, without=_OTHERS)
 def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Among]:
-    """Count the confidences of some predictions among those of all correct ones.
+    """Count some of the confidences in a second pass, among those of all correct predictions.
 
     Parameters
     ----------
     state : State
-        Of all parts, merged.
+        The merged state of all parts.
     predictions
         As for `evaluate`.
     **options
@@ -90,8 +90,8 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
     Returns
     -------
     dict of str to Among
-        For each metric that needs it the counts, to be merged with those of the other parts and
-        given to `State.result`. They have `to_row`, of which `State.read_counts` makes them again.
+        The counts for each metric that needs them. Merge them with those of the other parts and
+        give the sum to `State.result`. Their `to_row` makes a row, which `State.read_counts` reads.
     """
     threads, memory = options.pop("threads"), positive(options.pop("memory"), "memory")
     one = open_input(

@@ -1,4 +1,4 @@
-"""What an evaluation will read and hold, told from footers before anything is read."""
+"""What an evaluation will read and hold in memory, estimated from footers only."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -12,13 +12,13 @@ from rankmill.sources.inputs import Input
 from rankmill.sources.long import BYTES_A_ROW
 from rankmill.threads import thread_count
 
-# Python, NumPy, numba, pyarrow and the compiled kernels.
+# The bytes of Python, NumPy, numba, pyarrow and the compiled kernels.
 BASE = 230 << 20
-# Batches that are read, matched and scored, by each thread; twice as much where ids are strings.
+# The bytes of the batches that each thread reads, matches and scores; twice as much for strings.
 A_THREAD = 64 << 20
-# Confidences that are being sorted and counted.
+# The bytes of confidences that are sorted and counted at a time.
 COUNTING = 128 << 20
-# What the allocator does not give back of the ranges of queries before.
+# The memory of earlier ranges that the allocator does not give back to the system.
 NOT_GIVEN_BACK = 128 << 20
 
 
@@ -29,16 +29,22 @@ def plan(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     **options: Any,
 ) -> dict[str, Any]:
-    """Tell what `evaluate` with the same arguments will read and hold; reads footers only.
+    """Tell what `evaluate` with the same arguments will read and hold; reads only footers.
 
-    Peak memory is, in bytes, about ``230 MiB + 64 MiB a thread + 35 a labelled query + 8 a label +
-    8 a query and metric if values per query are kept``; for strings 64 MiB more a thread, and for
-    each in the labels 24 more, or 8 and its bytes in the file if these are more than 16; for gap up
-    to `memory` and 128 MiB for counting; for long predictions `memory` at most, or 96 a row if that
-    is less; for gains 8 more a label. Arrays that grow may hold an eighth more. If labels take
-    more than `memory`, row groups are sorted by query id on both sides, and no values per query are
-    kept, then only labels of `memory` bytes are held at a time (of 32 MiB at least, or of a row
-    group if they take more), and 128 MiB more are for what is not given back between ranges.
+    The expected peak of memory is the sum of:
+
+    - 230 MiB, and 64 MiB for each thread (128 MiB if ids are strings);
+    - 35 bytes for each labelled query, and 8 for each label (16 if it has a gain);
+    - for each string in the labels 24 bytes more, or 8 and its bytes in the file if these are more
+      than 16;
+    - 8 bytes for each query and metric, if values of each query are kept;
+    - for gap, up to `memory`, and 128 MiB for counting;
+    - for long predictions 96 bytes for each row, but at most `memory`.
+
+    Arrays that grow may take an eighth more. Labels of more than `memory` bytes are held in ranges
+    if no values of each query are kept and the row groups of both sides are sorted by query id. A
+    range takes `memory` bytes (at least 32 MiB, and at least one row group), and 128 MiB are added
+    for memory of earlier ranges that the allocator keeps.
 
     Parameters
     ----------
@@ -48,13 +54,13 @@ def plan(
     Returns
     -------
     dict
-        "labels" and "predictions": source, files, rows, values, bytes (to read, compressed), shape,
-        columns; "memory": bytes expected at the peak; "threads".
+        "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
+        columns; "memory": the expected peak in bytes; "threads".
 
     Raises
     ------
     InputError, UsageError
-        As `evaluate`, as far as footers tell.
+        As `evaluate`, if footers are enough to find the error.
 
     Examples
     --------
@@ -74,7 +80,7 @@ def plan_runs(
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     **options: Any,
 ) -> dict[str, Any]:
-    """As `plan`, for `evaluate_runs`; "predictions" is a dict by name."""
+    """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     columns, resources, choices = split_options(options)
     job = make_job(metrics, **choices)
     label_input, inputs = open_job(job, labels, runs, columns)

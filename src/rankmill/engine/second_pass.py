@@ -1,4 +1,4 @@
-"""The second pass: all confidences once more, counted among those of the correct predictions."""
+"""The second pass: count all confidences among those of the correct predictions."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -19,7 +19,7 @@ from rankmill.threads import Workers
 def count_among(
     state: State, predictions: Input, workers: Workers, memory: int
 ) -> dict[str, Among]:
-    """Where all confidences fall among the correct ones: from those kept, or read once more."""
+    """Count all confidences among the correct ones; they are read again if they were not kept."""
     held = {name: one.held() for name, one in state.two_passes.items()}
     counted = {}
     for name, confidences in held.items():
@@ -35,7 +35,7 @@ def count_among(
 def reread_among(
     state: State, predictions: Input, workers: Workers, memory: int, *, checksum: bool = False
 ) -> dict[str, Among]:
-    """Read the confidences of an opened input once more, and count them."""
+    """Read the confidences of an opened input a second time, and count them."""
     counters = {name: one.counter(workers) for name, one in state.two_passes.items()}
     seen = dict.fromkeys(counters, NOTHING)
     limits = {name: parse(name).limit for name in counters}

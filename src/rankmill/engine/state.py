@@ -1,4 +1,4 @@
-"""What the queries of a job come to: the state that merges, travels and gives the result."""
+"""The state of a job: what its queries add up to. It merges, travels and gives the result."""
 
 import json
 from collections.abc import Mapping
@@ -20,22 +20,22 @@ from rankmill.threads import Workers
 
 @dataclass(frozen=True)
 class State:
-    """What a part of the queries comes to; merging is exact, associative and commutative.
+    """What some of the queries add up to; merging is exact, associative and commutative.
 
     Attributes
     ----------
     metrics : tuple of str
-        As asked for, in that order.
+        In the order of the request.
     semantics : Semantics
     gain_function : {"linear", "exp"}
     queries : int
-        The queries that count.
+        The number of queries that count.
     gap_total : int
-        What gap is divided by, unless by the hits.
+        The divisor of gap, unless the semantics divide by the hits.
     audit : dict of str to int
     aggregates : dict of str to Aggregate
-        What each metric comes to. `second_pass` goes over all predictions once more for those that
-        need it, once all parts are merged.
+        The aggregate of each metric. Once all parts are merged, `second_pass` counts all
+        predictions for the aggregates that need it.
     """
 
     metrics: tuple[str, ...]
@@ -48,18 +48,18 @@ class State:
 
     @classmethod
     def of(cls, job: Job) -> Self:
-        """The state of no query."""
+        """Return the state of a job before any query is added."""
         names = tuple(metric.text for metric in job.metrics)
         how = job.semantics, job.gain_function
         return cls(names, *how, 0, 0, audit.empty(), job.aggregates())
 
     def merge(self, other: Self) -> Self:
-        """The state of the queries of both, which must not share any.
+        """Return the state of the queries of both, which must have no query in common.
 
         Raises
         ------
         UsageError
-            If they are of other metrics, semantics or gain function.
+            If they differ in metrics, semantics or gain function.
         """
         for name in ("metrics", "semantics", "gain_function"):
             if getattr(self, name) != getattr(other, name):
@@ -86,25 +86,25 @@ class State:
 
     @property
     def totals(self) -> Totals:
-        """What aggregates need to know of all queries in the end."""
+        """What the aggregates need to know of all queries for their values."""
         return Totals(self.queries, self.gap_total, self.semantics)
 
     def result(
         self, among: Mapping[str, Among] | None = None, threads: int | None = None
     ) -> Result:
-        """The result of all queries.
+        """Return the result of all queries.
 
         Parameters
         ----------
         among : dict of str to counts
-            For metrics over all predictions: what `second_pass` counted in all parts, merged.
+            The counts that `second_pass` made in all parts, merged, for metrics that need them.
         threads : int, optional
 
         Raises
         ------
         UsageError
-            If a metric needs `among`, and it is not there, was counted among another state, or is
-            not of the predictions of all parts, each once.
+            If a metric needs `among` and it is missing, belongs to another state, or does not
+            cover the predictions of every part exactly once.
         """
         among = among or {}
         missing = [name for name in self.two_passes if name not in among]
@@ -119,7 +119,7 @@ class State:
             return self.finish(among, workers)
 
     def finish(self, among: Mapping[str, Among], workers: Workers, **facts: Any) -> Result:
-        """The result, from counts that are sure to be of this state; `facts` are fields of it."""
+        """Return the result from counts known to be of this state; `facts` are fields of Result."""
         values = {
             name: self.aggregates[name].finish(self.totals, among.get(name), workers)
             for name in self.metrics
@@ -138,29 +138,29 @@ class State:
 
     @staticmethod
     def read_counts(row: Mapping[str, Any]) -> Among:
-        """The counts of `second_pass` of whose ``to_row()`` a row was made.
+        """Return the counts of `second_pass` from a row that their ``to_row()`` made.
 
         Raises
         ------
         UsageError
-            If no counts have such a row.
+            If the row is not one of such counts.
         """
         return Among.from_row(row)
 
     @property
     def fingerprint(self) -> str:
-        """The hash of format version, metrics, semantics and gain function; equal ones merge."""
+        """A hash of format version, metrics, semantics and gain function; only equal ones merge."""
         return digest(json.dumps(self._job()))
 
     def counted_among(self, name: str) -> str:
-        """The fingerprint of what `second_pass` counts among: job, metric, and confidences."""
+        """A fingerprint of what `second_pass` depends on: the job, the metric and confidences."""
         return self.two_passes[name].fingerprint(json.dumps([*self._job(), name]))
 
     def _job(self) -> list[Any]:
         return [FORMAT, self.metrics, self.semantics.to_dict(), self.gain_function]
 
     def _check(self, name: str, among: Among) -> None:
-        """Raise UsageError unless counts of the second pass fit; kernels do not look."""
+        """Raise UsageError unless the counts fit this state; kernels do not check them."""
         differs = self.two_passes[name].difference(among)
         if among.state != self.counted_among(name):
             raise UsageError(
@@ -173,7 +173,7 @@ class State:
             )
 
     def to_row(self) -> dict[str, Any]:
-        """A flat row for Arrow: numbers, text, and arrays of numbers.
+        """Return a flat row for Arrow: numbers, text, and arrays of numbers.
 
         ``pyarrow.Table.from_pylist([state.to_row()])`` makes a table of it.
         """
@@ -193,12 +193,12 @@ class State:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """The state that `to_row` made the row of.
+        """Return the state from a row that `to_row` made.
 
         Raises
         ------
         UsageError
-            If the row is of another format version, or no state has such a row.
+            If the row has another format version, or is not a row of a state.
         """
         rows.check_format(row)
         metrics = parse_all(rows.texts(row, "metrics"))

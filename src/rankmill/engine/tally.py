@@ -1,4 +1,4 @@
-"""Blocks added up, and which queries count in a mean."""
+"""Adding up blocks, and deciding which queries count in a mean."""
 
 from collections import Counter
 from dataclasses import replace
@@ -25,13 +25,13 @@ class Counted(NamedTuple):
     Attributes
     ----------
     queries, ones : int
-        How many there are, and how many of them score 1 because they have no label.
+        How many queries count, and how many of them score 1 because they have no label.
     among_labels : bool
-        Which of the labels' queries they are.
+        Whether each query of the labels counts.
     strangers : bool
-        Whether those with predictions that are not among the labels count as well.
+        Whether queries that are only in the predictions count as well.
     no_relevant, unlabelled : float
-        What a query without a label scores, among the labels and not.
+        The score of a query without a label: if the labels have the query, and if they do not.
     """
 
     queries: int
@@ -43,9 +43,9 @@ class Counted(NamedTuple):
 
 
 class Tally:
-    """The sum of all blocks of predictions of one input, or of a range of its queries.
+    """The sum of all blocks of predictions of one input, or of one range of its queries.
 
-    It goes on from the state of the ranges before.
+    A range adds to the state of the ranges before it.
     """
 
     def __init__(self, index: LabelIndex, job: Job, before: State | None = None) -> None:
@@ -60,7 +60,7 @@ class Tally:
         queries = len(index.queries.keys)
         names = [metric.text for metric in job.per_query] if job.keep_values else []
         self.values = {name: np.zeros(queries) for name in names}
-        # Which queries of the labels are asked about: all, or those with predictions.
+        # Which queries of the labels may count: all of them, or only those with predictions.
         self.asked = np.full(queries, job.semantics.unpredicted == "zero")
         self.state: State
         self.counted: Counted
@@ -68,7 +68,7 @@ class Tally:
         self._strangers: list[tuple[Ids, np.ndarray, np.ndarray, tuple[str, int]]] = []
 
     def add(self, block: Block) -> None:
-        """Add a block; raises InputError if one of its queries was there before."""
+        """Add a block. Raises InputError if an earlier block had one of its queries."""
         rows = block.rows
         repeated = first_seen(rows, self._seen)
         if repeated >= 0:
@@ -85,14 +85,14 @@ class Tally:
         for name, new_values in block.values.items():
             self.values[name][rows[known]] = new_values[known]
         if len(strange):
-            ids = join_ids([take_ids(block.queries, strange)])  # lets go of the batch's bytes
+            ids = join_ids([take_ids(block.queries, strange)])  # a copy, which frees the batch
             self._strangers.append((ids, block.predicted[strange], strange, block.place))
 
     def close(self, source: str) -> State:
-        """The state of all ranges so far; from now on `state` and `counted` are there.
+        """Set `state` and `counted`, and return the state of all ranges so far.
 
-        Raises InputError, which names the source of the predictions, if a query has no predictions
-        or no label and that is an error.
+        Raises InputError if a query has no predictions or no label and the semantics make this an
+        error. The message names `source`, the source of the predictions.
         """
         self.counted = counted = counted_queries(self, source)
         labelled = int(self.has_labels.sum())
@@ -123,9 +123,9 @@ class Tally:
         return self.state
 
     def strangers(self) -> Ids:
-        """The queries with predictions that are not among the labels, by id.
+        """Return the queries that are only in the predictions, sorted by id.
 
-        The order read would depend on how scattered rows were grouped.
+        They are sorted because the order of reading depends on how scattered rows were grouped.
         """
         ids = join_ids([take_ids(ids, np.flatnonzero(p)) for ids, p, _, _ in self._strangers])
         import pyarrow.compute as pc
@@ -133,7 +133,7 @@ class Tally:
         return take_ids(ids, numbers_of(pc.sort_indices(ids_to_arrow(ids, set()))))
 
     def check_strangers(self) -> None:
-        """Raise InputError if a query without labels was there twice."""
+        """Raise InputError if a query that is only in the predictions occurs twice."""
         joined = join_ids([ids for ids, *_ in self._strangers])
         repeated = look_up(joined)[1]
         for ids, _, rows, (source, first_row) in self._strangers:
@@ -144,12 +144,12 @@ class Tally:
 
 
 def counted_queries(tally: Tally, source: str) -> Counted:
-    """The queries that count under the semantics of a run; `source` names its predictions.
+    """Return the queries that count under the job's semantics; `source` names the predictions.
 
     Raises
     ------
     InputError
-        If a query has no predictions or no label, and that is an error.
+        If a query has no predictions or no label, and the semantics make this an error.
     """
     semantics = tally.job.semantics
     labelled, asked = tally.has_labels, tally.asked
