@@ -1,4 +1,4 @@
-"""Labels: cleaned lists, and the index that finds a query's list by its id."""
+"""The index of the labels, which finds the labels of a query by its id."""
 
 import threading
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 
 class RepeatedQueryError(InputError):
-    """A query id stands a second time, at `row`."""
+    """A query id that occurs a second time, at `row`."""
 
     def __init__(self, row: int, message: str = "") -> None:
         super().__init__(message)
@@ -26,15 +26,15 @@ class RepeatedQueryError(InputError):
 
 
 class LabelIndex:
-    """Query ids and their label lists; also what was counted of them, and the rows they came from.
+    """Query ids and their label lists, with the audit of the labels and their number of rows.
 
-    Ids that ascend are searched outwards from the last match. Others, and ascending ones that are
-    asked for in another order, are looked up in a table.
+    Ascending ids are searched outwards from the last match. A hash table is used if the ids do not
+    ascend, or if predictions come in another order.
 
     Raises
     ------
     RepeatedQueryError
-        If a query id stands twice.
+        If a query id occurs twice.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class LabelIndex:
         self._lookup: Lookup | None = None
         self._lock = threading.Lock()
         self._ascending = queries.kind != STRING and first_descent(queries.keys, self._flip) < 0
-        # Whether queries are asked for in the order in which they stand.
+        # Whether the predictions have so far come in the order of the labels.
         self._in_order = self._ascending
         if not self._ascending:
             self._look_up()
@@ -62,20 +62,20 @@ class LabelIndex:
             return self._lookup
 
     def find(self, queries: Ids) -> np.ndarray:
-        """The row of each query, int64; -1 where it is not known."""
+        """Return the row of each query as int64; -1 for an unknown query."""
         if self._in_order and queries.kind == self.queries.kind:
             rows = np.empty(len(queries.keys), np.int64)
             far = find_in_order(self.queries.keys, self._flip, queries.keys, rows)
             if 8 * far <= len(rows):
                 return rows
-            self._in_order = False  # those that are asked for next will not be, either
+            self._in_order = False  # the next queries will not be in order either
         return (self._lookup or self._look_up()).find(queries)
 
 
 class LabelStore:
-    """Label lists that are put behind each other as they are read.
+    """Collects label lists, one after the other, as they are read.
 
-    There is room for so many rows and labels at first; there may be more, or fewer.
+    `rows` and `labels` are the expected numbers; there may be more or fewer.
     """
 
     def __init__(self, rows: int, labels: int) -> None:
@@ -86,7 +86,7 @@ class LabelStore:
         self._count = 0
 
     def add(self, queries: Ids, labels: Labels, place: tuple[str, int]) -> None:
-        """Put the lists of some queries behind those that are there."""
+        """Add the lists of some queries after the lists that were added before."""
         self._queries.add(queries)
         self._lists.add(labels)
         if labels.judged is not None:
@@ -96,12 +96,12 @@ class LabelStore:
         self._count += len(queries.keys)
 
     def finish(self, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0) -> LabelIndex:
-        """The index of all lists, with what was counted and the rows that they came from.
+        """Return the index of all lists, with their audit and their number of rows.
 
         Raises
         ------
         InputError
-            If a query stands in two rows.
+            If a query has two rows.
         """
         labels = self._lists.finish()
         if self._judged is not None:
@@ -146,7 +146,7 @@ class _Lists:
 
 
 def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> RepeatedQueryError:
-    """The error of query i of some lists that stood in an earlier row already."""
+    """Return the error for query i of some lists, which an earlier row already has."""
     source, first_row = place
     return RepeatedQueryError(
         i,

@@ -1,4 +1,4 @@
-"""Finding the rows of ids: directly where integers lie close, else by a hash table."""
+"""Finding the rows of ids: in a direct table if integers lie close together, else by hashing."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,8 @@ import numpy as np
 from rankmill.kernels.direct import find_direct, rows_by_rank, set_bits
 from rankmill.kernels.identity import SEED, STRING, UNSIGNED, Ids, build_table, find_rows
 
-# Integers that span so many times their number: the direct table takes no more than a hash table.
+# Integers use the direct table if their range is at most this many times their number. Up to this
+# width the direct table takes no more memory than a hash table.
 WIDEST = 32
 NO_ROWS = np.empty(0, np.int32)
 NO_WORDS = np.empty(0, np.uint64)
@@ -23,7 +24,7 @@ class Lookup(NamedTuple):
     slots: np.ndarray
 
     def find(self, wanted: Ids) -> np.ndarray:
-        """The row of each wanted id, int64; -1 where it is not known."""
+        """Return the row of each wanted id as int64; -1 for an unknown id."""
         rows = np.empty(len(wanted.keys), np.int64)
         if not len(self.words):
             find_rows(self.ids, self.slots, SEED, wanted, rows)
@@ -36,7 +37,7 @@ class Lookup(NamedTuple):
 
 
 def look_up(ids: Ids, *, ascending: bool = False) -> tuple[Lookup, int]:
-    """A table of the rows of ids, and the first row of a repeated id or -1."""
+    """Return a table of the rows of ids, and the first row of a repeated id or -1."""
     keys = ids.keys
     if ids.kind != STRING and len(keys):
         numbers = keys if ids.kind == UNSIGNED else keys.view(np.int64)
@@ -60,10 +61,10 @@ def _directly(ids: Ids, lowest: int, highest: int, ascending: bool) -> tuple[Loo
 
 
 def _capacity(count: int) -> int:
-    """The slots for so many ids: a power of two, two to four times as many."""
+    """Return the number of slots for `count` ids: a power of two, two to four times as many."""
     return 1 << max(4, (2 * count).bit_length())
 
 
 def row_type(count: int) -> type[np.signedinteger]:
-    """The integers that hold so many rows."""
+    """Return the smallest integer type that holds `count` rows."""
     return np.int32 if count <= np.iinfo(np.int32).max else np.int64

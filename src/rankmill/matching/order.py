@@ -1,4 +1,4 @@
-"""Lists in the order, and without the repeats, that semantics ask for."""
+"""Putting lists of predictions in order and removing repeats, as the semantics ask."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,20 +18,20 @@ from rankmill.semantics.choices import Semantics
 
 
 def changes_lists(semantics: Semantics) -> bool:
-    """Whether `arrange` does anything."""
+    """Return whether `arrange` may change any list."""
     return semantics.order != "given" or semantics.repeated_predictions in ("drop", "error")
 
 
 def arrange(lists: Lists, semantics: Semantics) -> Lists:
-    """The lists of predictions in the order asked for, repeats dropped if that is asked for.
+    """Return the lists of predictions in the order of the semantics, without repeats if so asked.
 
     Lists without confidences keep their order.
 
     Raises
     ------
     InputError
-        If a prediction repeats an earlier one, and that is an error or leaves open where equal
-        confidences are to stand.
+        If a prediction repeats an earlier one, and the semantics make this an error or do not say
+        in which order equal confidences come.
     """
     by_confidence = semantics.order != "given" and lists.numbers is not None
     if by_confidence:
@@ -64,12 +64,12 @@ def _by_confidence(lists: Lists, order: str) -> Lists:
 
 
 def _sort_ties(lists: Lists, places: np.ndarray, direction: str) -> None:
-    """Order the items of equal confidence, whose places stand in a row, by their text."""
+    """Sort the items of equal confidence by their text; equal confidences are adjacent."""
     confidences = lists.confidences[places]
     new = np.ones(len(places) + 1, np.bool_)
     new[1:-1] = confidences[1:] != confidences[:-1]
     new[lists.offsets] = True
-    members = np.flatnonzero(~(new[:-1] & new[1:]))  # all but those that stand alone
+    members = np.flatnonzero(~(new[:-1] & new[1:]))  # only those with an equal neighbour
     run = np.cumsum(new[:-1])[members]
     text = text_of(take_ids(lists.items, places[members]))
     table = pa.table([arrow_of(run), text], names=["run", "text"])
@@ -80,7 +80,7 @@ def _sort_ties(lists: Lists, places: np.ndarray, direction: str) -> None:
 
 
 def text_of(ids: Ids) -> Any:
-    """Ids as an Arrow array of text, which Arrow compares byte by byte."""
+    """Return ids as an Arrow array of text, which Arrow compares byte by byte."""
     return ids_to_arrow(ids, set()).cast(pa.large_string())
 
 

@@ -1,4 +1,4 @@
-"""Equal confidences in a list: hits at either end of their run, or runs to take the mean over."""
+"""Equal confidences in a list: hits at an end of their run, or runs to average over."""
 
 from typing import NamedTuple
 
@@ -14,11 +14,11 @@ class Runs(NamedTuple):
     Attributes
     ----------
     offsets : int64[n + 1]
-        The runs of query q are those from ``offsets[q]`` to ``offsets[q + 1]``.
+        Query q has the runs from ``offsets[q]`` to ``offsets[q + 1]``.
     before, sizes, hits : int64
-        The predictions before each run, those in it, and the hits among these.
+        For each run the number of predictions before it, of its predictions, and of its hits.
     gains : float64
-        The sum of the gains of its hits.
+        For each run the sum of the gains of its hits.
     """
 
     offsets: np.ndarray
@@ -29,7 +29,7 @@ class Runs(NamedTuple):
 
 
 def runs_of(hits: Hits, offsets: np.ndarray, confidences: np.ndarray) -> Runs:
-    """The runs of lists whose confidences fall; `hits` must hold those of all ranks."""
+    """Return the runs of lists sorted by falling confidence; `hits` must have hits of all ranks."""
     room = len(hits.ranks)
     run_offsets = np.empty_like(offsets)
     before, sizes, counts = (np.empty(room, np.int64) for _ in range(3))
@@ -52,7 +52,7 @@ def runs_of(hits: Hits, offsets: np.ndarray, confidences: np.ndarray) -> Runs:
 def with_hits_at_ends(
     hits: Hits, offsets: np.ndarray, confidences: np.ndarray, *, first: bool
 ) -> Hits:
-    """The hits where those of each run stand first in it, highest gain first, or last."""
+    """Return the hits moved to the start of their run, highest gain first, or to its end."""
     ranks, gains = np.empty_like(hits.ranks), np.empty_like(hits.gains)
     move_hits(offsets, confidences, hits.offsets, hits.ranks, hits.gains, first, ranks, gains)
     return hits._replace(ranks=ranks, gains=gains)
