@@ -1,9 +1,9 @@
-"""What a metric comes to over many queries: the protocol that a mean, gap and others keep to.
+"""The protocol of aggregates: what a metric adds up to over many queries, such as a mean or gap.
 
 An aggregate is immutable, exact and mergeable: ``merge`` is associative and commutative to the last
-bit, and ``to_row`` and ``from_row`` carry it from process to process. To add one: a file of this
-folder with a class that has all of `Aggregate`, and its place (``module.Class``) in the row of the
-metric.
+bit, and ``to_row`` and ``from_row`` carry it between processes. To add an aggregate, write a file
+in this folder with a class that has all methods of `Aggregate`, and put the place of the class
+(``module.Class``) in the row of the metric.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,17 +20,17 @@ from rankmill.threads import Workers
 
 
 class Asked(NamedTuple):
-    """A metric, and how its aggregate is to be made.
+    """A metric, and the settings of its aggregate.
 
     Attributes
     ----------
     metric, semantics
     memory : int
-        Bytes that may be kept, so that no second pass is needed.
+        The bytes that an aggregate may keep to avoid a second pass.
     keep_rows : str
-        Who asks for every prediction with its ids; empty if nobody does.
+        The option that needs every prediction with its ids; empty if none does.
     checksum : bool
-        Whether the second pass may run in another process, which must go over the same.
+        Whether to make a checksum, because another process may run the second pass.
     """
 
     metric: Metric
@@ -41,15 +41,15 @@ class Asked(NamedTuple):
 
 
 class Scored(NamedTuple):
-    """A block of queries: their lists in the order that counts, hits, and values of the metric.
+    """A scored block of queries: its lists in counting order, its hits, and a metric's values.
 
     Attributes
     ----------
     lists, hits, order
     found : Hits
-        The hits where they stood, before `order` moved those of equal confidence.
+        The hits before `order` moved those of equal confidence.
     values, counts : ndarray or None
-        The values of the metric and how many queries have each; None for a metric without them.
+        The distinct values of the metric, and how many queries have each; None without values.
     """
 
     lists: Lists
@@ -61,7 +61,7 @@ class Scored(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What is known of all queries once all are merged: how many count, and gap's divisor."""
+    """What is known of all queries once all parts are merged: their count, and gap's divisor."""
 
     queries: int
     gap_total: int
@@ -69,7 +69,7 @@ class Totals(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The value of a metric, and what goes with it."""
+    """The value of a metric, its standard error, its bounds over ties, and the number of ties."""
 
     value: float | None
     standard_error: float | None = None
@@ -78,65 +78,68 @@ class Value(NamedTuple):
 
 
 class Aggregate(Protocol):
-    """What a metric comes to over many queries."""
+    """What a metric adds up to over many queries."""
 
-    #: 2 if `finish` needs what `second_pass` made of all predictions, once all parts are merged.
+    #: 2 if `finish` needs a second pass over all predictions once all parts are merged, else 1.
     passes: ClassVar[int]
-    #: Whether it looks at confidences, so that there must be some.
+    #: Whether the aggregate needs the confidences of the predictions.
     needs_confidences: ClassVar[bool]
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
-        """The aggregate of no query."""
+        """Return the aggregate of no query."""
 
     def update(self, scored: Scored, asked: Asked) -> Self:
-        """With a block of queries more. Runs on any thread."""
+        """Return the aggregate with one more block of queries. Any thread may call it."""
 
     def merge(self, other: Self) -> Self:
-        """The aggregate of the queries of both."""
+        """Return the aggregate of the queries of both."""
 
     def close(self, queries: int, ones: int) -> Self:
-        """Once all blocks of an input are merged: so many queries count, some as 1 for no label."""
+        """Return the aggregate once all blocks of an input are merged.
+
+        `queries` is the number of queries that count; `ones` of them score 1 without a label.
+        """
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
-        """The value over all queries; `among` is what the second pass counted, if there is one."""
+        """Return the value over all queries; `among` holds the counts of the second pass."""
 
     def to_row(self) -> dict[str, Any]:
-        """Fields of a flat row for Arrow: numbers, text and arrays of numbers."""
+        """Return the fields of a flat row for Arrow: numbers, text and arrays of numbers."""
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], prefix: str = "") -> Self:
-        """The aggregate that `to_row` made the fields of, each with the prefix before its name."""
+        """Return the aggregate from the fields that `to_row` made, each named with the prefix."""
 
 
 class Counter(Protocol):
-    """Counts all confidences in a second pass, some at a time."""
+    """Counts all confidences in a second pass, one array at a time."""
 
     def add(self, confidences: np.ndarray) -> None:
-        """Count some, in any order."""
+        """Count the confidences of one array; their order does not matter."""
 
     def finish(self) -> Any:
-        """What was counted: it merges, and has rows, as an aggregate does."""
+        """Return the counts, which have `merge` and `to_row` as an aggregate does."""
 
 
 class TwoPasses(Aggregate, Protocol):
-    """An aggregate that needs all confidences once more, when all parts are merged."""
+    """An aggregate that needs all confidences a second time, once all parts are merged."""
 
     def held(self) -> Iterable[np.ndarray] | None:
-        """All confidences, if they were kept; None if they are to be read a second time."""
+        """Return all confidences if they were kept, or None if they must be read again."""
 
     def counter(self, workers: Workers) -> Counter:
-        """What counts them."""
+        """Return the counter of the second pass."""
 
     def fingerprint(self, text: str) -> str:
-        """The hash of a text and of what the second pass depends on."""
+        """Return a hash of a text and of all that the second pass depends on."""
 
     def difference(self, among: Any) -> str:
-        """What the second pass has otherwise than the first; empty if both saw the same."""
+        """Say how the second pass differs from the first; empty if both saw the same."""
 
 
 def aggregate_of(metric: Metric) -> type[Aggregate]:
-    """The class that adds up a metric."""
+    """Return the class that adds up the values of a metric."""
     module, _, name = metric.spec.aggregate.partition(".")
     found: type[Aggregate] = getattr(import_module(f"rankmill.metrics.{module}"), name)
     return found

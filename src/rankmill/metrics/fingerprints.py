@@ -1,24 +1,24 @@
-"""What tells states of one job apart from those of another, and one pass from another."""
+"""Fingerprints, which tell whether two states belong to one job and two passes saw the same."""
 
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-# The version of the rows that states travel as: raise it when their meaning changes.
+# The format version of the rows of states. Raise it when the meaning of a row changes.
 FORMAT = 1
-# So many numbers at a time, so that hashing takes no memory to speak of.
+# Arrays are hashed in pieces of this many numbers, so hashing needs almost no memory.
 PIECE = 1 << 16
 
 
 class Seen(NamedTuple):
-    """The confidences that a pass went over, in any order.
+    """A summary of the confidences that a pass saw; it does not depend on their order.
 
     Attributes
     ----------
     predictions : int
-        How many.
+        The number of confidences.
     checksum : int
-        The sum of a 64-bit hash of each, modulo 2**64; 0 where none is asked for.
+        The sum of a 64-bit hash of each confidence, modulo 2**64, or 0 if no checksum is needed.
     """
 
     predictions: int = 0
@@ -26,16 +26,16 @@ class Seen(NamedTuple):
 
     @classmethod
     def of(cls, confidences: np.ndarray, checksum: bool) -> Self:
-        """Those of an array."""
+        """Return the summary of an array, with a checksum if `checksum`."""
         return cls(len(confidences), _checksum(confidences) if checksum else 0)
 
     def merge(self, other: Self) -> Self:
-        """Those of both."""
+        """Return the summary of the confidences of both."""
         checksum = (self.checksum + other.checksum) % 2**64
         return type(self)(self.predictions + other.predictions, checksum)
 
     def to_row(self) -> dict[str, Any]:
-        """Fields of a flat row; the checksum as text, which no integer type is too small for."""
+        """Return fields of a flat row; the checksum is text, as it may exceed int64."""
         return {"predictions": self.predictions, "checksum": f"{self.checksum:016x}"}
 
 
@@ -46,7 +46,7 @@ def _checksum(confidences: np.ndarray) -> int:
     total = 0
     for start in range(0, len(confidences), PIECE):
         bits = canonical(confidences[start : start + PIECE]).view(np.uint64)
-        # The finalizer of MurmurHash3: a sum of the bits alone is the same for 1, 4 and 2, 3.
+        # The finalizer of MurmurHash3. Without it, arrays such as 1, 4 and 2, 3 have equal sums.
         for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
             bits ^= bits >> np.uint64(33)
             bits *= np.uint64(factor)
@@ -56,13 +56,13 @@ def _checksum(confidences: np.ndarray) -> int:
 
 
 def canonical(confidences: np.ndarray) -> np.ndarray:
-    """A copy whose bits are the same for equal numbers: float64, and 0.0 for -0.0."""
+    """Return a float64 copy with -0.0 as 0.0, in which equal numbers have equal bits."""
     return confidences + np.float64(0)
 
 
 def digest(text: str, *arrays: np.ndarray) -> str:
-    """The hash of a text and of arrays of integers or confidences, float32 or float64 alike."""
-    from hashlib import blake2b  # most evaluations need none
+    """Hash a text and arrays of integers or confidences; float32 and float64 give the same."""
+    from hashlib import blake2b  # imported here because most evaluations do not need it
 
     hashed = blake2b(text.encode(), digest_size=16)
     for array in arrays:

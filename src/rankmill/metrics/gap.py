@@ -1,4 +1,4 @@
-"""The aggregate of gap: the confidences of correct predictions, and of all while they fit."""
+"""The aggregate of gap: confidences of correct predictions, and of all others while they fit."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from rankmill.metrics.gap_counts import Among, Distinct, GapCounter, difference,
 from rankmill.metrics.gap_rows import join, pool, rank_pooled
 from rankmill.threads import Workers
 
-# Ways with ties that need every prediction with its ids, not only counts of confidences.
+# The choices for ties that need every prediction with its ids; for others counts are enough.
 ORDERED_TIES = ("given", "ids")
 
 
@@ -29,15 +29,15 @@ class Gap:
     Attributes
     ----------
     parts : tuple of Distinct or ndarray
-        Confidences of correct predictions: as they were found, or already counted.
+        Confidences of correct predictions, each part in the order found or already counted.
     seen : Seen
-        All predictions, wrong ones too: the second pass must go over the same.
+        A summary of all predictions, which the second pass must see again.
     kept : tuple or None
-        The confidences of all predictions, or the predictions themselves (`Pooled`); None once
-        they take more than ``room`` bytes, and must be read a second time. They take
-        ``kept_bytes`` now.
+        The confidences of all predictions, or the predictions themselves (`Pooled`). None once they
+        take more than ``room`` bytes; then they are read a second time. ``kept_bytes`` is the size
+        of what is kept now.
     keep_rows : str
-        Who needs the predictions themselves; empty if nobody does.
+        The option that needs the predictions themselves; empty if none does.
     """
 
     passes: ClassVar[int] = 2
@@ -52,16 +52,16 @@ class Gap:
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
-        """Of no prediction."""
+        """Return the aggregate of no prediction."""
         return cls(kept=(), room=asked.memory, keep_rows=asked.keep_rows)
 
     @classmethod
     def of(cls, parts: Sequence[np.ndarray], seen: Seen = NOTHING) -> Self:
-        """Of the confidences of correct predictions, in any order."""
+        """Return the aggregate of the confidences of correct predictions, in any order."""
         return cls(tuple(parts), seen)
 
     def update(self, scored: Scored, asked: Asked) -> Self:
-        """With the predictions of a block."""
+        """Return the aggregate with the predictions of a block."""
         lists, hits, limit = scored.lists, scored.hits, asked.metric.limit
         kept: Any
         if asked.keep_rows:
@@ -75,7 +75,7 @@ class Gap:
         return self.merge(block)
 
     def merge(self, other: Self) -> Self:
-        """Of the predictions of both."""
+        """Return the aggregate of the predictions of both."""
         kept, size = None, self.kept_bytes + other.kept_bytes
         if self.keep_rows and size > self.room:
             raise self._too_many()
@@ -93,12 +93,12 @@ class Gap:
         )
 
     def close(self, queries: int, ones: int) -> Self:
-        """The same: gap is no mean over queries."""
+        """Return the same aggregate, because gap is no mean over queries."""
         return self
 
     @cached_property
     def correct(self) -> Distinct:
-        """The distinct confidences of correct predictions, and their counts."""
+        """The distinct confidences of correct predictions, with their counts."""
         if len(self.parts) == 1 and isinstance(self.parts[0], Distinct):
             return self.parts[0]
         loose = [one for one in self.parts if not isinstance(one, Distinct)]
@@ -111,42 +111,42 @@ class Gap:
         return found
 
     def held(self) -> Iterator[np.ndarray] | None:
-        """The confidences of all predictions, if they were kept."""
+        """Return the confidences of all predictions, or None if they were not kept."""
         if self.kept is None:
             return None
         return (one.confidences if self.keep_rows else one for one in self.kept)
 
     def counter(self, workers: Workers) -> GapCounter:
-        """What counts all confidences among the correct ones."""
+        """Return the counter of all confidences among the correct ones."""
         return GapCounter(self.correct, workers)
 
     def fingerprint(self, text: str) -> str:
-        """The hash of a text and of the confidences of correct predictions."""
+        """Return a hash of a text and of the confidences of correct predictions."""
         return digest(text, *self.correct)
 
     def difference(self, among: Among) -> str:
-        """What counts of the second pass have otherwise; kernels trust them after this.
+        """Say how counts of the second pass differ from this; kernels trust checked counts.
 
         Raises
         ------
         UsageError
-            If no counts are like these.
+            If the counts cannot come from a second pass.
         """
         self.from_row(self.to_row())
         among.from_row(among.to_row())
         return difference(self.correct, self.seen, among)
 
     def total(self, totals: Totals) -> int:
-        """What gap is divided by; 0 where it has no value for that.
+        """Return the divisor of gap; 0 means that gap has no value.
 
-        Divided by the hits, it is 0 where there are none, as in scikit-learn.
+        If the divisor is the number of hits and there are none, gap is 0, as in scikit-learn.
         """
         if totals.semantics.gap_total == "hits":
             return max(1, int(self.correct.counts.sum()))
         return totals.gap_total
 
     def finish(self, totals: Totals, among: Among, workers: Workers) -> Value:
-        """GAP as semantics have ties, with its bounds over all their orders."""
+        """Return GAP with ties as the semantics ask, and its bounds over all orders of ties."""
         total, ties = self.total(totals), totals.semantics.gap_ties
         found = gap_of_counts(self.correct, among, max(1, total), workers)
         if not total:
@@ -158,17 +158,17 @@ class Gap:
         return Value(value, None, (found.worst, found.best), found.tied)
 
     def to_row(self) -> dict[str, Any]:
-        """A flat row for Arrow: two arrays, and what was seen."""
+        """Return a flat row for Arrow: two arrays, and the summary of all predictions."""
         return {**self.correct._asdict(), **self.seen.to_row()}
 
     @classmethod
     def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """The first pass that `to_row` made the row of; a list's values are float64.
+        """Return the aggregate from a row that `to_row` made; lists of values become float64.
 
         Raises
         ------
         UsageError
-            If none has such a row.
+            If the row is not one of this aggregate.
         """
         names = f"{prefix}values", f"{prefix}counts"
         values, counts = rows.ascending(row, names[0]), rows.counts(row, names[1], least=1)
@@ -190,7 +190,7 @@ def _added(first: Distinct, second: Distinct) -> Distinct:
 
 
 def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:
-    """The confidences of the first `limit` predictions of each list."""
+    """Return the confidences of the first `limit` predictions of each list."""
     lengths = np.diff(offsets)
     if limit < lengths.max(initial=0):
         ranks = np.arange(len(confidence)) - np.repeat(offsets[:-1], lengths)
@@ -201,7 +201,7 @@ def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -
 def correct_of_hits(
     offsets: np.ndarray, hits: Hits, confidence: np.ndarray, limit: int
 ) -> np.ndarray:
-    """The confidences of the hits among the first `limit` predictions of each list."""
+    """Return the confidences of the hits among the first `limit` predictions of each list."""
     correct = np.empty(len(hits.ranks), confidence.dtype)
     count = correct_confidences(offsets, hits.offsets, hits.ranks, limit, confidence, correct)
     return correct[:count]

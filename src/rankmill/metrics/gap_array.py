@@ -1,4 +1,4 @@
-"""global_average_precision(): gap over arrays of confidences."""
+"""global_average_precision() computes gap from arrays of confidences."""
 
 from typing import Any
 
@@ -23,33 +23,33 @@ def global_average_precision(
 
     .. math:: \mathrm{GAP} = \frac{1}{M} \sum_{i=1}^{N} P(i)\, \mathrm{rel}(i)
 
-    with P(i) the share of correct ones among the first i predictions and rel(i) 1 where the i-th
-    is correct. The order of rows never matters: among equal confidences the value is the expected
-    one over all their orders, in closed form.
+    P(i) is the share of correct ones among the first i predictions, and rel(i) is 1 if the i-th is
+    correct, else 0. The order of rows never matters: equal confidences count with the expected
+    value over all their orders, in closed form.
 
     Parameters
     ----------
     confidence : array_like of float, shape (N,)
-        Higher is more certain; infinities sort, NaN is an error.
+        Higher is more certain. Infinite values are allowed; NaN is an error.
     correct : array_like of bool, shape (N,)
         Whether each prediction is correct.
     total : int
         M, the number of queries with at least one label.
     ties : {"expected", "worst", "best", "threshold"}
-        Which value over the orders of tied predictions, or that of one threshold for each tie, as
-        in scikit-learn.
+        The value over the orders of tied predictions to return, or the value with one threshold
+        for each tie, as in scikit-learn.
 
     Returns
     -------
     float
-        0.0 if nothing is correct.
+        GAP; 0.0 if no prediction is correct.
 
     Raises
     ------
     InputError
         If the shapes differ or a confidence is NaN.
     UsageError
-        If `total` is not positive or `ties` unknown.
+        If `total` is not positive or `ties` is not one of the choices.
 
     References
     ----------
@@ -112,7 +112,7 @@ def _global_average_precision(
 
     correct_ones = Gap.of(list(workers.map(take, range(0, len(confidence), step)))).correct
     counter = GapCounter(correct_ones, workers)
-    # All threads sort a piece of each portion.
+    # A portion has at least one piece for each thread, so all threads take part in sorting it.
     pieces = threads * -(-confidence.nbytes // gap_counts.PORTION)
     for piece in np.array_split(confidence, max(1, pieces)):
         counter.add(piece)

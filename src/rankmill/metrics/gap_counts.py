@@ -1,4 +1,4 @@
-"""The second pass of gap: how all confidences fall among the correct ones, and what that gives."""
+"""The second pass of gap: counts of all confidences among the correct ones, and GAP from them."""
 
 import math
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from rankmill.metrics import rows
 from rankmill.metrics.fingerprints import FORMAT, NOTHING, Seen
 from rankmill.threads import Workers
 
-# Sums are taken over so many distinct correct confidences at a time.
+# The sums of gap are computed for this many distinct correct confidences at a time.
 RANGE = 1 << 15
-# Confidences are sorted and counted so many bytes at a time, in a copy.
+# Confidences are copied, sorted and counted when this many bytes of them have come.
 PORTION = 1 << 26
 
 
 class GapValue(NamedTuple):
-    """GAP for each way with tied predictions, and how many predictions are tied."""
+    """GAP for each way to treat ties, and the number of tied predictions."""
 
     expected: float
     worst: float
@@ -29,7 +29,7 @@ class GapValue(NamedTuple):
 
 
 class Distinct(NamedTuple):
-    """Distinct confidences, ascending, and how many correct predictions have each."""
+    """Distinct confidences, ascending, and the number of correct predictions with each."""
 
     values: np.ndarray
     counts: np.ndarray
@@ -37,18 +37,18 @@ class Distinct(NamedTuple):
 
 @dataclass(frozen=True)
 class Among:
-    """Pass two: how all confidences fall among the distinct correct ones of pass one.
+    """The counts of the second pass: all confidences among the distinct correct ones of the first.
 
     Attributes
     ----------
     at, above : ndarray of int64
-        How many confidences equal each of the distinct correct ones, and how many lie between it
-        and the next.
+        For each distinct correct confidence, the number of confidences that equal it, and the
+        number between it and the next higher one.
     seen : Seen
-        All confidences that were counted.
+        A summary of all confidences that were counted.
     state : str
-        The fingerprint of the `State` that they were counted among, and of the metric; empty where
-        counts do not leave the evaluation that made them.
+        The fingerprint of the `State` with the correct confidences, and of the metric. It is empty
+        if the counts stay within the evaluation that made them.
     """
 
     at: np.ndarray
@@ -57,12 +57,12 @@ class Among:
     state: str = ""
 
     def merge(self, other: Self) -> Self:
-        """The counts of both.
+        """Return the counts of the confidences of both.
 
         Raises
         ------
         UsageError
-            If they were not counted among the same state.
+            If they were counted among different states.
         """
         if self.state != other.state or len(self.at) != len(other.at):
             raise UsageError(
@@ -74,18 +74,18 @@ class Among:
         )
 
     def to_row(self) -> dict[str, Any]:
-        """A flat row for Arrow: numbers, text, and two arrays of numbers."""
+        """Return a flat row for Arrow: numbers, text, and two arrays of numbers."""
         row = {"format": FORMAT, "state": self.state, "at": self.at, "above": self.above}
         return row | self.seen.to_row()
 
     @classmethod
     def from_row(cls, row: rows.Row) -> Self:
-        """The state that `to_row` made the row of.
+        """Return the counts from a row that `to_row` made.
 
         Raises
         ------
         UsageError
-            If no state of this format version has such a row.
+            If the row has another format version, or is not one of such counts.
         """
         rows.check_format(row)
         at, above = rows.counts(row, "at", least=0), rows.counts(row, "above", least=0)
@@ -96,9 +96,9 @@ class Among:
 
 
 class GapCounter:
-    """Counts confidences among the correct ones, some at a time, on threads.
+    """Counts confidences among the correct ones, in portions and on threads.
 
-    Counts are integers, so that neither the order nor the portions change a bit.
+    Counts are integers, so neither the order nor the portions change a bit.
     """
 
     def __init__(self, correct: Distinct, workers: Workers) -> None:
@@ -108,18 +108,18 @@ class GapCounter:
         self._above = np.zeros(len(self.correct.values), np.int64)
         self._waiting: list[np.ndarray] = []
         self._bytes_waiting = 0
-        # Each portion goes through all values, so that small portions would be slow.
+        # Each portion is compared with all correct values, so small portions would be slow.
         self._portion = max(PORTION, 2 * self.correct.values.nbytes)
 
     def add(self, confidences: np.ndarray) -> None:
-        """Count some confidences, correct and wrong ones, in any order."""
+        """Count the confidences of some predictions, correct and wrong ones, in any order."""
         if self._bytes_waiting + confidences.nbytes > self._portion:
             self._count()
         self._waiting.append(confidences)
         self._bytes_waiting += confidences.nbytes
 
     def finish(self) -> Among:
-        """What was counted."""
+        """Return the counts of all confidences that were added."""
         self._count()
         return Among(self._at, self._above)
 
@@ -148,7 +148,7 @@ class GapCounter:
 
 
 def difference(correct: Distinct, seen: Seen, among: Among) -> str:
-    """What the second pass has otherwise than the first; empty if both saw the same predictions."""
+    """Say how the second pass differs from the first; empty if both saw the same predictions."""
     first, second = seen, among.seen
     if len(among.at) != len(correct.values):
         return "the second pass counted among another state, of other confidences"
@@ -163,9 +163,9 @@ def difference(correct: Distinct, seen: Seen, among: Among) -> str:
 
 
 def gap_of_counts(correct: Distinct, among: Among, total: int, workers: Workers) -> GapValue:
-    """GAP from the counts of both passes, with `total` in the denominator.
+    """Return GAP from the counts of both passes; `total` is the denominator.
 
-    Sums are taken over fixed ranges of confidences, so that threads do not change a bit.
+    The sums are computed over fixed ranges of confidences, so threads do not change a bit.
     """
     ranges = _ranges(len(correct.values))
 
@@ -175,7 +175,7 @@ def gap_of_counts(correct: Distinct, among: Among, total: int, workers: Workers)
         tied = sum_ties(*counts, correct_before, before, sums)
         return sums, tied
 
-    # The ranges of higher confidence come first.
+    # Predictions of higher confidence come first, and their ranges are at the end.
     correct_before = _sums_behind([correct.counts[within].sum() for within in ranges])
     before = _sums_behind([among.at[within].sum() + among.above[within].sum() for within in ranges])
     each = zip(ranges, correct_before, before, strict=True)
@@ -192,5 +192,5 @@ def _ranges(count: int) -> list[slice]:
 
 
 def _sums_behind(counts: list[np.integer]) -> list[int]:
-    """For each count the sum of those behind it."""
+    """Return for each count the sum of the counts after it."""
     return [0, *np.cumsum(counts[:0:-1], dtype=np.int64).tolist()][::-1] if counts else []

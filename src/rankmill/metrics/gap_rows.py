@@ -1,4 +1,4 @@
-"""All predictions in one list by falling confidence, row by row: what gap sums up."""
+"""All predictions in one list by falling confidence, with the terms that gap adds up."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from rankmill.matching.hits import Hits
 
 
 class Pooled(NamedTuple):
-    """Predictions in the order given: who predicted what, how sure, and whether rightly."""
+    """Predictions in the given order: query, item, confidence, and whether each is correct."""
 
     queries: Ids
     items: Ids
@@ -22,13 +22,13 @@ class Pooled(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """What they take in memory."""
+        """The bytes that the predictions take in memory."""
         arrays = (*self.queries[:-1], *self.items[:-1], self.confidences, self.correct)
         return sum(array.nbytes for array in arrays)
 
 
 class Terms(NamedTuple):
-    """Predictions ranked: their places in `Pooled`, P(i), and what each adds to the sum of gap."""
+    """Ranked predictions: their places in `Pooled`, P(i), and the term of each in gap's sum."""
 
     order: np.ndarray
     precision: np.ndarray
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
 
 
 def pool(lists: Lists, hits: Hits, limit: int, order: str = "given") -> Pooled:
-    """The first `limit` predictions of each list, hits moved where `order` is "worst" or "best"."""
+    """Pool the first `limit` predictions of each list; `order` may move hits ("worst", "best")."""
     lengths = np.diff(lists.offsets)
     rows = np.repeat(np.arange(len(lengths)), lengths)
     ranks = np.arange(len(rows)) - lists.offsets[rows]
@@ -55,7 +55,7 @@ def pool(lists: Lists, hits: Hits, limit: int, order: str = "given") -> Pooled:
 
 
 def join(parts: list[Pooled]) -> Pooled:
-    """All predictions, in the order of the parts."""
+    """Return all predictions in the order of the parts."""
     return Pooled(
         join_ids([part.queries for part in parts]),
         join_ids([part.items for part in parts]),
@@ -65,10 +65,11 @@ def join(parts: list[Pooled]) -> Pooled:
 
 
 def rank_pooled(pooled: Pooled, ties: str) -> Terms:
-    """The predictions by falling confidence, equal ones as `Semantics.gap_ties` says.
+    """Rank predictions by falling confidence, and equal ones as `Semantics.gap_ties` says.
 
-    P(i) is the share of correct ones among the first i, and a term is P(i) where i is correct. With
-    "threshold" P(i) is that at the end of a tie; with "expected" both are expected values.
+    P(i) is the share of correct ones among the first i. The term of i is P(i) if i is correct, else
+    0. With "threshold", P(i) is the value at the end of a tie. With "expected", both are expected
+    values over all orders of the tie.
     """
     order = _order(pooled, ties)
     confidences = pooled.confidences[order]

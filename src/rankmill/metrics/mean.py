@@ -11,7 +11,7 @@ from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Scored, Totals, Value
 from rankmill.threads import Workers
 
-# Every float64 is a whole number of 2**-UNIT; its square one of 2**-(2 * UNIT).
+# Every float64 is a multiple of 2**-UNIT, and its square is a multiple of 2**-(2 * UNIT).
 UNIT = 1074
 BINS = (2048, 8)
 
@@ -20,17 +20,17 @@ BINS = (2048, 8)
 class Mean:
     """A count, the exact sum and the exact sum of squares of float64 values.
 
-    The sums are integers, so merging is associative and commutative, and any number of threads,
-    any batches and any order of files give the same bits.
+    The sums are integers, so merging is associative and commutative. The bits do not depend on the
+    number of threads, the batches or the order of files.
 
     Attributes
     ----------
     count : int
-        Number of values, zeros included.
+        The number of values, including zeros.
     total : int
-        Sum of the values, in units of 2**-1074.
+        The sum of the values, in units of 2**-1074.
     squares : int
-        Sum of the squared values, in units of 2**-2148.
+        The sum of the squared values, in units of 2**-2148.
 
     Examples
     --------
@@ -49,26 +49,26 @@ class Mean:
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
-        """The mean of nothing."""
+        """Return the mean of no values."""
         return cls()
 
     def update(self, scored: Scored, asked: Asked) -> Self:
-        """With the values of a block, not yet counted: `close` knows which queries count."""
+        """Return the mean with the values of a block; `close` sets the count of queries."""
         assert scored.values is not None
         return self.merge(replace(self.of(scored.values, scored.counts), count=0))
 
     def close(self, queries: int, ones: int) -> Self:
-        """With so many queries, some of value 1; all others of value 0 or updated before."""
+        """Return the mean with its count; `ones` queries score 1, those never added score 0."""
         with_ones = self.merge(self.of(np.ones(1), np.array([ones])))
         return replace(with_ones, count=self.count + queries)
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
-        """Mean and standard error."""
+        """Return the mean and its standard error."""
         return Value(self.mean, self.standard_error)
 
     @classmethod
     def of(cls, values: np.ndarray, counts: np.ndarray | None = None) -> Self:
-        """The state of finite float64 values, value i taken counts[i] times or once."""
+        """Return the mean of finite float64 values; value i counts counts[i] times, or once."""
         from rankmill.kernels.exact import accumulate
 
         if counts is None:
@@ -87,23 +87,23 @@ class Mean:
         return cls(int(counts.sum()), total, squares)
 
     def merge(self, other: Self) -> Self:
-        """The state of the values of both."""
+        """Return the mean of the values of both."""
         return type(self)(
             self.count + other.count, self.total + other.total, self.squares + other.squares
         )
 
     def to_row(self) -> dict[str, object]:
-        """A flat row for Arrow: count as int64, both sums as decimal text, which no type rounds."""
+        """Return a flat row for Arrow: the count as int64, both sums as text, which is exact."""
         return {"count": self.count, "total": str(self.total), "squares": str(self.squares)}
 
     @classmethod
     def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """The mean that `to_row` made the row of.
+        """Return the mean from a row that `to_row` made.
 
         Raises
         ------
         UsageError
-            If no mean has such a row.
+            If the row is not one of a mean.
         """
         numbers = {"count": rows.count(row, f"{prefix}count")}
         for key in ("total", "squares"):
@@ -118,17 +118,17 @@ class Mean:
 
     @property
     def mean(self) -> float | None:
-        """The correctly rounded mean; None of no values."""
+        """The correctly rounded mean, or None without values."""
         return self.total / (self.count << UNIT) if self.count else None
 
     @property
     def standard_error(self) -> float | None:
         """The sample standard deviation over the square root of the count; None below two values.
 
-        The variance is exact until it is rounded once.
+        The variance is exact and is rounded only once.
         """
         if self.count < 2:
             return None
         scatter = self.count * self.squares - self.total * self.total
-        # The variance is scatter / (count (count - 1) 2**2148); the mean's is that over count.
+        # The variance is scatter / (count (count - 1) 2**2148). Over count, it is the mean's.
         return math.sqrt(scatter / ((self.count * self.count * (self.count - 1)) << (2 * UNIT)))

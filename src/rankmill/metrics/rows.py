@@ -1,4 +1,4 @@
-"""Fields of the rows that states travel as, each checked when it is taken."""
+"""Reading the fields of the rows that states are saved as; each field is checked."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ Row = Mapping[str, Any]
 
 
 def damaged(what: str) -> UsageError:
-    """The error of a row that no state made."""
+    """Return the error for a row that is not one of a state."""
     return UsageError(
         f"the row of a state is damaged: {what}; expected a row as to_row made it: evaluate or "
         "count that part again"
@@ -21,7 +21,7 @@ def damaged(what: str) -> UsageError:
 
 
 def check_format(row: Row) -> None:
-    """Raise UsageError if a row is of another format version."""
+    """Raise UsageError if a row has another format version."""
     if field(row, "format") != FORMAT:
         raise UsageError(
             f"the row of a state is of format {row['format']!r}, and this version of rankmill "
@@ -30,14 +30,14 @@ def check_format(row: Row) -> None:
 
 
 def field(row: Row, name: str) -> Any:
-    """A field as it is."""
+    """Return a field without a check of its value."""
     if name not in row:
         raise damaged(f"it has no {name!r}")
     return row[name]
 
 
 def count(row: Row, name: str) -> int:
-    """An integer, 0 or more."""
+    """Return an integer of 0 or more."""
     value = field(row, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
         raise damaged(f"{name} is {value!r}, not a count")
@@ -45,7 +45,7 @@ def count(row: Row, name: str) -> int:
 
 
 def text(row: Row, name: str) -> str:
-    """A text."""
+    """Return a text."""
     value = field(row, name)
     if not isinstance(value, str):
         raise damaged(f"{name} is {value!r}, not text")
@@ -53,7 +53,7 @@ def text(row: Row, name: str) -> str:
 
 
 def texts(row: Row, name: str) -> list[str]:
-    """A list of texts."""
+    """Return a list of texts."""
     value = field(row, name)
     if not isinstance(value, list | tuple | np.ndarray):
         raise damaged(f"{name} is {value!r}, not a list of texts")
@@ -61,7 +61,7 @@ def texts(row: Row, name: str) -> list[str]:
 
 
 def seen(row: Row, prefix: str) -> Seen:
-    """What `Seen.to_row` made; `prefix` stands before the names of its fields."""
+    """Return what `Seen.to_row` made; `prefix` comes before the names of its fields."""
     checksum = text(row, f"{prefix}checksum")
     if not re.fullmatch("[0-9a-f]{16}", checksum):
         raise damaged(f"{prefix}checksum is {checksum!r}, not 16 hexadecimal digits")
@@ -69,7 +69,7 @@ def seen(row: Row, prefix: str) -> Seen:
 
 
 def counts(row: Row, name: str, least: int) -> np.ndarray:
-    """An array of int64, each `least` or more."""
+    """Return an array of int64 whose values are all `least` or more."""
     values = _array(row, name, "iu").astype(np.int64, copy=False)
     if values.min(initial=least) < least:
         raise damaged(f"{name}[{values.argmin()}] is {values.min()}, not a count")
@@ -77,7 +77,7 @@ def counts(row: Row, name: str, least: int) -> np.ndarray:
 
 
 def ascending(row: Row, name: str) -> np.ndarray:
-    """An array of float32, or else of float64, strictly ascending."""
+    """Return a strictly ascending array of float32 or float64."""
     values = _array(row, name, "f")
     if values.dtype != np.float32:
         values = values.astype(np.float64, copy=False)
@@ -87,15 +87,15 @@ def ascending(row: Row, name: str) -> np.ndarray:
 
 
 def same_length(row: Row, first: str, second: str) -> None:
-    """Raise UsageError if two arrays are of different lengths."""
+    """Raise UsageError if two arrays have different lengths."""
     lengths = len(row[first]), len(row[second])
     if lengths[0] != lengths[1]:
         raise damaged(f"{first} and {second} hold {lengths[0]} and {lengths[1]} numbers")
 
 
 def at_most(predictions: int, names: str, *counted: np.ndarray) -> None:
-    """Raise UsageError if arrays of counts add up to more than all predictions."""
-    total = sum(float(one.sum(dtype=np.float64)) for one in counted)  # int64 might overflow
+    """Raise UsageError if arrays of counts add up to more than the number of predictions."""
+    total = sum(float(one.sum(dtype=np.float64)) for one in counted)  # an int64 sum may overflow
     if total > predictions:
         raise damaged(f"{names} add up to {total:,.0f}, of {predictions:,} predictions")
 
@@ -104,7 +104,7 @@ def _array(row: Row, name: str, kinds: str) -> np.ndarray:
     value = field(row, name)
     try:
         values = np.asarray(value)
-    except ValueError:  # lists of several lengths
+    except ValueError:  # raised for nested lists of different lengths
         values = np.empty((0, 0))
     if values.ndim != 1 or (values.dtype.kind not in kinds and values.size):
         raise damaged(f"{name} is not a list of numbers")
