@@ -13,24 +13,24 @@ from rankmill.results.result import CountedQueries, Result
 
 
 def join_per_query(results: Mapping[str, Result]) -> pa.Table:
-    """The values of all systems a query, joined by query id.
+    """Join the values of each query for all systems, by query id.
 
     Parameters
     ----------
     results : mapping of str to Result
-        Of one call of `evaluate_runs`, with their tables a query.
+        The results of one call of `evaluate_runs`, with their tables of each query.
 
     Returns
     -------
     pyarrow.Table
-        A row for each query that counts for any system: those of the labels in their order, then
-        the others by id. Its id, then a float64 column SYSTEM:METRIC for each, null where the query
-        does not count for that system.
+        One row for each query that counts for any system: the queries of the labels in their order,
+        then all others by id. The columns are the query id and a float64 column SYSTEM:METRIC for
+        each system and metric. A value is null if the query does not count for that system.
 
     Raises
     ------
     UsageError
-        If the queries differ, and the results are not of one call.
+        If the queries differ and the results are not from one call.
     """
     tables = {name: one.per_query for name, one in results.items() if one.per_query is not None}
     first = next(iter(tables.values()))
@@ -47,9 +47,9 @@ def join_per_query(results: Mapping[str, Result]) -> pa.Table:
 
 
 def same_queries(results: Mapping[str, Result]) -> bool | None:
-    """Whether all systems of one call of `evaluate_runs` were averaged over the same queries.
+    """Return whether all systems of one call of `evaluate_runs` have the same queries in the mean.
 
-    None if there are as many of each, but which they are was not kept.
+    Returns None if their numbers are the same and the results do not tell which queries count.
     """
     first, *others = results.values()
     if any(one.queries != first.queries for one in others):
@@ -78,10 +78,10 @@ def _counted(results: Mapping[str, Result]) -> list[CountedQueries]:
 def _joined_ids(
     tables: list[pa.Table], counted: list[CountedQueries]
 ) -> tuple[pa.Array, list[np.ndarray]]:
-    """The ids of all tables, each once, and the row there of each row of a table.
+    """Return the distinct ids of all tables, and for each table the places of its rows among them.
 
-    Matching has found the queries of the labels by their ids already, so that their places among
-    the labels do; the others are found by their ids here.
+    Matching has already found the rows of the labels by id, so queries of the labels are joined by
+    their row. Only the other queries are joined by id here.
     """
     among = np.logical_or.reduce([one.of_labels for one in counted])
     row_of_label = np.cumsum(among) - 1
@@ -106,7 +106,7 @@ def _ids(column: Any) -> Ids:
 
 
 def _numbered(ids: Ids) -> tuple[np.ndarray, np.ndarray]:
-    """The number of each id among the distinct ones, and a place of each distinct one."""
+    """Number the distinct ids. Returns the number of each id, and a place of each distinct id."""
     encoded = ids_to_arrow(ids, set()).dictionary_encode()
     numbers = encoded.indices.to_numpy()
     place = np.empty(len(encoded.dictionary), np.int64)
@@ -115,7 +115,7 @@ def _numbered(ids: Ids) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ranks(ids: Ids) -> np.ndarray:
-    """How many ids are smaller than each."""
+    """Return for each id how many ids are smaller."""
     import pyarrow.compute as pc
 
     order = pc.sort_indices(ids_to_arrow(ids, set())).to_numpy()
@@ -125,7 +125,7 @@ def _ranks(ids: Ids) -> np.ndarray:
 
 
 def _spread(column: Any, rows: np.ndarray, count: int) -> pa.Array:
-    """A system's values at the rows of their queries, null at all others."""
+    """Return a system's values at the rows of their queries, and null in all other rows."""
     values, missing = np.zeros(count), np.ones(count, np.bool_)
     values[rows] = column.to_numpy()
     missing[rows] = False

@@ -1,4 +1,4 @@
-"""explain_evaluators(): one metric under several semantics, and which question moves it how far."""
+"""explain_evaluators() scores one metric under several semantics and explains the differences."""
 
 import itertools
 import math
@@ -27,7 +27,7 @@ from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS, preset, semantics_of
 from rankmill.threads import Workers
 
-# Fields that only these metrics look at; all others matter to every metric.
+# The fields that only these metrics depend on; all other fields matter to every metric.
 ONLY_FOR = {
     field: tuple(one.name for one in REGISTRY.values() if field in one.fields)
     for spec in REGISTRY.values()
@@ -43,14 +43,15 @@ def explain_evaluators(
     presets: str | Iterable[str] | Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Differences:
-    """Score predictions as several evaluators do, and tell what the differences come from.
+    """Score predictions as several evaluators do, and find the causes of the differences.
 
-    The first preset that has a value on this data is the base. For each other one, every field in
-    which it differs is changed alone, all others as in the base. The labels are read once, or once
-    for each way with repeated ones; the predictions are scored once for each distinct semantics.
+    The base is the first preset that has a value on this data. Every other preset is compared with
+    the base: each field in which it differs is changed alone, and all other fields stay as in the
+    base. The labels are read once, or once for each rule for repeated labels. The predictions are
+    scored once for each distinct semantics.
 
-    Where a choice is not possible on this data, such as "error" where there are repeats, the
-    value of the preset is the one with that field as in the base, and `Change.kept` names it.
+    A choice may be impossible on this data, such as "error" if there are repeats. Then the value of
+    the preset is computed with the field of the base, and `Change.kept` names the field.
 
     Parameters
     ----------
@@ -59,13 +60,14 @@ def explain_evaluators(
     metric : str
         Such as "map@12".
     presets : str, iterable of str, or mapping, optional
-        Names of presets, or names of your own -> semantics as `evaluate` takes them. A single one
-        is compared with the default. If not given: the default and all presets that have the
-        metric.
+        Names of presets, or a mapping from your own names to semantics, as `evaluate` takes them. A
+        single one is compared with the default. If not given, the default and all presets that
+        have the metric are compared.
     progress : callable, optional
-        Called with the prediction rows done and their number, over all evaluations.
+        A function that is called with the number of prediction rows done and the number of all,
+        over all evaluations.
     **options
-        Those of `evaluate`, but ``semantics`` and ``per_query``.
+        The options of `evaluate` except ``semantics`` and ``per_query``.
 
     Returns
     -------
@@ -74,9 +76,9 @@ def explain_evaluators(
     Raises
     ------
     InputError
-        If no preset has a value, as where a file is missing.
+        If no preset has a value, for example because a file is missing.
     UsageError
-        If there is no such metric or preset.
+        If the metric or a preset does not exist.
 
     Examples
     --------
@@ -124,7 +126,7 @@ def explain_evaluators(
 
 
 def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
-    """The semantics to compare, by name."""
+    """Return the semantics to compare, by name."""
     if isinstance(presets, Mapping):
         named = {str(name): semantics_of(one) for name, one in presets.items()}
     elif presets is None:
@@ -144,13 +146,13 @@ def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
 
 
 def _as_seen_by(metric: Metric, semantics: Semantics) -> Semantics:
-    """The semantics with the fields that a metric does not look at as by default."""
+    """Return the semantics with the default in all fields that the metric does not depend on."""
     unseen = [field for field, names in ONLY_FOR.items() if metric.name not in names]
     return replace(semantics, **{field: getattr(DEFAULT, field) for field in unseen})
 
 
 class _Scored(NamedTuple):
-    """A metric, its values by query (NaN where it does not count; None for gap), and their ids."""
+    """A metric's value, its values by query (NaN: does not count; None for gap), and their ids."""
 
     value: float
     values: np.ndarray | None
@@ -164,7 +166,7 @@ def _scorer(
     steps: Callable[[], Progress | None],
     options: dict[str, Any],
 ) -> Callable[[Semantics], _Scored]:
-    """The function that scores under given semantics, and reads labels once for all of them."""
+    """Return a function that scores under given semantics; it shares the labels between calls."""
     columns, resources, choices = split_options(options)
     held: list[HeldLabels] = []
 
@@ -189,7 +191,7 @@ def _scorer(
 def _first_scored(
     named: Mapping[str, Semantics], score: Callable[[Semantics], _Scored]
 ) -> tuple[str, _Scored]:
-    """The first that has a value; raises the first error if none has."""
+    """Return the first that has a value. Raises the first error if none has a value."""
     (first, semantics), *others = named.items()
     try:
         return first, score(semantics)
@@ -201,7 +203,7 @@ def _first_scored(
 
 
 def _by_query(tally: Tally, metric: Metric) -> np.ndarray:
-    """The value of each query of the labels, and of those that only predictions have."""
+    """Return the value of each query of the labels, then of each query only in predictions."""
     counted = tally.counted
     all_values = np.where(tally.has_labels, tally.values[metric.text], counted.no_relevant)
     values = np.where(counted.among_labels, all_values, math.nan)
@@ -232,7 +234,7 @@ def _change(first: _Scored, other: _Scored) -> Change:
 
 
 def _short(error: RankmillError) -> str:
-    """What a message says was found: without the file before it and the advice behind."""
+    """Return what a message says was found, without the file before it and the advice after it."""
     parts = str(error).split(": ")
     return ": ".join(parts[1:-1] if len(parts) > 2 else parts[:1])
 
@@ -240,7 +242,7 @@ def _short(error: RankmillError) -> str:
 def _steps(
     progress: Progress | None, named: Mapping[str, Semantics]
 ) -> Callable[[], Progress | None]:
-    """What makes the progress of the next evaluation, as a part of that of all."""
+    """Return a function that makes the progress of the next of all evaluations."""
     base, *others = named.values()
     alone = [
         replace(base, **{field: choice})

@@ -1,4 +1,4 @@
-"""One query's list out of an input."""
+"""Finding the list of one query in an input."""
 
 from contextlib import closing
 from operator import index
@@ -21,12 +21,12 @@ from rankmill.threads import Workers
 
 
 def id_of(query: Any, one: Input) -> Ids:
-    """A query id as the ids of an input are: an integer (also given as text) or a text.
+    """Return a query id in the type of an input's ids: an integer (also from text) or a text.
 
     Raises
     ------
     UsageError
-        If it cannot be one of them.
+        If the input cannot have such an id.
     """
     name = one.columns.query
     kind = next(iter(one.source.schemas.values())).field(name).type
@@ -37,7 +37,7 @@ def id_of(query: Any, one: Input) -> Ids:
             )
         if isinstance(query, str):
             try:
-                query = query.encode(errors="surrogateescape")  # how Python hands over bytes
+                query = query.encode(errors="surrogateescape")  # Python's form of undecoded bytes
             except UnicodeEncodeError:
                 raise UsageError(f"query id {query!r} is no text that UTF-8 can hold") from None
         return to_ids(pa.array([query]), "the query id")
@@ -52,12 +52,12 @@ def id_of(query: Any, one: Input) -> Ids:
 
 
 def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
-    """The list of the only query of `query`; None if it is not there.
+    """Return the list of the one query in `query`, or None if the input does not have the query.
 
     Raises
     ------
     InputError
-        If the query stands in two rows of lists, which only the last row tells.
+        If two rows of a wide input have the query; all rows are read to find this.
     """
     lookup, _ = look_up(query)
 
@@ -87,7 +87,7 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
 
 
 def _list_among(lookup: Lookup, one: Input, workers: Workers) -> Lists | None:
-    """The list of a query, from a source of lists, each of which has a query of its own."""
+    """Return the list of a query from a source of lists, each of which belongs to one query."""
 
     def found(lists: Lists) -> Lists | None:
         places = np.flatnonzero(lookup.find(lists.queries) == 0)
