@@ -1,19 +1,19 @@
-"""The functions that competition notebooks write by hand, under their names, for large inputs.
+"""The functions that competition notebooks write by hand, under the same names, for large inputs.
 
-Lists of items are Python lists, NumPy or pandas arrays (a 2-D array holds a list a row), Arrow
-arrays or ``Ragged``; items are integers, strings or anything else that is hashable, and match
-exactly, as ``==`` compares them. Lists belong together by position.
+Lists of items are Python lists, NumPy or pandas arrays (a 2-D array has one list in each row),
+Arrow arrays or ``Ragged``. Items are integers, strings or any other hashable objects, and match
+exactly, as ``==`` compares them. Lists at the same position belong to the same query.
 
-All functions keep three rules, which notebooks do not always:
+All functions keep three rules, which notebooks do not always keep:
 
-- A repeated prediction counts where it stands first; the repeat keeps its rank and is wrong.
-- Labels are counted as they are given: one that stands twice counts twice in a divisor.
-- A missing item (None, NaN, pandas' NA) is no label; as a prediction it is wrong and keeps its
-  rank. A missing list is an empty one.
+- A repeated prediction counts at its first place; the repeat keeps its rank and is wrong.
+- Labels count as they are given: a label that is given twice counts twice in a divisor.
+- A missing item (None, NaN, pandas' NA) is no label. As a prediction it is wrong and keeps its
+  rank. A missing list is an empty list.
 
-Functions of one query are plain Python, quick for short lists and linear in long ones. Those of
-many run compiled; they raise InputError where numbers of lists differ, or where all labels are
-integers and all predictions strings, so that nothing could ever be right.
+Functions for one query are plain Python. They are fast for short lists, and their time is linear in
+the length. Functions for many queries run compiled. They raise InputError if the numbers of lists
+differ, or if all labels are integers and all predictions are strings, because nothing could match.
 """
 
 from rankmill.kaggle.confidence import GAP_vector

@@ -1,4 +1,4 @@
-"""GAP: one list of all predictions, by confidence."""
+"""GAP: the average precision of all predictions in one list, sorted by confidence."""
 
 import math
 from typing import Any
@@ -18,39 +18,39 @@ from rankmill.metrics.gap_array import global_average_precision
 
 
 def GAP_vector(pred: Any, conf: Any, true: Any, return_x: bool = False) -> Any:  # noqa: N802
-    r"""Global average precision (micro-AP) of one prediction a query.
+    r"""Global average precision (micro-AP) with one prediction for each query.
 
     .. math:: \mathrm{GAP} = \frac{1}{M} \sum_{i=1}^{N} P(i)\, \mathrm{rel}(i)
 
-    over all rows by descending confidence, with P(i) the share of correct ones among the first i,
-    rel(i) 1 where the i-th is correct, and M the number of rows with a label. Among equal
-    confidences the value is the expected one over all their orders, where the notebook's takes the
-    one that an unstable sort happens to leave.
+    The sum is over all rows by descending confidence. P(i) is the share of correct ones among the
+    first i, rel(i) is 1 if the i-th is correct, else 0, and M is the number of rows with a label.
+    Equal confidences count with the expected value over all their orders. The notebook's function
+    uses the order in which an unstable sort leaves them.
 
     Parameters
     ----------
     pred, true : N items
-        The prediction and the label of each query, missing (None, NaN) where there is none; two
-        missing ones are not equal.
+        The prediction and the label of each query; None or NaN if one is missing. Two missing
+        items are not equal.
     conf : array_like of float, shape (N,)
-        Higher is more certain. A missing one (NaN) comes behind all numbers, -inf too.
+        Higher is more certain. A missing one (NaN) is sorted after all numbers, also after -inf.
     return_x : bool
-        Whether to return the ranked table too.
+        Whether to return the ranked table as well.
 
     Returns
     -------
     float, or (float, pandas.DataFrame)
-        NaN where no row has a label. The table holds pred, conf and true, ranked (equal
-        confidences in the order of the input), and correct, prec_k and term, whose sum over M is
-        the value if no tie decides.
+        NaN if no row has a label. The table holds pred, conf and true, ranked (equal confidences in
+        the order of the input), and correct, prec_k and term. The sum of term over M is the value
+        if no ties change it.
 
     Raises
     ------
     InputError
-        If the lengths differ, two Series have not the same index, integers meet strings, or a
-        confidence is no number.
+        If the lengths differ, two Series do not have the same index, one side holds integers and
+        the other strings, or a confidence is no number.
     UsageError
-        If a table is asked for and pandas is not installed.
+        If a table is requested and pandas is not installed.
 
     References
     ----------
@@ -92,7 +92,7 @@ def _check_indexes(columns: dict[str, Any]) -> None:
 
 
 def _confidences(conf: Any) -> np.ndarray:
-    """Confidences as floats in the same order, -inf or less for those that are missing."""
+    """Return floats in the order of the confidences; missing ones are below all numbers."""
     try:
         arrow = isinstance(conf, pa.Array | pa.ChunkedArray)
         array = checked_arrow(one_chunk(conf)) if arrow else to_arrow(conf)
@@ -107,12 +107,12 @@ def _confidences(conf: Any) -> np.ndarray:
     missing = np.isnan(numbers)
     if not np.isneginf(numbers).any():
         return np.where(missing, -np.inf, numbers)
-    places = np.searchsorted(np.unique(numbers), numbers)  # -inf has to stand before the missing
+    places = np.searchsorted(np.unique(numbers), numbers)  # ranks, as no float is below -inf
     return np.where(missing, -1.0, places)
 
 
 def _equal(labels: Any, predictions: Any) -> np.ndarray:
-    """Where two comparable columns hold the same item."""
+    """Return where two comparable columns hold the same item."""
     if is_text_type(labels.type):
         same = pc.equal(labels.cast(pa.large_string()), predictions.cast(pa.large_string()))
         return validity_of(pc.if_else(same, True, None))
@@ -124,7 +124,7 @@ def _equal(labels: Any, predictions: Any) -> np.ndarray:
 
 
 def _ranked(columns: dict[str, Any], correct: np.ndarray) -> Any:
-    """The table that the notebook works with, as a pandas DataFrame."""
+    """Return the table that the notebook works with, as a pandas DataFrame."""
     try:
         import pandas as pd
     except ImportError:

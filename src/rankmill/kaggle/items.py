@@ -1,8 +1,8 @@
-"""Items and lists of items as users hold them: Python objects, NumPy, pandas, Arrow.
+"""Reading items and lists of items from what users hold: Python objects, NumPy, pandas, Arrow.
 
-A column of items is an Arrow array of integers or strings, null where an item is missing. Items
-that are neither all integers nor all strings stay a list of Python objects, until ``comparable``
-numbers them.
+A column of items is an Arrow array of integers or strings, with null for a missing item. If the
+items are neither all integers nor all strings, they stay a list of Python objects until
+``comparable`` numbers them.
 """
 
 import collections
@@ -24,26 +24,26 @@ from rankmill.columns.lists import offsets_of, split_lists
 from rankmill.columns.ragged import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError
 
-PER_IMAGE = 5  # predictions that count for an image
+PER_IMAGE = 5  # the number of predictions that count for an image
 
 
 def is_missing(item: Any) -> bool:
-    """Whether an item is None, NaN, or pandas' NA or NaT."""
+    """Return whether an item is None, NaN, or pandas' NA or NaT."""
     return any(item is one for one in no_values()) or bool(item != item)
 
 
 def no_values() -> set[Any]:
-    """None, and pandas' NA if pandas is loaded: what cannot be told by differing from itself."""
+    """Return None and pandas' NA (if loaded); other missing items differ from themselves."""
     return {None, getattr(sys.modules.get("pandas"), "NA", None)}
 
 
 def to_list(row: Any, what: str, *, ordered: bool = True) -> list[Any]:
-    """One list of items as a Python list; a missing one is empty.
+    """Return one list of items as a Python list; a missing list becomes an empty one.
 
     Raises
     ------
     InputError
-        If it is a string or no sequence, or a set where items are to be in order.
+        If it is a string or no sequence, or if it is a set and the order of items matters.
     """
     if type(row) is list:
         return row
@@ -64,10 +64,9 @@ def to_list(row: Any, what: str, *, ordered: bool = True) -> list[Any]:
 
 
 def to_column(items: Any, what: str) -> Any:
-    """A column of items, from a sequence, array, pandas Series or Arrow array of them.
+    """Return a column of items from a sequence, an array, a pandas Series or an Arrow array.
 
-    Floats that are whole are the integers that they equal, as pandas makes floats of integers
-    beside a missing one.
+    Whole floats become integers, because pandas turns integers into floats if an item is missing.
 
     Raises
     ------
@@ -83,19 +82,19 @@ def to_column(items: Any, what: str) -> Any:
     try:
         found = _as_ids(plain(to_arrow(items), what))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        found = None  # of several types, or of one that Arrow does not know
+        found = None  # the items have several types, or a type that Arrow does not know
     return to_list(items, what) if found is None else found
 
 
 def to_arrow(values: Any) -> Any:
-    """An Arrow array of Python objects, or of a NumPy or pandas array; raises as Arrow does."""
-    # NaN stands for null, but an array of floats is taken without a copy, NaN and all.
+    """Return an Arrow array of Python objects or of a NumPy or pandas array; errors are Arrow's."""
+    # NaN becomes null, except in arrays of floats, which are taken without a copy.
     floats = isinstance(values, np.ndarray) and values.dtype.kind == "f"
     return pa.array(values, from_pandas=not floats)
 
 
 def _as_ids(array: Any) -> Any:
-    """The Arrow array as integers or strings, or None."""
+    """Return the Arrow array as integers or strings, or None if it holds other items."""
     kind = array.type
     if kinds.is_floating(kind):
         return _whole(numbers_of(array, null=math.nan))
@@ -103,16 +102,16 @@ def _as_ids(array: Any) -> Any:
         return array.cast(pa.int64())
     if kinds.is_string_view(kind):
         return array.cast(pa.large_string())
-    if kinds.is_integer(kind):  # widened, as ids are compared as 64 bits
+    if kinds.is_integer(kind):  # widened, because ids are compared as 64 bits
         return array if kinds.is_uint64(kind) else array.cast(pa.int64())
     return array if kinds.is_string(kind) or kinds.is_large_string(kind) else None
 
 
 def _whole(floats: np.ndarray) -> Any:
-    """Floats as the integers that they equal, null where NaN; None if any is not whole."""
+    """Return whole floats as integers, with null for NaN; None if any float is not whole."""
     floats = floats.astype(np.float64, copy=False)
     missing = np.isnan(floats)
-    with np.errstate(invalid="ignore"):  # NaN, and numbers beyond int64
+    with np.errstate(invalid="ignore"):  # for NaN and numbers outside of int64
         integers = floats.astype(np.int64)
     if not ((integers == floats) & (floats < 2.0**63) | missing).all():
         return None
@@ -120,21 +119,22 @@ def _whole(floats: np.ndarray) -> Any:
 
 
 def to_lists(lists: Any, what: str, limit: int | None = None) -> tuple[np.ndarray, Any]:
-    """The offsets, int64[n + 1], and the column of all items of n lists; missing lists are empty.
+    """Return the offsets, int64[n + 1], and the column of all items of n lists.
 
-    With a `limit` they are in rank order, and of longer ones the first `limit` items suffice.
+    A missing list becomes an empty one. With a `limit` the lists must be in rank order, and items
+    after the first `limit` may be dropped.
 
     Raises
     ------
     InputError
-        If these are no lists of items.
+        If `lists` does not hold lists of items.
     """
     if isinstance(lists, Ragged):
         return lists.offsets, to_column(lists.values, what)
     if isinstance(lists, pa.Array | pa.ChunkedArray):
         offsets, values = split_lists(checked_arrow(one_chunk(lists)))
         return offsets, to_column(values, what)
-    if hasattr(lists, "to_numpy"):  # a Series of lists, or a DataFrame with a column a rank
+    if hasattr(lists, "to_numpy"):  # a Series of lists, or a DataFrame with one column a rank
         lists = lists.to_numpy()
     if isinstance(lists, np.ndarray) and lists.ndim == 2:
         table = lists[:, :limit]
@@ -145,7 +145,7 @@ def to_lists(lists: Any, what: str, limit: int | None = None) -> tuple[np.ndarra
 
 
 def _join(rows: list[Any], what: str, limit: int | None) -> tuple[np.ndarray, Any]:
-    """Lists behind each other, without a step of Python's for each item."""
+    """Join lists one after the other, without a Python loop over the items."""
     types = set(map(type, rows))
     arrays = types == {np.ndarray} and _of_one_kind(rows)
     if not (arrays or types <= {list}):
@@ -158,7 +158,7 @@ def _join(rows: list[Any], what: str, limit: int | None) -> tuple[np.ndarray, An
     def shortened() -> Iterable[Any]:
         if limit is None or lengths.max(initial=0) <= limit:
             return rows
-        # One after the other: millions of slices at once would keep the garbage collector busy.
+        # Slices are made one at a time: millions of them at once would slow the garbage collector.
         return map(operator.itemgetter(slice(limit)), rows)
 
     offsets = offsets_of(lengths if limit is None else np.minimum(lengths, limit))
@@ -172,25 +172,25 @@ def _join(rows: list[Any], what: str, limit: int | None) -> tuple[np.ndarray, An
 
 
 def _join_integers(rows: Iterable[list[Any]]) -> np.ndarray | None:
-    """Lists of integers behind each other, in half of Arrow's time; None if any item is another."""
+    """Join lists of integers in half of Arrow's time; return None if any item is no integer."""
     joined = number_array("q")
     try:
-        collections.deque(map(joined.fromlist, rows), maxlen=0)  # a loop without a step of Python's
+        collections.deque(map(joined.fromlist, rows), maxlen=0)  # runs the map in C
     except (TypeError, OverflowError):
         return None
     return np.asarray(joined)
 
 
 def _of_one_kind(rows: list[np.ndarray]) -> bool:
-    """Whether arrays can be joined so that no item changes, as integers beside floats would."""
+    """Return whether joining arrays changes no item, as it would with integers and floats."""
     kept = {row.dtype.kind for row in rows if row.size}
     return len(kept) <= 1 and {row.ndim for row in rows} == {1}
 
 
 def comparable(labels: Any, predictions: Any) -> tuple[Any, Any]:
-    """Two columns as Arrow arrays, both of integers or both of strings.
+    """Return two columns as Arrow arrays, both of integers or both of strings.
 
-    Where one holds other items, items are numbered: equal ones, as Python compares, alike.
+    If a column holds other items, all items are numbered: equal items get the same number.
 
     Raises
     ------

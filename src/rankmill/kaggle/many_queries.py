@@ -1,4 +1,4 @@
-"""Many queries: the means over them, compiled and on threads."""
+"""Means over many queries, compiled and on several threads."""
 
 import functools
 import math
@@ -23,7 +23,7 @@ from rankmill.threads import available_cpus, map_blocks
 
 
 def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
-    """The mean of `apk` over queries, those without labels counted with 0.
+    """Mean of `apk` over queries; a query without labels counts with 0.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
     Returns
     -------
     float
-        The exact mean, rounded once; NaN of no queries.
+        The exact mean, rounded once; NaN without queries.
 
     Raises
     ------
     InputError
-        If the numbers of lists differ (the original stops at the end of the shorter), these are
-        no lists of hashable items, or integers meet strings.
+        If the numbers of lists differ (the original stops at the end of the shorter one), the
+        arguments are no lists of hashable items, or one holds integers and the other strings.
     UsageError
         If `k` is not a positive integer.
 
@@ -54,7 +54,7 @@ def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
 
 
 def map_per_set(labels: Any, predictions: Any) -> float:
-    """The mean of `map_per_image` over images.
+    """Mean of `map_per_image` over images.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def map_per_set(labels: Any, predictions: Any) -> float:
     Returns
     -------
     float
-        The exact mean, rounded once; NaN of no images.
+        The exact mean, rounded once; NaN without images.
 
     Raises
     ------
@@ -85,9 +85,9 @@ def map_per_set(labels: Any, predictions: Any) -> float:
 
 
 def mean_average_precision(y_true: Any, y_pred: Any, k: int = 12) -> float:
-    """The mean of `average_precision_at_k` over queries, those without labels counted with 0.
+    """Mean of `average_precision_at_k` over queries; a query without labels counts with 0.
 
-    Parameters, returns and errors are those of `mapk`.
+    Parameters, returned value and errors are those of `mapk`.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def _mean(
     predictions: tuple[np.ndarray, Any],
     names: tuple[str, str],
 ) -> float:
-    """The mean of a metric over queries, from offsets and columns of items."""
+    """Return the mean of a metric over queries, from offsets and columns of items."""
     (label_offsets, wanted), (offsets, found) = labels, predictions
     count = len(offsets) - 1
     if len(label_offsets) != len(offsets):
@@ -139,13 +139,13 @@ def _mean(
 
     states = map_blocks(score, count, available_cpus())
     mean = functools.reduce(Mean.merge, states).mean
-    assert mean is not None  # there are queries
+    assert mean is not None  # as there is at least one query
     return mean
 
 
 def _not_among(labels: Any, kind: Any) -> Any:
-    """An item that no label equals, for missing predictions to keep their rank."""
+    """Return an item that equals no label. It replaces missing predictions, to keep their rank."""
     text = is_text_type(kind)
     numbers = numbers_of(pc.binary_length(labels) if text else labels)
     free = int(np.setdiff1d(np.arange(len(numbers) + 1), numbers)[0])
-    return pa.scalar("-" * free if text else free, kind)  # of a length that no label has
+    return pa.scalar("-" * free if text else free, kind)  # no label has this length or value

@@ -1,4 +1,4 @@
-"""One query: plain Python, quick for short lists and linear in long ones."""
+"""Functions for one query: plain Python, fast for short lists and linear for long ones."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,10 +10,10 @@ from rankmill.kaggle.items import PER_IMAGE, no_values, to_list
 def apk(actual: Any, predicted: Any, k: int = 10) -> float:
     """Average precision at k of one list of predictions.
 
-    ``sum of P(i) rel(i) for i = 1 .. min(n, k), / min(k, R)``, with P(i) the share of hits among
-    the first i predictions, rel(i) 1 where the i-th is a hit, n predictions and R labels. R counts
-    a label that stands twice in `actual` twice, as the original does, while it can be hit only
-    once: give a set where that is not wanted.
+    The value is the sum of ``P(i) rel(i)`` for i = 1 .. min(n, k), over ``min(k, R)``. P(i) is the
+    share of hits among the first i predictions, and rel(i) is 1 if the i-th is a hit, else 0. n is
+    the number of predictions and R is the number of labels. As in the original, R counts a label
+    twice if `actual` has it twice, although it can be hit only once. Give a set to avoid this.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def apk(actual: Any, predicted: Any, k: int = 10) -> float:
     Returns
     -------
     float
-        0.0 without labels or predictions.
+        AP at k; 0.0 without labels or predictions.
 
     Raises
     ------
@@ -51,14 +51,14 @@ def apk(actual: Any, predicted: Any, k: int = 10) -> float:
 
 
 def map_per_image(label: Any, predictions: Any) -> float:
-    """One over the rank of an image's label among its first 5 predictions, else 0.
+    """One over the rank of an image's label among its first 5 predictions, or 0 if it is not there.
 
     Parameters
     ----------
     label : item
-        The one right answer; a missing one is never found.
+        The only right answer; a missing label is never found.
     predictions : list of items
-        In rank order.
+        The predictions, in rank order.
 
     Raises
     ------
@@ -75,9 +75,10 @@ def map_per_image(label: Any, predictions: Any) -> float:
 
 
 def precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
-    """Distinct hits among the first k predictions of one list, over k, even if it is shorter.
+    """Distinct hits among the first k predictions of one list, over k.
 
-    Parameters, returns and errors are those of `average_precision_at_k`.
+    The divisor is k even if the list is shorter. Parameters, returned value and errors are those of
+    `average_precision_at_k`.
 
     Examples
     --------
@@ -90,10 +91,10 @@ def precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
 
 
 def rel_at_k(y_true: Any, y_pred: Any, k: int = 12) -> int:
-    """Whether the prediction at rank k is right: 1 or 0.
+    """Return 1 if the prediction at rank k is right, else 0.
 
-    The notebook's returns 1 for a repeat too, which its precision does not count, and fails
-    beyond the end of the list. Here both are 0.
+    The notebook's function returns 1 for a repeat too, although its precision does not count the
+    repeat, and it fails after the end of the list. Here both cases give 0.
 
     Parameters and errors are those of `average_precision_at_k`.
 
@@ -110,9 +111,9 @@ def rel_at_k(y_true: Any, y_pred: Any, k: int = 12) -> int:
 def average_precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
     """Average precision at k of one list: the sum of ``P(i) rel(i)`` up to k, over ``min(k, R)``.
 
-    P and rel are `precision_at_k` and `rel_at_k`, R is the number of labels, so that this is
-    `apk` with another default. With the notebook's rel a repeat adds to the sum, which can exceed
-    1; it also fails where fewer than k items are predicted or nothing is labelled.
+    P is `precision_at_k`, rel is `rel_at_k`, and R is the number of labels. The value is that of
+    `apk` with another default for k. In the notebook's function a repeat adds to the sum, which can
+    exceed 1; it also fails if fewer than k items are predicted or there are no labels.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def average_precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
     Returns
     -------
     float
-        0.0 without labels or predictions.
+        AP at k; 0.0 without labels or predictions.
 
     Raises
     ------
@@ -148,7 +149,8 @@ def average_precision_at_k(y_true: Any, y_pred: Any, k: int = 12) -> float:
 def recall(gold: Any, retrieved: Any) -> float:
     """Distinct hits of one list, over the number of labels.
 
-    The notebook's counts each repeat of a hit again, which can exceed 1, and fails without labels.
+    The notebook's function counts each repeat of a hit again, so its value can exceed 1, and it
+    fails without labels.
 
     Parameters
     ----------
@@ -158,7 +160,7 @@ def recall(gold: Any, retrieved: Any) -> float:
     Returns
     -------
     float
-        0.0 without labels.
+        Recall; 0.0 without labels.
 
     Raises
     ------
@@ -171,7 +173,7 @@ def recall(gold: Any, retrieved: Any) -> float:
     0.5
     """
     if isinstance(retrieved, set | frozenset):
-        retrieved = list(retrieved)  # in any order: their ranks do not matter here
+        retrieved = list(retrieved)  # a set is allowed, because ranks do not matter here
     labels, ranks = _hits(gold, retrieved, None, ("gold", "retrieved"))
     return _share(len(ranks), len(labels))
 
@@ -179,7 +181,8 @@ def recall(gold: Any, retrieved: Any) -> float:
 def average_precision(gold: Any, retrieved: Any, verbose: bool = False) -> float:
     """Average precision of one list without a cutoff: the sum of ``P(i) rel(i)``, over R.
 
-    The notebook's counts each repeat of a hit again, which can exceed 1, and fails without labels.
+    The notebook's function counts each repeat of a hit again, so its value can exceed 1, and it
+    fails without labels.
 
     Parameters
     ----------
@@ -188,12 +191,12 @@ def average_precision(gold: Any, retrieved: Any, verbose: bool = False) -> float
     retrieved : list of items
         The predictions, in rank order.
     verbose : bool
-        Whether to print the precision at each hit, and the last division.
+        Whether to print the precision at each hit and the final division.
 
     Returns
     -------
     float
-        0.0 without labels.
+        AP; 0.0 without labels.
 
     Raises
     ------
@@ -209,7 +212,7 @@ def average_precision(gold: Any, retrieved: Any, verbose: bool = False) -> float
     0.5
     """
     labels, ranks = _hits(gold, retrieved, None, ("gold", "retrieved"))
-    total: float = 0  # as notebooks print it where nothing is right
+    total: float = 0  # an int, because notebooks print 0 if no prediction is right
     for count, rank in enumerate(ranks, start=1):
         total += count / rank
         if verbose:
@@ -222,7 +225,7 @@ def average_precision(gold: Any, retrieved: Any, verbose: bool = False) -> float
 def _hits(
     labels: Any, predictions: Any, k: int | None, names: tuple[str, str]
 ) -> tuple[list[Any], list[int]]:
-    """The labels that there are, and the ranks of the hits among the first k predictions."""
+    """Return the labels that are not missing, and the ranks of the first k predictions' hits."""
     items = to_list(predictions, names[1])[:k]
     ranks = []
     try:
@@ -242,7 +245,7 @@ def _hits(
 
 
 def _precisions(ranks: Iterable[int]) -> float:
-    """The sum of the precisions at the ranks of hits."""
+    """Return the sum of the precisions at the ranks of hits."""
     return sum(count / rank for count, rank in enumerate(ranks, start=1))
 
 

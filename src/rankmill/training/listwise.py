@@ -1,4 +1,4 @@
-"""Listwise AP: average precision over soft histograms of scores, and its gradient."""
+"""Listwise AP: average precision over soft histograms of scores, with its gradient."""
 
 import math
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from rankmill.kernels.listwise import count_relevant, soft_average_precision
 from rankmill.metrics.mean import Mean
 from rankmill.threads import available_cpus, map_blocks
 
-# Fewer items are scored faster than threads start.
+# Below this number of items, starting threads takes longer than the work.
 WORTH_THREADS = 1 << 15
 
 
@@ -21,10 +21,10 @@ class ListwiseLoss(NamedTuple):
     Attributes
     ----------
     loss : float
-        One minus the mean over queries.
+        One minus the mean AP over queries.
     gradient : ndarray, Ragged or None
         The derivative of the loss by each score, in the shape and dtype of the scores (float64 for
-        integers); None if it was not asked for.
+        integers), or None if it was not requested.
     """
 
     loss: float
@@ -32,7 +32,7 @@ class ListwiseLoss(NamedTuple):
 
 
 class Binning(NamedTuple):
-    """Where the bins stand, and how precision within one is counted; see `listwise_ap`."""
+    """The places of the bins, and how precision within a bin counts; see `listwise_ap`."""
 
     bins: int
     low: float
@@ -41,18 +41,18 @@ class Binning(NamedTuple):
 
     @property
     def per_unit(self) -> float:
-        """Bins per unit of score, 1 / Δ."""
+        """The number of bins per unit of score, 1 / Δ."""
         return (self.bins - 1) / (self.high - self.low)
 
 
 class _Lists(NamedTuple):
-    """Scores (float32 or float64) and relevance (bool) of all queries, flat."""
+    """Scores (float32 or float64) and relevance (bool) of all queries in flat arrays."""
 
-    given: Any  # the scores as a Ragged or a two-dimensional array
+    given: Any  # the scores as the caller gave them: a Ragged or a two-dimensional array
     offsets: np.ndarray
     scores: np.ndarray
     relevant: np.ndarray
-    counts: np.ndarray  # of relevant items, a query
+    counts: np.ndarray  # the number of relevant items of each query
 
 
 def listwise_ap(
@@ -64,37 +64,37 @@ def listwise_ap(
     *,
     tied: bool = False,
 ) -> np.ndarray:
-    r"""Average precision of each query's scores, sorted into soft bins so that it has a gradient.
+    r"""Average precision of each query over soft bins of scores, which has a gradient.
 
     With bin centres :math:`b_m = \mathrm{high} - (m - 1) \Delta` for m = 1 .. M, where
     :math:`\Delta = (\mathrm{high} - \mathrm{low}) / (M - 1)`, score s falls into bin m with the
     weight :math:`\delta(s, m) = \max(0, 1 - |s - b_m| / \Delta)`; a score above `high` falls into
-    the first bin and one below `low` into the last, each with weight 1. With :math:`N_m` the sum of
-    these weights over a query's items, :math:`N^+_m` that over its R relevant items, and
-    :math:`C_m` and :math:`C^+_m` the sums of both over bins 1 to m,
+    the first bin and one below `low` into the last, each with weight 1. :math:`N_m` is the sum of
+    these weights over a query's items, :math:`N^+_m` is the sum over its R relevant items, and
+    :math:`C_m` and :math:`C^+_m` are the sums of both over bins 1 to m. Then
 
     .. math:: \mathrm{AP} = \frac{1}{R} \sum_{m=1}^{M} \frac{C^+_m}{C_m + 10^{-16}} N^+_m .
 
-    Items of one bin count as ranked together, each with the precision after the whole bin. With
-    `tied` they count with their mean precision over all orders of the bin instead (tie-aware AP),
-    with an integral for the sum over the bin's ranks:
+    The items of one bin have the same rank, and each counts with the precision after the whole bin.
+    With `tied`, each counts with its mean precision over all orders of the bin instead (tie-aware
+    AP). An integral replaces the sum over the bin's ranks:
 
     .. math:: \mathrm{TAP} = \frac{1}{R} \sum_{m=1}^{M} \frac{N^+_m}{N_m + \epsilon} \left[
         N_m \rho_m + (C^+_{m-1} + 1 - \rho_m (C_{m-1} + 1)) \ln \frac{C_m + 1}{C_{m-1} + 1}
         \right], \quad
         \rho_m = \frac{\max(0, N^+_m - 1)}{\max(0, N_m - 1) + \epsilon}, \quad \epsilon = 10^{-8} .
 
-    The integral is close where bins hold many items, and too small where they hold few: one
-    relevant item alone has a TAP of ln 2, not of 1.
+    The integral is close to the sum if bins hold many items, and too small if they hold few: a
+    single relevant item has a TAP of ln 2 instead of 1.
 
     Parameters
     ----------
     scores : array_like of float, shape (n, items), or Ragged of float, n lists
-        Higher is more relevant; the order of items does not matter. Computed in float64.
+        Higher is more relevant. The order of items does not matter. AP is computed in float64.
     relevance : array_like of bool, int or float, shaped like `scores`
-        1 where an item is relevant, else 0.
+        1 if the item is relevant, else 0.
     bins : int
-        M, 2 or more.
+        M, the number of bins, 2 or more.
     low, high : float
         The centres of the last and the first bin.
     tied : bool
@@ -103,7 +103,7 @@ def listwise_ap(
     Returns
     -------
     ndarray of float64, shape (n,)
-        NaN for a query without a relevant item.
+        The AP of each query; NaN for a query without a relevant item.
 
     Raises
     ------
@@ -116,9 +116,9 @@ def listwise_ap(
     References
     ----------
     J. Revaud, J. Almazán, R. Rezende and C. de Souza, "Learning with Average Precision: Training
-    Image Retrieval with a Listwise Loss", ICCV 2019. TAP: K. He, F. Cakir, S. A. Bargal and
-    S. Sclaroff, "Hashing as Tie-Aware Learning to Rank", CVPR 2018, in the form of the former
-    authors' published code.
+    Image Retrieval with a Listwise Loss", ICCV 2019. TAP is from K. He, F. Cakir, S. A. Bargal and
+    S. Sclaroff, "Hashing as Tie-Aware Learning to Rank", CVPR 2018, in the form of the code that
+    Revaud et al. published.
 
     Examples
     --------
@@ -144,37 +144,38 @@ def listwise_ap_loss(
     weights: Any = None,
     gradient: bool = True,
 ) -> ListwiseLoss:
-    r"""One minus the mean AP (or TAP) of `listwise_ap`, and its derivative by each score.
+    r"""One minus the mean AP (or TAP) of `listwise_ap`, with its derivative by each score.
 
     .. math:: L = 1 - \frac{1}{|Q|} \sum_{q \in Q} w_q \mathrm{AP}_q
 
-    over the queries Q with a relevant item; others are left out, and their gradient is 0. The sum
-    over queries is exact, so that the loss has the same bits for any number of threads.
+    The sum is over the queries Q with a relevant item. Other queries are left out, and their
+    gradient is 0. The sum is exact, so the loss has the same bits for any number of threads.
 
-    The loss bends where a score meets a bin's centre. The derivative there is that of the segment
-    below the centre, and at `low` that of the segment above it; beyond `low` and `high` it is 0.
-    TAP also bends where a bin's :math:`N_m` or :math:`N^+_m` is 1, and the derivative of
-    :math:`\max(0, x)` at 0 is taken for 0. Just above 1, TAP rises steeply within
-    :math:`\epsilon`, so that a score may have a derivative as large as :math:`1 / \epsilon`.
+    The loss has a kink where a score equals the centre of a bin. There the derivative is the one
+    just below the centre, and at `low` the one just above. Below `low` and above `high` it is 0.
+    TAP also has a kink where :math:`N_m` or :math:`N^+_m` of a bin is 1; the derivative of
+    :math:`\max(0, x)` at 0 is taken as 0. Just above 1, TAP rises steeply within
+    :math:`\epsilon`, so the derivative by a score can be as large as :math:`1 / \epsilon`.
 
     Parameters
     ----------
     scores, relevance, bins, low, high, tied
         As for `listwise_ap`.
     weights : array_like of float, shape (n,), optional
-        The weight of each query, 0 or more; the sum is over the number of queries all the same.
+        The weight of each query, 0 or more. The divisor is still the number of queries.
     gradient : bool
         Whether to compute the gradient.
 
     Returns
     -------
     ListwiseLoss
-        The loss and its gradient, a pair.
+        The pair of the loss and its gradient.
 
     Raises
     ------
     InputError
-        Also if no query has a relevant item, or `weights` are not n numbers of 0 or more.
+        As `listwise_ap`; also if no query has a relevant item, or `weights` are not n numbers of 0
+        or more.
     UsageError
         As `listwise_ap`.
 
@@ -199,12 +200,12 @@ def listwise_ap_loss(
     slopes = np.empty(len(lists.scores) if gradient else 0, lists.scores.dtype)
     ap = _score(lists, binning, factors, slopes)
     mean = Mean.of((ap * weight)[counted]).mean
-    assert mean is not None  # there are queries
+    assert mean is not None  # as there is at least one query
     return ListwiseLoss(1.0 - mean, _shaped_like(lists.given, slopes) if gradient else None)
 
 
 def checked_binning(bins: Any, low: Any, high: Any, tied: Any) -> Binning:
-    """The binning of these arguments of `listwise_ap`, or a UsageError."""
+    """Return the binning of these arguments of `listwise_ap`. Raises UsageError if one is wrong."""
     if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 2:
         raise UsageError(f"bins is {bins!r}; expected an integer, 2 or more")
     for name, value in (("low", low), ("high", high)):
@@ -226,7 +227,7 @@ def checked_binning(bins: Any, low: Any, high: Any, tied: Any) -> Binning:
 def _score(
     lists: _Lists, binning: Binning, factors: np.ndarray, out_gradient: np.ndarray
 ) -> np.ndarray:
-    """Each query's AP; fills in the gradient if there are factors, dloss/dAP of each query."""
+    """Return the AP of each query; write the gradient if `factors` (dloss/dAP) is not empty."""
     ap = np.empty(len(lists.counts))
 
     def work(start: int, end: int) -> bool:
@@ -290,7 +291,7 @@ def _checked_lists(scores: Any, relevance: Any) -> _Lists:
 def _two_dimensional(values: Any, what: str) -> np.ndarray:
     try:
         array = np.asarray(values)
-    except ValueError as error:  # lists of different lengths
+    except ValueError as error:  # raised for lists of different lengths
         raise UsageError(f"{what} are no array ({error}); expected one, or a Ragged") from None
     if array.ndim != 2:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Losses for PyTorch; needs the extra ``torch``."""
+"""Losses for PyTorch. They need the extra ``torch``."""
 
 from typing import Any
 
@@ -19,19 +19,19 @@ __all__ = ["ListwiseAPLoss"]
 
 
 class ListwiseAPLoss(torch.nn.Module):
-    r"""One minus the mean average precision over soft bins of scores, as a loss to train with.
+    r"""One minus the mean average precision over soft bins of scores, as a loss for training.
 
-    See `rankmill.training.listwise.listwise_ap` for the formula, `listwise_ap_loss` for what is
-    left out of the mean and for the derivative where the loss bends. The compiled kernel computes
-    value and gradient together, on the CPU: a tensor of another device is copied there, and its
-    gradient back. The gradient cannot be differentiated again.
+    `rankmill.training.listwise.listwise_ap` documents the formula. `listwise_ap_loss` documents
+    which queries are left out of the mean, and the derivative at kinks. The compiled kernel
+    computes the value and the gradient together on the CPU. A tensor on another device is copied
+    to the CPU, and its gradient is copied back. The gradient cannot be differentiated again.
 
     Parameters
     ----------
     bins : int
         The number of bins, 2 or more.
     low, high : float
-        The centres of the last and the first bin; for cosine similarities -1 and 1, or 0 and 1.
+        The centres of the last and the first bin. For cosine similarities use -1 and 1, or 0 and 1.
     tied : bool
         Whether to compute tie-aware AP.
 
@@ -64,22 +64,22 @@ class ListwiseAPLoss(torch.nn.Module):
         relevance: torch.Tensor,
         weights: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """The loss of a batch.
+        """Return the loss of a batch.
 
         Parameters
         ----------
         scores : Tensor of a floating dtype, shape (queries, items)
-            Higher is more relevant. Computed in float64.
+            Higher is more relevant. The loss is computed in float64.
         relevance : Tensor of any dtype, shape (queries, items)
-            1 where an item is relevant, else 0.
+            1 if the item is relevant, else 0.
         weights : Tensor, shape (queries,), optional
             The weight of each query, 0 or more.
 
         Returns
         -------
         Tensor, a scalar on the device of `scores`
-            float64 for scores of float64, else float32, so that the scale of a half-precision loss
-            does not overflow.
+            float64 if `scores` are float64, else float32; a loss in half precision could overflow
+            when it is scaled.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class ListwiseAPLoss(torch.nn.Module):
         return _compute(scores, relevance, weights, self._binning, gradient=False)[0]
 
     def extra_repr(self) -> str:
-        """The settings, for the module's repr."""
+        """Return the settings for the module's repr."""
         return ", ".join(f"{name}={value}" for name, value in self._binning._asdict().items())
 
 
@@ -111,19 +111,19 @@ class _Differentiable(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: torch.Tensor) -> tuple[Any, ...]:
         scores, gradient = ctx.saved_tensors
-        # Scaled before it is rounded: derivatives of a big batch vanish in half precision. And
-        # scaled by NumPy, since waking torch's threads takes longer than the product.
+        # The gradient is scaled before it is rounded, because small derivatives become 0 in half
+        # precision. NumPy scales it, because starting torch's threads takes longer.
         scaled = torch.from_numpy(gradient.numpy() * upstream.item())
         scaled = scaled.to(scores.device, scores.dtype)
-        if torch.is_grad_enabled():  # only where a graph of the gradient is wanted
+        if torch.is_grad_enabled():  # True only if the caller wants a graph of the gradient
             scaled = _NotAgain.apply(scaled, scores)
         return scaled, None, None, None
 
 
 class _NotAgain(torch.autograd.Function):
-    """Ties a gradient to its scores, so that differentiating it fails instead of giving zeros.
+    """Ties a gradient to its scores, so differentiating it again is an error and not zero.
 
-    torch's own once_differentiable would let a graph through whose upstream gradient is constant.
+    torch's own once_differentiable raises no error if the upstream gradient is constant.
     """
 
     @staticmethod
@@ -141,7 +141,7 @@ class _NotAgain(torch.autograd.Function):
 def _compute(
     scores: torch.Tensor, relevance: torch.Tensor, weights: Any, binning: Any, gradient: bool
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The loss on the device of the scores, and the gradient on the CPU, in float32 or float64."""
+    """Return the loss on the device of the scores, and the gradient on the CPU (float32 or 64)."""
     dtype = torch.float64 if scores.dtype == torch.float64 else torch.float32
     loss, slopes = listwise_ap_loss(
         _array(scores.to(dtype=dtype)),
