@@ -112,7 +112,7 @@ class _Differentiable(torch.autograd.Function):
     def backward(ctx: Any, upstream: torch.Tensor) -> tuple[Any, ...]:
         scores, gradient = ctx.saved_tensors
         # The gradient is scaled before it is rounded, because small derivatives become 0 in half
-        # precision. NumPy scales it, because starting torch's threads takes longer.
+        # precision. NumPy scales it, because starting torch's threads would take longer.
         scaled = torch.from_numpy(gradient.numpy() * upstream.item())
         scaled = scaled.to(scores.device, scores.dtype)
         if torch.is_grad_enabled():  # True only if the caller wants a graph of the gradient
