@@ -88,7 +88,7 @@ def on_a_terminal(code: str, columns: int) -> list[str]:
         while True:
             try:
                 piece = os.read(ours, 65536)
-            except OSError:  # how Linux tells that the other end is closed
+            except OSError:  # on Linux this means that the other end is closed
                 break
             if not piece:
                 break

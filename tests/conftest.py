@@ -14,8 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-# Derandomised, so that a failure in CI is the same failure everywhere; no deadline, because the
-# first example of a test pays for the compilation.
+# Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
+# includes the compilation.
 hypothesis.settings.register_profile(
     "rankmill",
     deadline=None,
@@ -57,7 +57,7 @@ def run_cli() -> Callable[..., CliOutcome]:
 
 
 def tells(error: object, wanted: list[str]) -> str:
-    """The message, once it is sure that it tells each of the wanted things ("this|or that")."""
+    """Return the message after a check that it contains each wanted text ("this|or that")."""
     message = str(error)
     for alternatives in wanted:
         assert any(one.lower() in message.lower() for one in alternatives.split("|")), (
@@ -83,7 +83,7 @@ def files(tmp_path: Path) -> Callable[[pa.Table, pa.Table], tuple[Path, Path]]:
 
 @pytest.fixture
 def cli_fails(run_cli: Callable[..., CliOutcome], tmp_path: Path) -> Callable[..., None]:
-    """Assert exit code and message of a run that fails, and that it left all files as they were."""
+    """Assert the exit code and message of a run that fails, and that no file was changed."""
 
     def check(
         sources: tuple[object, object],

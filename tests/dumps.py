@@ -1,4 +1,4 @@
-"""Seeded random dumps with what a library must put up with, and the comparison with a reference."""
+"""Seeded random dumps with the odd cases a library must accept, compared with a reference."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def dump(
     unlabelled: bool = True,
     empty_lists: bool = False,
 ) -> tuple[Labels, Predictions]:
-    """Nine queries, the first with both labels and predictions, others often without one of them.
+    """Make nine queries: the first has labels and predictions, others may lack one of them.
 
-    Confidences are eighths, which all float types hold, and in no order. A dump with
-    ``scored_labels`` has no labels outside the lists; one without ``unlabelled`` labels them all.
+    Confidences are multiples of 1/8, which all float types hold, in no order. With
+    ``scored_labels``, all labels are in the lists. Without ``unlabelled``, every query has labels.
     """
     draw = Random(seed)
     labels: Labels = {}
@@ -59,12 +59,12 @@ def dump(
     return labels, predictions
 
 
-# What a library says of a dump: for each metric it defines at this k, a value a query, or the mean.
+# The answer of a library: for each metric it has at this k, a value for each query, or the mean.
 Answer = Callable[[Labels, Predictions, "int | None"], dict[str, Any]]
 
 
 def assert_same(found: Any, expected: Any, tolerance: float, told: str) -> None:
-    """``found`` is values of queries, or one number: their mean, or a global metric."""
+    """Compare the values of queries, or one number (their mean, or a global metric)."""
     if isinstance(found, dict):
         assert found.keys() == expected.keys(), told
         pairs = [(found[query], expected[query]) for query in found]
@@ -86,7 +86,7 @@ def hold(
     only: set[str] | None = None,
     **shape: Any,
 ) -> None:
-    """Hold the references of a preset to a library, over many dumps."""
+    """Compare the references of a preset with a library on many dumps."""
     references = {
         metric: reference
         for metric, reference in REFERENCES[preset].items()

@@ -35,7 +35,7 @@ def scattered_loss(
     tied: bool = False,
     weights: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The same from two additions an item."""
+    """Return the same value, from two additions for each item."""
     place = (high - scores.clamp(low, high)) * ((bins - 1) / (high - low))
     above = place.detach().floor().clamp(0, bins - 2)
     share = place - above

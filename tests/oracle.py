@@ -29,7 +29,7 @@ ALIASES = {
 
 
 def label_gains(labels: Any) -> dict[Item, float]:
-    """The set of labels with their gains: no nulls, no gain <= 0, the largest gain of repeats."""
+    """Return the labels with their gains: no nulls, no gain <= 0, the largest gain of repeats."""
     gains: dict[Item, float] = {}
     for item, gain in _label_pairs(labels):
         if item is not None and gain > 0:
@@ -60,7 +60,7 @@ def _label_pairs(labels: Any) -> list[tuple[Item, float]]:
 
 
 def prediction_pairs(predictions: Any) -> list[tuple[Item, Any]]:
-    """(item, confidence) of the predictions that are any: nulls are left out, the rest move up."""
+    """Return (item, confidence) of all predictions but nulls; the others move up."""
     pairs = [p if isinstance(p, tuple) else (p, None) for p in predictions or []]
     return [pair for pair in pairs if pair[0] is not None]
 
@@ -170,11 +170,11 @@ def bpref(labels: Any, predictions: Any, rel: float | None = None) -> float:
 def global_average_precision(
     predictions: Iterable[tuple[float, bool]], total: int, ties: str = "expected"
 ) -> float:
-    """(confidence, right?) of all predictions; ``total`` is M, the number of labelled queries.
+    """Compute GAP from (confidence, right?) of all predictions and M, the labelled queries.
 
-    In a group of n equal confidences, c of them right, behind N others with C right: a position j
-    of the group holds a right one in c/n of the orders, and then (j - 1)(c - 1)/(n - 1) of the
-    right ones are expected before it.
+    Take a group of n equal confidences with c right ones, after N others with C right ones. Place j
+    of the group is right in c/n of the orders, and then (j - 1)(c - 1)/(n - 1) of the right ones
+    are expected before it.
     """
     groups: dict[float, list[bool]] = {}
     for confidence, right in predictions:
@@ -198,7 +198,7 @@ def global_average_precision(
 def brute_force_gap(
     predictions: Sequence[tuple[float, bool]], total: int
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """(expected, worst, best) over every order of every group of ties, enumerated, exact."""
+    """Return (expected, worst, best) over every order of every group of ties, exactly."""
     ordered = sorted(predictions, key=lambda prediction: -prediction[0])
     groups = [list(group) for _, group in itertools.groupby(ordered, key=lambda p: p[0])]
     values = []
@@ -256,7 +256,7 @@ ORACLES: dict[str, Callable[..., float]] = {
 
 @dataclass
 class Evaluation:
-    """What rankmill.evaluate must say about the same data."""
+    """Return what rankmill.evaluate must return for the same data."""
 
     metrics: dict[str, float]
     standard_errors: dict[str, float | None]
@@ -365,7 +365,7 @@ def audit(
 
 
 def _tied_confidences(labels: Any, predictions: Any, cutoffs: Sequence[int | None]) -> int:
-    """Of the longest list that a gap metric asks for."""
+    """Count the tied confidences in the longest list that a gap metric asks for."""
     if not cutoffs:
         return 0
     longest = None if None in cutoffs else max(k for k in cutoffs if k is not None)

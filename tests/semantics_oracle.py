@@ -23,12 +23,12 @@ from oracle import Item, mean_and_error, parameters, parse
 Choices = Mapping[str, str]
 Worths = Sequence[float | None]
 OPEN_ORDERS = ("worst", "best", "expected")
-# All orders of a list are gone through up to so many of them.
+# All orders of a list are tried if there are at most this many.
 MOST_ORDERS = 2000
 
 
 class RefusedError(Exception):
-    """What rankmill must refuse with an InputError."""
+    """Rankmill must refuse this input with an InputError."""
 
 
 # ------------------------------------------------------------------ labels
@@ -103,7 +103,7 @@ def text(item: Item) -> bytes:
 def runs_of(
     listed: Any, truth: Truth, semantics: Choices, by_confidence: bool
 ) -> list[list[Prediction]]:
-    """The predictions of a query in runs, each of one where the order is known."""
+    """Return the predictions of a query in runs; a run has one member if its place is fixed."""
     pairs = [(item, conf) for item, conf in listed or [] if item is not None]
     order = semantics["order"] if by_confidence else "given"
     if order.startswith("item_"):
@@ -130,7 +130,7 @@ def runs_of(
 
 
 def in_order(runs: Sequence[list[Prediction]], order: str) -> list[Prediction]:
-    """One list: hits of a run last, least worth first, or first, most worth first, or as given."""
+    """Return one list. The hits of a run come last (least worth first), first, or as given."""
     if order not in ("worst", "best"):
         return [one for run in runs for one in run]
     return [one for run in runs for one in sorted(run, key=how_right, reverse=order == "best")]
@@ -142,7 +142,7 @@ def how_right(one: Prediction) -> tuple[bool, float]:
 
 
 def arrangements(run: Sequence[float | None]) -> list[tuple[float | None, ...]]:
-    """All orders of a run. Those that look the same are as many for each that does: one is kept."""
+    """Return the distinct orders of a run; each stands for the same number of orders."""
     return list(dict.fromkeys(itertools.permutations(run)))
 
 
@@ -241,7 +241,7 @@ def query_value(
         return of_order([one.worth for run in runs for one in run])
     ends = of_order([one.worth for one in in_order(runs, order)])
     if name == "map" and semantics["ap_divisor"] == "hits":
-        return ends  # one hit less may raise it: hits last is not the worst then
+        return ends  # fewer hits may raise this metric, so the other ways to order are not checked
     if order != "expected" and count_orders(runs) > MOST_ORDERS:
         return ends
     values = [of_order(worths) for worths in all_orders(runs)]
@@ -292,7 +292,7 @@ def gap(listed: Sequence[Pooled], ties: str) -> float:
         elif ties in ("worst", "best"):
             terms.append(gap_of_order(sorted(rights, reverse=ties == "best"), before, right_before))
         else:
-            # Every choice of c among n places is as likely.
+            # Every choice of c among n places has the same probability.
             values = [
                 gap_of_order([place in chosen for place in range(n)], before, right_before)
                 for chosen in itertools.combinations(range(n), c)
@@ -323,7 +323,7 @@ def tied_with_right(listed: Sequence[Pooled]) -> int:
 
 
 def settle(listed: Any, semantics: Choices, confidences_read: bool) -> Any:
-    """The list with NaN as minus infinity, or refused."""
+    """Return the list with NaN as minus infinity, or raise RefusedError."""
     if not confidences_read:
         return [(item, None) for item, _ in listed or []]
     settled = []
@@ -346,15 +346,15 @@ def evaluate(
     confidences_read: bool = True,
     long_by_confidence: bool = False,
 ) -> oracle.Evaluation:
-    """What rankmill.evaluate must say.
+    """Return what rankmill.evaluate must return.
 
-    ``confidences_read`` is False where the input has none. ``long_by_confidence`` says that lists
-    came from long rows without ranks, and are in the order of their confidences already.
+    ``confidences_read`` is False if the input has no confidences. ``long_by_confidence`` says that
+    the lists come from long rows without ranks, and are already sorted by confidence.
 
     Raises
     ------
     RefusedError
-        Where rankmill must raise InputError.
+        If rankmill must raise InputError.
     """
     truths = {q: truth_of(listed, gains, semantics) for q, listed in labels.items()}
     none = Truth({}, 0, [])
@@ -428,7 +428,7 @@ def tied_ranks(listed: Any) -> int:
 def counted_queries(
     truths: Mapping[Any, Truth], runs: Mapping[Any, Any], predicted: set[Any], semantics: Choices
 ) -> dict[Any, float | None]:
-    """The queries that count, and what they score; None where the metric is to say."""
+    """Return the queries that count and their scores; None means the value of the metric."""
     out: dict[Any, float | None] = {}
 
     def decide(query: Any, field: str) -> None:

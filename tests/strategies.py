@@ -1,8 +1,8 @@
 """Hypothesis strategies for whole inputs, and their translation into every shape rankmill reads.
 
-A Case is what the oracle eats: ``labels`` and ``predictions`` are dicts, query -> list of
-(item, gain) or (item, confidence); an item may be None (a null item), a list may be None (a null
-list). The helpers below turn its sides into wide and long tables and Ragged arrays.
+A Case is the input of the oracle: ``labels`` and ``predictions`` are dicts from a query to a list
+of (item, gain) or (item, confidence). An item may be None (a null item), and a list may be None (a
+null list). The helpers below turn both sides into wide and long tables and Ragged arrays.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ STRING_TYPES = [
     pa.dictionary(pa.int32(), pa.string()),
     pa.dictionary(pa.int8(), pa.large_string()),
 ]
-# -1 and 2**64 - 1, like 2**63 and -2**63, share their bits; 255 and 256 end in them.
+# Hard cases: -1 and 2**64 - 1 have the same bits, like 2**63 and -2**63; 255 and 256 end in them.
 INTEGERS = [0, 1, -1, 2**64 - 1, 2**63, -(2**63), 255, 2, 256, 127, -128, 3, 2**31, 2**32]
 INTEGERS += [2**63 - 1, -2]
 PREFIX = "the same first twelve bytes and more/"
 STRINGS = ["", "a", "ab", "a\0", "A", "0", "00", " a", "é", "e\u0301", "日本語", "🦀"]
 STRINGS += [PREFIX, PREFIX + "1", PREFIX + "2", PREFIX * 3]
-# All of them exact in float32, so that both widths order and tie alike.
+# All are exact in float32, so float32 and float64 give the same order and the same ties.
 CONFIDENCES = [float("-inf"), -1.5, -0.0, 0.0, 0.25, 0.5, 1.0, float("inf")]
 GAINS = [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0]
 CUTOFFS = [1, 2, 3, 5, 12, 1000]
@@ -63,7 +63,7 @@ class Case:
 
 
 def fits(value: Any, kind: pa.DataType) -> bool:
-    """Whether an integer or string can be written as that type."""
+    """Return whether an integer or string fits the type."""
     if not pa.types.is_integer(kind):
         return isinstance(value, str)
     low, high = (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1))
@@ -80,14 +80,14 @@ def id_types(draw: st.DrawFn) -> tuple[pa.DataType, pa.DataType]:
 
 @st.composite
 def cases(draw: st.DrawFn, graded: bool | None = None, nulls: bool = True) -> Case:
-    """Ragged inputs with everything odd that is legal in them; at least one label, one row."""
+    """Make Ragged inputs with every legal odd case; they have at least one label and one row."""
     label_query, prediction_query = id_types(draw)
     label_item, prediction_item = id_types(draw)
     strings = not pa.types.is_integer(label_item)
     items = draw(
         st.lists(st.sampled_from(STRINGS if strings else INTEGERS), min_size=1, max_size=5)
     )
-    items += STRINGS[:1] if strings else [0]  # 0 fits every type, so no side is without an item
+    items += STRINGS[:1] if strings else [0]  # 0 fits every type, so each side has an item
     all_queries = INTEGERS if pa.types.is_integer(label_query) else STRINGS
     if graded is None:
         graded = draw(st.booleans())
@@ -97,7 +97,7 @@ def cases(draw: st.DrawFn, graded: bool | None = None, nulls: bool = True) -> Ca
     def side(query: pa.DataType, item: pa.DataType, second: st.SearchStrategy[float]) -> Side:
         known = [value for value in items if fits(value, item)]
         one = st.tuples(st.sampled_from([*known, *known, None] if nulls else known), second)
-        # Not one_of, which would give a null list and a full one the same weight.
+        # one_of would make null lists as frequent as full ones.
         kind = st.sampled_from(["full"] * 6 + ["short"] + ["null"] * nulls)
         some = kind.flatmap(
             lambda which: {
@@ -106,7 +106,7 @@ def cases(draw: st.DrawFn, graded: bool | None = None, nulls: bool = True) -> Ca
                 "null": st.none(),
             }[which]
         )
-        # Few queries to choose from, so that most are on both sides.
+        # There are few possible queries, so most queries are on both sides.
         queries = [value for value in all_queries if fits(value, query)][:5]
         keys = draw(st.lists(st.sampled_from(queries), min_size=2, max_size=5, unique=True))
         return {key: draw(some) for key in keys}
@@ -130,7 +130,7 @@ def cases(draw: st.DrawFn, graded: bool | None = None, nulls: bool = True) -> Ca
 
 
 def plain(case: Case) -> Case:
-    """The case without what only some shapes can say: null items, null and empty lists."""
+    """Return the case without null items, null lists and empty lists, which some shapes lack."""
     labels = {
         query: [(item, gain) for item, gain in listed or [] if item is not None]
         for query, listed in case.labels.items()
@@ -146,7 +146,7 @@ def plain(case: Case) -> Case:
 
 
 def aligned(case: Case) -> Case:
-    """The case as Ragged says it: queries by position, those of one side empty on the other."""
+    """Return the case as Ragged has it: queries by position, empty lists for missing ones."""
     bare = plain(case)
     queries = list(dict.fromkeys([*bare.labels, *bare.predictions]))
     return replace(
@@ -173,7 +173,7 @@ def lists(
     kind: pa.DataType,
     list_type: Callable[[pa.DataType], pa.DataType] = pa.list_,
 ) -> pa.Array:
-    """An array of lists of any list type; a null list keeps what Arrow may leave under it: junk."""
+    """Make an array of lists of any list type; a null list may hide values, as Arrow allows."""
     flat: list[Any] = []
     offsets, sizes = [], []
     for listed in values:
@@ -292,7 +292,7 @@ def chunked(table: pa.Table, size: int) -> pa.Table:
 
 
 def sliced(table: pa.Table) -> pa.Table:
-    """The same rows, as a slice out of the middle of a longer table."""
+    """Return the same rows as a slice of a longer table."""
     return pa.concat_tables([table, table, table]).combine_chunks().slice(len(table), len(table))
 
 

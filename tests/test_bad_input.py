@@ -1,4 +1,4 @@
-"""Every bad input: an error that names the file and the place, exit 3 or 2, nothing written."""
+"""Every bad input gives an error with the file and the place, exit code 3 or 2, and no output."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ FIRST_ROW, LAST_ROW = "row 1|row 2", "row 2|row 3"  # rows may count from 0 or f
 SAY_QUERY, SAY_ITEM, SAY_SCORE = "--query|query=", "--item|item=", "--score|score="
 L, P, LONG_P = "labels", "predictions", "long predictions"
 
-# name -> (side, columns to change in the good table of that side (None: to drop), what the message
-# must tell, alternatives separated by |)
+# name -> (side, columns to change in the good table of that side (None: to drop), texts that the
+# message must contain, with alternatives separated by |)
 BAD: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     "no item column": (L, {"items": None, "hue": [1, 2, 3]}, ["item", "query_id", "hue", SAY_ITEM]),
     "no query column": (P, {"query_id": None, "who": [1, 2, 3]}, ["query", "who", SAY_QUERY]),
@@ -118,7 +118,7 @@ def sides(name: str) -> tuple[pa.Table, pa.Table, str]:
 @pytest.mark.small
 @pytest.mark.parametrize("name", BAD)
 def test_tables(name: str) -> None:
-    """An InputError that says which side is meant, for there is no file name."""
+    """An InputError names the side, because there is no file name."""
     labels, predictions, bad = sides(name)
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(labels, predictions, ["map@2", "gap"])
@@ -127,7 +127,7 @@ def test_tables(name: str) -> None:
 
 @pytest.mark.parametrize("name", BAD)
 def test_files(name: str, files: Any, cli_fails: Any) -> None:
-    """The same from files: the file is named, exit code 3, nothing on standard output or disk."""
+    """With files, the error names the file, the exit code is 3, and nothing is written."""
     labels, predictions, bad = sides(name)
     paths = files(labels, predictions)
     with pytest.raises(InputError) as caught:
@@ -136,11 +136,11 @@ def test_files(name: str, files: Any, cli_fails: Any) -> None:
     cli_fails(paths, 3, message.splitlines(), ["map@2", "gap"])
 
 
-# ------------------------------------------------------------------ files that are none
+# ------------------------------------------------------------------ files that are not readable
 
 
 def broken_files(folder: Path) -> dict[str, tuple[object, list[str]]]:
-    """name -> (source, what the message tells)"""
+    """Return name -> (source, text that the message must contain)."""
     good = folder / "good.parquet"
     big = pa.table({"query_id": range(20_000), "items": [[i, i + 1] for i in range(20_000)]})
     pq.write_table(big, good, compression="none", use_dictionary=False)
@@ -225,7 +225,7 @@ def test_bad_gains(gain: Any, files: Any, cli_fails: Any) -> None:
 @pytest.mark.small
 @pytest.mark.parametrize(("gain", "gains"), [(1.5e308, "linear"), (1023.9, "exp"), (2000, "exp")])
 def test_gains_whose_sum_overflows(gain: float, gains: str) -> None:
-    """Never NaN or infinity in a result: an error that names the gain, or the true ratio."""
+    """No result is NaN or infinite: the error names the gain, or the ratio is right."""
     labels, predictions = Ragged.from_lists([[1, 2]]), Ragged.from_lists([[2, 1]])
     try:
         found = rankmill.ndcg(
@@ -290,7 +290,7 @@ def test_ragged_values(values: Any) -> None:
 
 
 def test_ragged_is_a_copy_of_its_offsets() -> None:
-    """The check would be worth nothing if the offsets could change after it."""
+    """The check of the offsets would be useless if they could change after it."""
     offsets = np.array([0, 1, 3])
     lists = Ragged(offsets, np.arange(3))
     offsets[1] = 1000
@@ -392,7 +392,7 @@ NAMED = ["query", "item", "score", "gain", "label_query", "label_item"]
 def test_named_columns_that_are_not_there(
     option: str, predictions: pa.Table, files: Any, cli_fails: Any
 ) -> None:
-    """Whether the metric needs the column or not: a name that is mistyped is not passed over."""
+    """A mistyped name is an error even if the metric does not need the column."""
     paths = files(GOOD_LABELS, predictions)
     wanted = ["nowhere", "query_id", "item", "the-labels|the-predictions"]
     with pytest.raises(InputError) as caught:

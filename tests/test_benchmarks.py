@@ -1,4 +1,4 @@
-"""The comparison and the scaling at a tiny size: they run to the end, and the rivals agree."""
+"""The benchmarks of rivals and of scaling run at a tiny size, and the rivals agree."""
 
 import itertools
 import json
@@ -210,7 +210,7 @@ def test_a_case_is_the_same_each_time() -> None:
 
 
 FOOTERS = {
-    # What stands around a number (in Thrift's zigzag: 3 is 6), and the same with another.
+    # The bytes around a number (in Thrift's zigzag 3 is 6), and the same with another number.
     "values": (b"\x15\x00\x16\x06\x16", b"\x15\x00\x16\x04\x16", "3 values, in the footer 2"),
     "rows": (b"\x16\x06\x19", b"\x16\x04\x19", "do not add up to 2"),
 }

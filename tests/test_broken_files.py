@@ -1,4 +1,4 @@
-"""Files that contradict themselves or change: an error, and never the rows of other queries."""
+"""Files that contradict themselves or change give an error, never the rows of other queries."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(path: Path, columns: list[str]) -> pa.Table:
 
 
 def flips(raw: bytes, places: range, seed: int = 0) -> Iterator[tuple[int, bytes]]:
-    """The file with one bit flipped, for each of these bytes."""
+    """Yield the file with one bit flipped, for each of these bytes."""
     draw = np.random.default_rng(seed)
     for place in places:
         flipped = bytearray(raw)
@@ -53,7 +53,7 @@ def flips(raw: bytes, places: range, seed: int = 0) -> Iterator[tuple[int, bytes
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_no_flipped_bit_moves_rows_of_other_row_groups(tmp_path: Path, version: str) -> None:
-    """Row groups that are read as one: what one of them lacks is not taken from the next."""
+    """Row groups are read as one; values missing in one must not be taken from the next."""
     table = dump(5 * ROW_GROUP)
     path = tmp_path / "p.parquet"
     options = {"row_group_size": ROW_GROUP, "data_page_version": version}
@@ -78,7 +78,7 @@ def test_no_flipped_bit_moves_rows_of_other_row_groups(tmp_path: Path, version: 
 
 
 def test_values_beyond_those_of_the_footer_are_not_read(tmp_path: Path) -> None:
-    """A page that says to hold some values more, which its last bytes have room for."""
+    """The header of a page claims more values than the footer, and its last bytes have room."""
     rows = 50
     schema = pa.schema([pa.field("few", pa.int64(), nullable=False)])
     table = pa.table({"few": np.arange(2 * rows) % 4}, schema=schema)
@@ -86,7 +86,7 @@ def test_values_beyond_those_of_the_footer_are_not_read(tmp_path: Path) -> None:
     pq.write_table(table, path, row_group_size=rows, compression="none")
     start = pq.read_metadata(path).row_group(0).column(0).data_page_offset
     raw = path.read_bytes()
-    # In the header of a page numbers are written twice as large.
+    # In the header of a page, numbers are stored doubled (zigzag).
     page = raw[start:].replace(bytes([2 * rows]), bytes([2 * (rows + 4)]), 1)
     path.write_bytes(raw[:start] + page)
     assert pq.ParquetFile(path).read() != table, "without harm there is nothing to test"
@@ -137,7 +137,7 @@ def removed(path: Path, new: bytes) -> None:
 @pytest.mark.parametrize("change", [replaced, overwritten, removed])
 @pytest.mark.parametrize("batches", [0, 1, 5])
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, change: Any, batches: int) -> None:
-    """What was read before is of the old file; nothing of the new one is given out."""
+    """Batches read before the change are of the old file, and nothing of the new one is read."""
     old, new = dump(400), dump(400, seed=1)
     paths = tmp_path / "p.parquet", tmp_path / "new"
     for table, path in zip((old, new), paths, strict=True):
@@ -152,7 +152,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, change: Any, batch
     change(path, paths[1].read_bytes())
     with pytest.raises(InputError, match=r"p\.parquet changed while it was read"):
         next(pieces[batches])
-    if batches > 1:  # another look, as for gap
+    if batches > 1:  # a second pass, as for gap
         with pytest.raises(InputError, match=r"p\.parquet changed while it was read"):
             next(source.pieces(["items"])[0])
     for piece in pieces:
@@ -164,7 +164,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, change: Any, batch
 
 
 def test_the_second_look_of_gap_is_at_the_same_file(tmp_path: Path) -> None:
-    """Confidences that do not fit are read once more: as long as they are the same."""
+    """Confidences that do not fit are read again, and this fails if the file was replaced."""
     table = pa.table({"query_id": range(200), "items": [[1]] * 200, "score": [[0.5]] * 200})
     labels, path, other = (tmp_path / name for name in ("labels", "predictions", "other"))
     for one in (labels, path, other):
@@ -183,7 +183,7 @@ def test_the_second_look_of_gap_is_at_the_same_file(tmp_path: Path) -> None:
 
 
 def write_constant(path: Path, lengths: list[int]) -> None:
-    """Lists of nothing but the same item, which take next to no bytes."""
+    """Write lists that repeat a single item, which take almost no bytes."""
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     items = pa.array(np.zeros(offsets[-1], np.int8))
     lists = pa.LargeListArray.from_arrays(pa.array(offsets), items)
@@ -210,7 +210,7 @@ def test_few_bytes_that_decode_to_many_items(
 
 
 def test_batches_are_bounded_in_values(tmp_path: Path) -> None:
-    """Also in files whose first lists are short, and in row groups that are joined."""
+    """The same holds for files whose first lists are short, and for joined row groups."""
     path = tmp_path / "p.parquet"
     lengths = [1] * 200 + [50_000] * 200
     write_constant(path, lengths)
@@ -230,7 +230,7 @@ def test_batches_are_bounded_in_values(tmp_path: Path) -> None:
         )
 
 
-# ------------------------------------------------------------------ what pyarrow would die of
+# ------------------------------------------------------------------ files that crash pyarrow
 
 
 @pytest.fixture

@@ -29,13 +29,13 @@ def dump(tmp_path):
 def test_an_id_that_is_not_utf_8(run, tmp_path, kind):
     ids = pa.array([b"\xff", b"a"]).cast(pa.binary())
     if kind == pa.string():
-        ids = pa.Array.from_buffers(kind, 2, ids.buffers())  # as files hold it, unchecked
+        ids = pa.Array.from_buffers(kind, 2, ids.buffers())  # unchecked text, as files may hold
     elif kind != pa.binary():
         ids = ids.dictionary_encode().cast(kind)
     path = tmp_path / "x.parquet"
     pq.write_table(pa.table({"user_id": ids, "item_id": [[1, 2], [3]]}), path)
     asked = ["explain", path, path, "-m", "map", "--format", "json", "--query-id"]
-    code, out, err = run(*asked, os.fsdecode(b"\xff"))  # how Python hands over such an argument
+    code, out, err = run(*asked, os.fsdecode(b"\xff"))  # Python passes such an argument like this
     assert (code, err) == (0, "")
     assert [row["item"] for row in json.loads(out)["rows"]] == [1, 2]
     code, _, err = run(*asked, os.fsdecode(b"\xfe"))
@@ -190,7 +190,7 @@ def test_what_is_drawn_fits_the_terminal(dump, columns):
 
 
 def shopping(seed: int) -> tuple[dict, dict]:
-    """Customers who buy, and lists of twelve that repeat what sells: some for nobody who buys."""
+    """Make customers with purchases, and lists of twelve with repeats, some without purchases."""
     draw = random.Random(seed)
     articles = [f"a{number}" for number in range(40)]
     weights = [1 / (1 + place) for place in range(len(articles))]
@@ -221,7 +221,7 @@ def test_four_values_of_one_dump_and_their_reasons(run, tmp_path):
     assert (code, err) == (0, "")
     content = json.loads(out)
     changes = content["changes"]
-    # What each says, by references that share no code with the package.
+    # The value of each, from references that share no code with the package.
     paired = {query: [] for query in predictions} | labels
     first_only = {
         query: [
@@ -258,7 +258,7 @@ def test_four_values_of_one_dump_and_their_reasons(run, tmp_path):
     for one in changes.values():
         alone = [each["difference"] or 0 for each in one["fields"].values()]
         assert one["difference"] == pytest.approx(sum(alone) + one["interplay"], abs=1e-15)
-    # And in words.
+    # The same reasons as text.
     text = run(*asked)[1]
     for word in (
         f"{values['default']:.6f}",

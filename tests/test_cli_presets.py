@@ -1,4 +1,4 @@
-"""`rankmill presets`, `--preset`, and how a result says that it was not counted as by default."""
+"""`rankmill presets`, `--preset`, and how a result names semantics that are not the default."""
 
 import csv
 import json
@@ -19,7 +19,7 @@ def dump(tmp_path):
 
 @pytest.fixture
 def strict(monkeypatch):
-    """A preset whose map@3 the dump of `write_dump` tells apart from the default's."""
+    """A preset that gives another map@3 than the default on the dump of `write_dump`."""
     one = Preset(Semantics(unpredicted="skip"), {"map@k": "MAP at k"}, "a test", "no | note")
     monkeypatch.setitem(PRESETS, "strict", one)
     return one

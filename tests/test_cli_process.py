@@ -82,7 +82,7 @@ ENDS = {
 
 
 def by_default() -> None:
-    """Undo what a shell may have told its background jobs, us included: to ignore signals."""
+    """Stop ignoring signals: a shell may have told its background jobs, like us, to ignore them."""
     for number in ENDS:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -94,8 +94,7 @@ def test_a_signal_ends_it_at_once_and_leaves_nothing(dump, tmp_path, number, del
     outputs = [tmp_path / "out.json", tmp_path.parent / f"{tmp_path.name}-users.parquet"]
     before = sorted(os.listdir(tmp_path))
     cache = tmp_path.parent / f"{tmp_path.name}-cache"
-    # Without a cache of compiled code even this small input takes seconds, so that there is a run
-    # to interrupt.
+    # Without a cache of compiled code, even this small input takes seconds and can be interrupted.
     metrics = [word for name in ("map@3", "ndcg@3", "f1@2", "gap") for word in ("-m", name)]
     with process(
         *("evaluate", *dump, *metrics, "-o", outputs[0], "--per-query", outputs[1]),
@@ -120,7 +119,7 @@ def test_a_signal_ends_it_at_once_and_leaves_nothing(dump, tmp_path, number, del
 def test_a_signal_while_modules_load_ends_it_the_same_way(dump, tmp_path, number, module):
     stub = tmp_path / "stubs" / f"{module}.py"
     stub.parent.mkdir()
-    # As modules do that need not be there; the run would go on without an exception, too.
+    # Modules suppress errors of optional imports like this, so an exception would not end the run.
     stub.write_text(
         "import os, contextlib\n"
         "with contextlib.suppress(BaseException):\n"
@@ -138,7 +137,7 @@ def test_a_signal_while_modules_load_ends_it_the_same_way(dump, tmp_path, number
 
 @pytest.mark.parametrize("number", ENDS)
 def test_a_signal_that_the_parent_has_it_ignore_is_ignored(dump, number):
-    # As `nohup` does, and a shell with what it starts in the background.
+    # `nohup` does this, and so does a shell with its background jobs.
     with process(
         *("evaluate", *dump, "-m", "map@3", "--format", "json"),
         preexec_fn=lambda: signal.signal(number, signal.SIG_IGN),
@@ -164,7 +163,7 @@ def test_a_signal_while_it_prints_does_not_say_that_nothing_is_written(tmp_path,
         *("explain", run, run, "-m", "gap", "--format", "csv", *written), preexec_fn=by_default
     ) as evaluation:
         reader = os.open(pipe, os.O_RDONLY) if written else evaluation.stdout.fileno()
-        assert os.read(reader, 5)  # it prints by now, and waits for the rest to be read
+        assert os.read(reader, 5)  # the run prints now, and waits until the rest is read
         evaluation.send_signal(number)
         err = evaluation.stderr.read()
     code, line = ENDS[number]
@@ -187,7 +186,7 @@ def test_a_working_folder_that_was_removed(dump, tmp_path):
         assert "bug" not in answer.stderr
 
 
-# A machine that has too little of something
+# A machine with too little of a resource
 
 
 @pytest.fixture(scope="module")
@@ -274,7 +273,7 @@ def test_no_room_for_temporary_files(large_dump, tmp_path):
 
 @LINUX
 def test_no_more_threads(large_dump, tmp_path):
-    # A thread gets a stack of the size that is allowed: none finds the room for it.
+    # The stack of each thread has the size of the limit, so no thread finds enough memory.
     limits = {"RLIMIT_STACK": 8 << 30, "RLIMIT_AS": 6 << 30}
     code, err = limited(asked(large_dump[0], tmp_path), limits)
     assert "error: no more threads can be started (can't start new thread); nothing written" in err
@@ -306,13 +305,13 @@ except MemoryError as error:
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
-        env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"},  # others take room in advance
+        env=os.environ | {"ARROW_DEFAULT_MEMORY_POOL": "system"},  # other pools reserve memory
     )
     assert answer.stdout == f"['reading {path}, row group 0']\n", answer.stderr
 
 
 def test_a_thread_without_memory_for_its_first_step_ends_the_process():
-    # Python would wait for it without end.
+    # Python would wait for it for ever.
     code = (
         "import threading\n"
         "from rankmill.cli import process\n"

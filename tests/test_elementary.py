@@ -58,7 +58,7 @@ def true_exp2(x: float) -> float:
 
 
 def wrong(function: Callable[..., np.ndarray], truth: Callable[..., float], xs: list) -> list:
-    """The numbers at which a function misses the nearest float64."""
+    """Return the numbers for which a function does not return the nearest float64."""
     found = function(np.array(xs, np.float64)).tolist()
     return [(x, y) for x, y in zip(xs, found, strict=True) if y != truth(x)]
 
@@ -70,7 +70,7 @@ def test_the_bits_of_discounts_are_these() -> None:
 
 def test_logarithms_are_rounded_correctly() -> None:
     draw = random.Random(1)
-    # Where the C library or NumPy's vector code misses; every size; the ends of each step.
+    # Where the C library or NumPy's vector code is wrong; all sizes; the ends of each interval.
     xs = [1621, 7957, 15914, 28599, *range(1, 300), *(2**i for i in range(46))]
     xs += [int(2 ** draw.uniform(0, 45)) for _ in range(700)]
     xs += [(step << 20) + more for step in range(64, 128) for more in (-1, 1)]

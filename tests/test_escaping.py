@@ -162,7 +162,7 @@ def test_hostile_names_do_nothing_in_a_pipe(run, tmp_path, kind, format):
         assert "\\u001b[31m" in out
         return
     shown = markdown_text(ESCAPES) if format == "markdown" else SHOWN
-    # A result as CSV or Markdown holds no names but those of systems.
+    # In CSV and Markdown, a result holds no names except those of systems.
     assert (shown in out) == (kind != "one" or format == "table")
     if format == "markdown":
         assert (

@@ -1,4 +1,4 @@
-"""explain(): walks whose last line is what evaluate() says."""
+"""explain() shows how a value is computed; its last line is the value of evaluate()."""
 
 import json
 import math
@@ -75,7 +75,7 @@ def test_the_walk_ends_at_the_value_of_evaluate(semantics):
                 assert found.value == (None if at < 0 else result.per_query[metric][at].as_py())
                 sums = [one for one in found.table["sum"].to_pylist() if one is not None]
                 assert found.total == (sums[-1] if sums else 0)
-                if "query" in found.facts:  # it lacks labels or predictions
+                if "query" in found.facts:  # the query lacks labels or predictions
                     assert found.total == 0
                     continue
                 value = found.total / (found.divisor or 1)
@@ -306,7 +306,7 @@ def test_long_rows_scattered_over_files(tmp_path):
 
 @pytest.mark.small
 def test_wide_rows_are_read_to_the_end(tmp_path):
-    """What evaluate refuses behind the query's row is refused here as well."""
+    """An error that evaluate finds after the query's row is found here as well."""
     labels = table_of({1: [10], 2: [20]})
     paths = [str(tmp_path / name) for name in ("first.parquet", "second.parquet")]
     pq.write_table(table_of({1: [10], 2: [5, 20]}), paths[0])
@@ -393,7 +393,7 @@ def test_a_long_list_is_drawn_by_its_first_rows():
 
 @pytest.mark.parametrize("row", [1, 3])
 def test_a_query_that_stands_twice_is_refused_as_by_evaluate(row: int) -> None:
-    """Also where the second row is far behind the first."""
+    """This also holds if the second row is far after the first."""
     queries = [7, 8, 9, 10]
     queries[row] = 7
     twice = pa.table({"query_id": queries, "items": [[1], [2], [3], [4]]})

@@ -1,4 +1,4 @@
-"""explain_evaluators(): values as evaluate() has them, and what moves them, query by query."""
+"""explain_evaluators(): its values are those of evaluate(), and its changes are right."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def lists(labels, predictions, score=None):
 
 
 def held(change, both, metric, semantics, base, order) -> None:
-    """Hold a change to what evaluate() says under the base and under other semantics."""
+    """Compare a change with evaluate() under the base and under the other semantics."""
     before = by_query(evaluate(*both, metric, semantics=base).per_query)
     result = evaluate(*both, metric, semantics=semantics)
     after = by_query(result.per_query)
@@ -98,7 +98,7 @@ def test_the_example_by_hand():
     found = explain_evaluators(labels, predictions, "map", {"old": {}, "new": "implicit"})
     change = found.fields["new"]["repeated_predictions"]
     assert change.queries == 3
-    assert change.example == (2, 1, 2)  # as large as that of query 3, which is behind it
+    assert change.example == (2, 1, 2)  # the change of query 3 is as large, but comes later
     found = explain_evaluators(labels, predictions, "map", ["default", "spark"])
     assert found.fields["spark"]["unpredicted"].example == (4, 0, None)
     assert found.fields["spark"]["unlabelled"].example == (5, None, 0)
@@ -149,7 +149,7 @@ def test_the_table_tells_values_reasons_and_what_moves_nothing():
 
 @pytest.mark.small
 def test_interplay_is_what_remains():
-    # Alone, each makes 2 / 3 of 1 / 3: all queries count with 1, or the two predicted ones only.
+    # Each change alone turns 1 / 3 into 2 / 3: all queries count with 1, or only the predicted two.
     labels, predictions = lists({1: [10], 2: [20], 3: [30]}, {1: [10, 10], 2: [9]})
     found = explain_evaluators(labels, predictions, "map", ["default", "spark"])
     assert found.value == 1 / 3

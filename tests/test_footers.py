@@ -1,4 +1,4 @@
-"""Footers: what pyarrow reads there, and nothing that a broken one could do harm with."""
+"""Footers: they are read as pyarrow reads them, and a broken one does no harm."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ LISTS = {
 def test_lists_of_every_type_are_counted_as_footers_count_them(
     tmp_path: Path, name: str, compliant: bool
 ) -> None:
-    """Null lists, empty lists and null items: an error says where a count is not the footer's."""
+    """With null lists, empty lists and null items, an error reports a wrong count."""
     kind = LISTS[name]
     one: Any = "a" if kind.value_type not in (pa.int64(), pa.int16()) else 1
     lists = [[[one] * 2, None, [None, one]], [[one], [], None, [None] * 3]][
@@ -120,7 +120,7 @@ def test_lists_of_every_type_are_counted_as_footers_count_them(
 
 
 def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:
-    """No byte of a footer, whatever it is, may end the process or keep it busy."""
+    """No byte in a footer may end the process or keep it busy."""
     path = tmp_path / "labels.parquet"
     table = pa.table({"q": np.arange(30), "items": pa.array([[1, 2]] * 30)})
     pq.write_table(table, path, row_group_size=7)
@@ -153,27 +153,27 @@ def parse(data: bytes) -> bool:
 
 
 def test_no_bytes_are_more_than_the_parser_can_bear() -> None:
-    """Random bytes, those of a footer cut off, and what is meant to be deep, long or far away."""
+    """Yield random bytes, footers that are cut off, and footers made deep, long or far away."""
     draw = np.random.default_rng(0)
     assert parse(b"\0")
     assert not parse(b"")
     for length in (1, 3, 10, 100, 1000):
         for _ in range(300):
             data = draw.integers(0, 256, length).astype(np.uint8)
-            data[draw.random(length) < 0.5] &= 0x3F  # more of what is a kind
+            data[draw.random(length) < 0.5] &= 0x3F  # makes valid kinds more frequent
             parse(data.tobytes())
     far = b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f"
     for hostile in (
-        b"\x1c" * 100_000,  # structures within each other
-        b"\x19" * 100_000,  # lists within each other
+        b"\x1c" * 100_000,  # nested structures
+        b"\x19" * 100_000,  # nested lists
         b"\x19\xfc" + far,  # a list of more structures than there are bytes
-        b"\x1b" + far + b"\x55",  # such a map
-        b"\x18" + far,  # such a string
-        b"\x06" + far + b"\x00",  # a field of a number beyond all
+        b"\x1b" + far + b"\x55",  # a map with as many elements
+        b"\x18" + far,  # a string with as many bytes
+        b"\x06" + far + b"\x00",  # a field with a huge number
         b"\x49\x4c" + b"\x16\x02\x00" * 4 + b"\x00",  # four row groups, with room for three
-        b"\x4c\x0c\x09\x36\x02\x00\x00\x00",  # a structure for the row groups, and its field -5
+        b"\x4c\x0c\x09\x36\x02\x00\x00\x00",  # a structure instead of row groups, with a field -5
         b"\x16" + b"\x80" * 20,  # a number that does not end
-        b"\x1e\x00",  # a kind that there is not
+        b"\x1e\x00",  # an unknown kind
     ):
         assert not parse(hostile)
 
@@ -192,10 +192,10 @@ def test_no_bytes_are_more_than_the_parser_can_bear() -> None:
     ids=["empty map", "map", "UUID", "double", "byte", "booleans", "set"],
 )
 def test_fields_that_no_footer_has_yet_are_passed_over(kind: bytes, value: bytes) -> None:
-    """A footer of a later version of the format is read as far as it is known."""
+    """In a footer of a later version of the format, the known fields are read."""
     rows = np.full(1, -1, np.int64)
     chunks = np.full((1, 1, CHUNK_FIELDS), -1, np.int64)
-    number_of_rows = b"\x06\x06\x0e"  # field 3, by its whole number
+    number_of_rows = b"\x06\x06\x0e"  # field 3, with its number written in full
     data = np.frombuffer(kind + value + number_of_rows + b"\x00", np.uint8)
     assert parse_footer(data, rows, chunks[0], chunks)
     assert rows.tolist() == [7]

@@ -33,7 +33,7 @@ def table(
     item: pa.DataType,
     list_type: Callable[[pa.DataType], pa.DataType] | None = pa.list_,
 ) -> pa.Table:
-    """A wide table, or a long one if there is no list type."""
+    """Make a wide table, or a long one if no list type is given."""
     text = as_text if not pa.types.is_integer(query) else int
     item_text = as_text if not pa.types.is_integer(item) else int
     if list_type is None:
@@ -67,7 +67,7 @@ WIDE_OR_LONG = pytest.mark.parametrize("list_type", [pa.list_, None], ids=["wide
 @pytest.mark.parametrize("right", INTEGER_TYPES, ids=str)
 @pytest.mark.parametrize("left", INTEGER_TYPES, ids=str)
 def test_integer_widths(left: pa.DataType, right: pa.DataType, list_type: Any) -> None:
-    """Queries of one type, items of the other; on the other side the other way round."""
+    """Queries have one type and items the other; on the other side the types are swapped."""
     result = check(
         table(LABELS, left, right, list_type), table(PREDICTIONS, right, left, list_type)
     )
@@ -107,7 +107,7 @@ def test_dictionary_of_integers(list_type: Any) -> None:
     ids=str,
 )
 def test_integers_that_share_bits_do_not_match(small: Any, large: Any, list_type: Any) -> None:
-    """-1 is not the largest unsigned integer; nor are 2**53 and its neighbour one as in floats."""
+    """-1 differs from the largest unsigned integer, and 2**53 from its neighbour."""
     negative, positive = -1, 2**large.bit_width - 1
     if small == large:
         negative, positive = 2**53, 2**53 + 1
@@ -122,7 +122,7 @@ def test_integers_that_share_bits_do_not_match(small: Any, large: Any, list_type
 
 @WIDE_OR_LONG
 def test_strings_match_exactly(list_type: Any) -> None:
-    """Nothing is normalised, trimmed, cut off or read as a number."""
+    """Strings are never normalised, trimmed, cut off or read as numbers."""
     near = [
         "",
         "a",
@@ -155,7 +155,7 @@ def test_strings_match_exactly(list_type: Any) -> None:
 
 @pytest.mark.parametrize("near", [[1, 2**63], [2**63, 2**63 + 1, 2**64 - 1], [-(2**63), 0, 2**53]])
 def test_lists_of_large_integers(near: list[int]) -> None:
-    """Python's integers go into a Ragged as they are, never by way of floats."""
+    """Python's integers go into a Ragged unchanged, never through floats."""
     lists = Ragged.from_lists([near])
     assert lists.to_lists() == [near]
     others = Ragged.from_lists([[one ^ 1 for one in near if one ^ 1 not in near]])
@@ -190,7 +190,7 @@ def test_list_types_and_layouts(name: str, layout: str, item: pa.DataType) -> No
     confidence = strategies.lists([[3.0, 2.0, 1.0]] * 4, pa.float32(), LIST_TYPES[name])
     predictions = predictions.append_column("confidence", confidence)
     check(labels, LAYOUTS[layout](predictions))
-    # All three confidences tie over the queries: 3 of 4 lists have a hit at one of the ranks.
+    # All three confidences are tied across queries: 3 of 4 lists have a hit at one of the ranks.
     shaped = rankmill.evaluate(labels, LAYOUTS[layout](predictions), ["gap"])
     plain = predictions.set_column(1, "items", table(PREDICTIONS, pa.int64(), item)["items"])
     plain = plain.set_column(2, "confidence", pa.array([[3.0, 2.0, 1.0]] * 4))
@@ -272,7 +272,7 @@ def test_files_lists_globs_and_directories(tmp_path: Path, list_type: Any, run_c
 
 @WIDE_OR_LONG
 def test_hive_partitioned_directories(tmp_path: Path, list_type: Any) -> None:
-    """A partition column that is not asked for is not in the way."""
+    """A partition column that no option names does not matter."""
     for name, side in (("labels", LABELS), ("predictions", PREDICTIONS)):
         one = table(side, pa.int64(), pa.int64(), list_type)
         country = pa.array(["se" if query % 2 else "dk" for query in one["query_id"].to_pylist()])
@@ -299,7 +299,7 @@ def test_query_as_hive_partition(tmp_path: Path) -> None:
 
 
 def test_files_of_different_widths(tmp_path: Path) -> None:
-    """Two files of one input that agree on names, but not on the widths of the integers."""
+    """Two files of one input have the same names, but integers of different widths."""
     first = table(PREDICTIONS[:2], pa.int32(), pa.int16())
     second = table(PREDICTIONS[2:], pa.int64(), pa.int64())
     pq.write_table(first, tmp_path / "a.parquet")
@@ -330,7 +330,7 @@ def test_aliases(query: str, item: str, list_type: Any) -> None:
 
 @pytest.mark.parametrize("name", SCORE_NAMES)
 def test_score_aliases(name: str) -> None:
-    """In a long file the confidences are the order."""
+    """In a long file without ranks, the confidences define the order."""
     labels = pa.table({"qid": [1], "label": [7]})
     predictions = pa.table({"qid": [1, 1, 1], "prediction": [5, 6, 7], name: [0.1, 0.2, 0.9]})
     assert rankmill.evaluate(labels, predictions, ["hit@1"])["hit@1"] == 1.0

@@ -19,7 +19,7 @@ from rankmill.threads import Workers
     ("distinct", "correct"), [(5, 3), (5, 5), (40, 2), (900, 1), (900, 30), (900, 700), (900, 0)]
 )
 def test_counts_are_those_of_searchsorted(kind: type, distinct: int, correct: int) -> None:
-    """Few distinct confidences make long ties, and few correct ones long ways between them."""
+    """Few distinct confidences make long ties; few correct ones leave long gaps between them."""
     generator = np.random.default_rng(distinct + correct)
     chosen = generator.choice(distinct, correct, replace=False)
     confidences = generator.integers(0, distinct, 1500).astype(kind)
@@ -50,7 +50,7 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A portion that waits and its sorted copy at most, however many confidences come."""
+    """At most one portion and its sorted copy are in memory, for any number of confidences."""
     portion = 1 << 20
     monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", portion)
     generator = np.random.default_rng(0)
@@ -79,7 +79,7 @@ def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.longdouble])
 def test_confidences_that_float64_cannot_hold_are_refused(kind: type) -> None:
-    """Rounded, two of them would be a tie."""
+    """Rounded to float64, two of them would be equal."""
     confidence = np.array([2**53 + 1, 2**53], np.int64).astype(kind)
     if np.finfo(np.longdouble).nmant > 52 or kind is not np.longdouble:
         with pytest.raises(rankmill.InputError, match="float64"):

@@ -1,7 +1,7 @@
-"""Values and their bits, held to those of November 2026 (golden.json), on dumps and MovieLens.
+"""All values are the same to the bit as in November 2026 (golden.json), on dumps and MovieLens.
 
-``python tests/test_golden.py FOLDER`` writes the file anew, should a value have been wrong; FOLDER
-gets the dumps.
+``python tests/test_golden.py FOLDER`` writes the file again, in case a value was wrong; the dumps
+go to FOLDER.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def make_movielens(folder: Path) -> Path:
 
 
 def bits(labels: Path, predictions: Path, **options: Any) -> dict[str, Any]:
-    """The numbers of every metric by default; of every preset the hash of all that it gives."""
+    """Return the numbers of every metric by default, and a hash of all values of every preset."""
     found: dict[str, Any] = {}
     for preset in PRESETS:
         each = {}

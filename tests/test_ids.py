@@ -1,4 +1,4 @@
-"""Ids of strings: the bytes decide, even where hashes are equal."""
+"""Ids that are strings: the bytes decide, even if the hashes are equal."""
 
 import itertools
 import time
@@ -13,13 +13,13 @@ from rankmill.kernels.identity import home
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.labels import NO_GAINS, Labels
 
-# More than a list may hold for its items to be compared one by one.
+# Longer than any list whose items are compared one by one.
 LONG = 200
 
 
 @pytest.fixture
 def equal_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All strings have the same key: a product with 0 is 0."""
+    """All strings get the same key, because the product with a seed of 0 is 0."""
     monkeypatch.setattr("rankmill.columns.ids.SEED", np.uint64(0))
     assert set(to_ids(pa.array(["a", "bc", "d" * 40]), "").keys.tolist()) == {0}
 
@@ -30,7 +30,7 @@ def twins(count: int) -> list[str]:
 
 @pytest.mark.small
 def test_a_key_is_that_of_the_bytes_alone() -> None:
-    """Wherever a string stands in the data, and whatever follows it."""
+    """The hash does not depend on where a string is in the data, or on what follows it."""
     text = "abcdefghijklmnopqrs"
     strings = [text[:length] for length in range(20)]
     alone = [to_ids(pa.array([one]), "").keys[0] for one in strings]
@@ -43,7 +43,7 @@ def test_a_key_is_that_of_the_bytes_alone() -> None:
 @pytest.mark.small
 @pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
 def test_a_dictionary_is_written_out_with_offsets_of_64_bits(kind: pa.DataType) -> None:
-    """Its strings may be beyond 2 GiB when written out, which is too much for a test to hold."""
+    """The strings may take more than 2 GiB in full, which is too much for a test."""
     words = pa.array(["a", None, "b", "a", "b"]).cast(kind)
     encoded = words.dictionary_encode().slice(1)
     written = plain(encoded, "")
@@ -111,7 +111,7 @@ def test_long_rows_with_the_same_key_are_told_apart(equal_keys: None) -> None:
 @pytest.mark.small
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 64])
 def test_every_byte_is_compared(length: int) -> None:
-    """Even if all hashes were 0."""
+    """This must hold even if all hashes are 0."""
     base = b"x" * length
     strings = [base, base[1:], base + b"x"]
     strings += [base[:i] + b"y" + base[i + 1 :] for i in range(length)]
@@ -121,20 +121,20 @@ def test_every_byte_is_compared(length: int) -> None:
     assert LabelIndex(ids, no_labels).find(ids).tolist() == list(range(len(strings)))
 
 
-# ------------------------------------------------------------------ no file makes hashes collide
+# ------------------------------------------------------------------ no file can force collisions
 
 
 def spread(keys: np.ndarray, seed: int) -> float:
-    """How many slots of a table are the home of a key, for each key."""
+    """Return the share of distinct home slots among the keys, in a table of 2**16 slots."""
     shift = np.uint64(64 - 16)
-    with np.errstate(over="ignore"):  # as where kernels run without the JIT
+    with np.errstate(over="ignore"):  # for runs without the JIT
         homes = {int(home(key, np.uint64(seed), shift)) for key in keys}
     return len(homes) / len(keys)
 
 
 @pytest.mark.small
 def test_integers_made_to_collide_are_spread() -> None:
-    """In a table of 2**16 slots; what they were made for was a hash without a seed."""
+    """These integers collide under a hash without a seed, and must not collide with one."""
     numbers = np.arange(2000, dtype=np.uint64)
     inverse = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))
     mixed = numbers << np.uint64(22)
@@ -147,7 +147,7 @@ def test_integers_made_to_collide_are_spread() -> None:
 
 @pytest.mark.small
 def test_strings_made_to_collide_have_keys_of_their_own() -> None:
-    """The highest bit of a product depends on that of a factor alone, whatever the other one is."""
+    """In a plain product, the highest bit of a factor changes only the product's highest bit."""
     low, high = b"\0" * 7, b"\x80"
     texts = [
         first + second
@@ -160,7 +160,7 @@ def test_strings_made_to_collide_have_keys_of_their_own() -> None:
 
 
 def test_the_time_does_not_grow_with_the_square() -> None:
-    """100,000 integers that shared one slot of every table took 13 s, long rows of them 24 s."""
+    """Before the seed, 100,000 integers in one slot took 13 s, and long rows of them 24 s."""
     count = 100_000
     mixed = np.arange(count, dtype=np.uint64) << np.uint64(22)
     inverse = np.uint64(pow(0x9E3779B97F4A7C15, -1, 1 << 64))

@@ -1,4 +1,4 @@
-"""Several systems: joined by query id, and what is said where they count different queries."""
+"""Several systems: their join by query id, and the note if they count different queries."""
 
 import csv
 import io
@@ -33,7 +33,7 @@ def evaluate_runs(labels, runs, metrics="map", **options):
 
 
 def joined_plainly(labels, results):
-    """Rows of the join, from the tables as dicts: labels in their order, others by id."""
+    """Return the rows of the join from the tables as dicts: labels in order, others by id."""
     systems = {
         name: {row["query"]: row for row in one.per_query.to_pylist()}
         for name, one in results.items()
@@ -142,7 +142,7 @@ def test_results_of_two_calls_are_not_pasted():
 @pytest.mark.parametrize("unlabelled", ["skip", "zero", "error"])
 @pytest.mark.parametrize("no_relevant", ["skip", "zero", "error"])
 def test_what_semantics_say_of_queries_holds(unpredicted, unlabelled, no_relevant):
-    """Where they say that all systems have the same queries, no predictions make them differ."""
+    """If semantics promise the same queries for all systems, no predictions may break this."""
     labels = table({1: [1], 2: [2], 3: [], 4: []})
     semantics = {"unpredicted": unpredicted, "unlabelled": unlabelled, "no_relevant": no_relevant}
     both = {1: [1], 2: [2]}
@@ -160,7 +160,7 @@ def test_what_semantics_say_of_queries_holds(unpredicted, unlabelled, no_relevan
 
 @pytest.fixture
 def dump(tmp_path):
-    """Three systems: two over as many queries, but not the same; one over fewer."""
+    """Three systems: two count equally many but different queries, one counts fewer."""
     paths = [tmp_path / f"{name}.parquet" for name in ("labels", "a", "b", "c")]
     contents = [
         {1: [10], 2: [20], 3: [30]},
@@ -233,7 +233,7 @@ def test_a_terminal_says_that_queries_differ(dump):
 
 
 def test_queries_that_were_not_kept_are_said_to_differ_perhaps(tmp_path, monkeypatch):
-    """Labels that do not fit in memory: which queries count is not known of all at once."""
+    """If labels do not fit in memory, nobody knows which queries count over all ranges."""
     monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     ids = list(range(400))
     paths = [tmp_path / f"{name}.parquet" for name in ("labels", "a", "b", "c")]
@@ -252,7 +252,7 @@ def test_queries_that_were_not_kept_are_said_to_differ_perhaps(tmp_path, monkeyp
     assert evaluated("ab", memory=5_000)["a"].counted is None
     assert same_queries(evaluated("ab", memory=5_000)) is None
     assert same_queries(evaluated("ac", memory=5_000)) is False
-    # One system of whose queries all are in the last range, and one that is read without ranges.
+    # One system has all its queries in the last range, and one is read without ranges.
     last = pa.table({"user_id": range(390, 400), "items": [[1]] * 10})
     pq.write_table(last, paths[1], row_group_size=5)
     spread = pa.table({"user_id": [*range(391, 400), 0], "items": [[1]] * 10})

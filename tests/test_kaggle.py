@@ -1,7 +1,7 @@
-"""The drop-in functions beside their formulas, on random input, and beside the rest of rankmill.
+"""The drop-in functions against their formulas on random input, and against the rest of rankmill.
 
-The formulas are written from their definitions. Where the notebooks' code strays from its own
-definition (repeats, ties, empty lists), the test says so beside the right value.
+The formulas are written from their definitions. If a notebook's code differs from its own
+definition (repeats, ties, empty lists), the test says so next to the right value.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_missing(item: Any) -> bool:
 
 
 def relevance(labels: Sequence[Any], predictions: Sequence[Any]) -> list[int]:
-    """1 at each rank whose prediction is a label and stands there for the first time."""
+    """Return 1 at each rank whose prediction is a label and occurs there for the first time."""
     return [
         int(not is_missing(item) and item in labels and item not in predictions[:place])
         for place, item in enumerate(predictions)
@@ -78,7 +78,7 @@ def first_hit_formula(label: Any, predictions: Sequence[Any]) -> float:
 def gap_formula(
     predicted: Sequence[Any], confidence: Sequence[float], true: Sequence[Any]
 ) -> float:
-    """By pandas, for confidences without ties that matter."""
+    """Compute GAP with pandas, for confidences whose ties do not matter."""
     rows = pd.DataFrame({"predicted": predicted, "confidence": confidence, "true": true})
     rows = rows.sort_values("confidence", ascending=False, na_position="last")
     right = (rows["predicted"] == rows["true"]).to_numpy().astype(float)
@@ -148,7 +148,7 @@ def test_average_precision_is_the_sum_of_precision_times_rel() -> None:
 
 
 def random_rows(source: random.Random, count: int) -> tuple[list[Any], list[float], list[Any]]:
-    """Predictions, confidences that differ, and labels; some of each missing."""
+    """Make predictions, distinct confidences and labels; some of each are missing."""
     confidence = [*source.sample(range(-500, 500), count)]
     if source.random() < 0.5:
         confidence[source.randrange(count)] = source.choice([math.inf, -math.inf])
@@ -161,9 +161,9 @@ def test_gap_follows_the_pandas_formula_where_no_tie_decides() -> None:
     checked = 0
     for _ in range(280):
         pred, conf, true = random_rows(source, source.randint(1, 12))
-        conf = [*conf, *[math.nan] * source.choice([0, 1, 1])]  # one is no tie
+        conf = [*conf, *[math.nan] * source.choice([0, 1, 1])]  # a single one makes no tie
         pred, true = ([*column, 2][: len(conf)] for column in (pred, true))
-        twins = source.randint(0, 3)  # equal confidences, but all of them wrong
+        twins = source.randint(0, 3)  # these have equal confidences, but all are wrong
         pred, conf, true = [*pred, *[8] * twins], [*conf, *[99.0] * twins], [*true, *[9] * twins]
         if not any(label is not None for label in true):
             continue
@@ -193,7 +193,7 @@ def test_gap_of_ties_is_the_mean_over_their_orders(numbers: list[float]) -> None
 
 
 def orders(conf: list[float]) -> list[list[int]]:
-    """All orders of rows by falling confidence, the missing ones last."""
+    """Yield all orders of rows by falling confidence, with missing ones last."""
 
     def falls(one: float, other: float) -> bool:
         return not math.isnan(one) and (math.isnan(other) or one > other)
@@ -214,11 +214,11 @@ def gap_of_order(order: list[int], pred: list[int], conf: list[float], true: lis
     return sum(sum(right[: i + 1]) / (i + 1) for i in range(len(right)) if right[i]) / len(right)
 
 
-# ------------------------------------------------------------------ where notebooks go astray
+# ------------------------------------------------------------------ where notebooks are wrong
 
 
 def test_a_repeat_counts_once_and_keeps_its_rank() -> None:
-    # By `in` alone each repeat of a hit counts again: 1.5, 1.5, 1 and (1 + 1/2 + 2/3) / 2.
+    # With `in` alone, each repeat of a hit counts again: 1.5, 1.5, 1 and (1 + 1/2 + 2/3) / 2.
     assert recall([1, 2], [1, 1, 1]) == 0.5
     assert average_precision([1, 2], [1, 1, 2]) == (1 + 2 / 3) / 2
     assert rel_at_k([1, 2], [1, 1], k=2) == 0
@@ -275,7 +275,7 @@ def test_results_are_python_numbers() -> None:
     assert type(rel_at_k(one, one, k)) is int
 
 
-# ------------------------------------------------------------------ beside the rest of rankmill
+# ------------------------------------------------------------------ against the rest of rankmill
 
 
 def test_mapk_is_the_mean_of_the_array_function() -> None:

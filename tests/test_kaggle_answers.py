@@ -1,4 +1,4 @@
-"""The drop-in functions on all that the notebooks assert, print or tabulate, as literals."""
+"""The drop-in functions give all values that the notebooks assert, print or tabulate."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ GOLD = [1, 2]
 ZEROS = [0] * 10
 ONE_HIT = [0.5, 0.25, 0.16666666666666666, 0.125, 0.1, 0.08333333333333333, 0.07142857142857142]
 ONE_HIT += [0.0625, 0.05555555555555555, 0.05]
-# The 1 at rank i and the 2 at rank j > i, by i and then by j, rounded to three digits.
+# Values of lists with the 1 at rank i and the 2 at rank j > i, by i and then by j, to three digits.
 TWO_HITS = [1.0, 0.833, 0.75, 0.7, 0.667, 0.643, 0.625, 0.611, 0.6, 0.583, 0.5, 0.45, 0.417, 0.393]
 TWO_HITS += [0.375, 0.361, 0.35, 0.417, 0.367, 0.333, 0.31, 0.292, 0.278, 0.267, 0.325, 0.292]
 TWO_HITS += [0.268, 0.25, 0.236, 0.225, 0.267, 0.243, 0.225, 0.211, 0.2, 0.226, 0.208, 0.194]
@@ -76,7 +76,7 @@ CHANGES += [1.3, -6.4, -4.3]
 
 
 def placed(*items_at: tuple[int, int]) -> list[int]:
-    """Ten zeros with items put at places from 0."""
+    """Return ten zeros with items at these places (from 0)."""
     row = list(ZEROS)
     for place, item in items_at:
         row[place] = item
@@ -180,7 +180,7 @@ def test_precision_at_200() -> None:
     assert precision_at_k([3, 50, 199], range(200), k=200) == 3 / 200
 
 
-# The ten rows worked out by hand: (confidence, prediction, label, correct), by row.
+# The ten rows calculated by hand: (confidence, prediction, label, correct), by row.
 TEN_ROWS = [
     (0.159241, 3, 3, 1),
     (0.639684, 2, 3, 0),
@@ -196,11 +196,11 @@ TEN_ROWS = [
 
 
 def test_gap_of_the_ten_rows() -> None:
-    """The notebook's steps by hand arrive at 0.3, the share of correct rows.
+    """The notebook's calculation by hand gives 0.3, the share of correct rows, which is wrong.
 
-    They sum `correct` instead of precision times correct. The three correct rows stand at ranks 3,
-    5 and 9, with precisions 1/3, 2/5 and 3/9, so that GAP is the sum of these over ten labels. The
-    steps' running count of correct rows is right, and is checked here.
+    It sums `correct` instead of precision times correct. The three correct rows have ranks 3, 5 and
+    9 and precisions 1/3, 2/5 and 3/9, so GAP is the sum of these over ten labels. The notebook's
+    running count of correct rows is right, and is checked here.
     """
     conf, pred, true, correct = (list(column) for column in zip(*TEN_ROWS, strict=True))
     gap, x = GAP_vector(pred, conf, true, return_x=True)

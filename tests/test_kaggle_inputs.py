@@ -61,7 +61,7 @@ RAGGED_KINDS: list[Callable[[Any], Any]] = [
     iter,
     lambda lists: [tuple(one) for one in lists],
     lambda lists: [iter(one) for one in lists],
-    lambda lists: [np.array(one) for one in lists],  # an empty one is of float64
+    lambda lists: [np.array(one) for one in lists],  # an empty array has dtype float64
     lambda lists: [pd.Series(one, dtype=object) for one in lists],
     lambda lists: [np.array(one) if i else one for i, one in enumerate(lists)],
     objects_of,
@@ -172,7 +172,7 @@ def test_padded_tables(padded: np.ndarray) -> None:
 
 
 def test_a_missing_prediction_never_equals_a_label() -> None:
-    # Whatever takes the place of a missing prediction must be none of the labels.
+    # The item that replaces a missing prediction must not be one of the labels.
     labels = [[0, 1], [2], [3]]
     assert mapk(labels, [[None, 0], [None], [None, 4]]) == pytest.approx(1 / 12, **CLOSE)
     words = [["", "-"], ["--"], ["----"]]

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: damaged, stale, shared between processes, and not to be written."""
+"""Compiled kernels on disk: damaged, stale, shared between processes, and not writable."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def total(values, out):
     for i in range(len(values)):
         out[0] += scaled(values[i])
 """
-# Forked children start with numba set up and no kernel compiled or loaded. Each prints the sum
-# over [1, 2, 3], and how many versions it compiled and loaded.
+# Forked children start with numba set up and no kernel compiled or loaded. Each child prints the
+# sum over [1, 2, 3], and how many versions of kernels it compiled and loaded.
 CHILDREN = """
 import json, os, sys
 import numba
@@ -122,7 +122,7 @@ def processes(started):
 
 
 def damages(content: bytes) -> dict[str, bytes]:
-    """What a full disk, a killed container or a bad sector leaves of a file."""
+    """The possible contents of a file after a full disk, a killed container or a bad sector."""
     draw = random.Random(0)
 
     def flipped(place: int) -> bytes:
@@ -200,7 +200,7 @@ def test_a_kernel_is_stale_where_a_file_beside_it_changed(monkeypatch):
 
 
 def test_what_was_compiled_of_files_that_changed_since_is_not_kept(processes, monkeypatch):
-    """As by an update of the package beside a process that lives on."""
+    """An update of the package may replace files while an old process runs."""
     processes.stop()
     start = CHILDREN.replace(
         "import some_kernel", "import some_kernel; some_kernel.jit.SOURCES = b''"
@@ -215,7 +215,7 @@ def test_what_was_compiled_of_files_that_changed_since_is_not_kept(processes, mo
 
 
 def test_a_kernel_is_of_the_fields_of_its_arguments():
-    """Types of named tuples are called the same whatever the order of their fields."""
+    """The name of a named tuple's type does not depend on the order of its fields."""
     from collections import namedtuple
 
     first = numba.typeof(namedtuple("Both", "a b")(1, namedtuple("Inner", "c d")(1, 2)))

@@ -1,4 +1,4 @@
-"""The known answers, as tables of cases: of the array functions, of evaluate(), of the oracle."""
+"""The known answers in tables, for the array functions, for evaluate() and for the oracle."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def kind_of(*lists: object) -> pa.DataType:
 
 
 def one_query(labels: object, predictions: list[object]) -> tuple[pa.Table, pa.Table]:
-    """The two wide tables of a case, with a second query so that there always is a label."""
+    """Return the two wide tables of a case, with a second query: there must be a label."""
     kind = kind_of(labels, predictions)
     other = 99 if kind == pa.int64() else "other"
     gains = oracle.label_gains(labels) if not isinstance(labels, dict) else labels
@@ -101,7 +101,7 @@ def one_query(labels: object, predictions: list[object]) -> tuple[pa.Table, pa.T
 
 
 def call(text: str, labels: object, predictions: list[object]) -> np.ndarray:
-    """The array function of that metric, on one query."""
+    """Return the array function's value of that metric on one query."""
     name, k = oracle.parse(text)
     kind = pa.list_(kind_of(labels, predictions))
     function = getattr(rankmill, NAME.get(name, name))
@@ -216,7 +216,7 @@ def test_global_average_precision(
 
 
 def pandas_gap(frame: pd.DataFrame) -> float:
-    """The formula as it is written in notebooks: one prediction a row, untied confidences."""
+    """The formula as notebooks write it: one prediction a row, without ties."""
     frame = frame.sort_values("confidence", ascending=False)
     frame["correct"] = (frame["label"] == frame["prediction"]).fillna(False).astype(int)
     frame["precision"] = frame["correct"].cumsum() / np.arange(1, len(frame) + 1)

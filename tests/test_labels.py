@@ -1,4 +1,4 @@
-"""LabelIndex: every way of finding a query gives the row that a dictionary gives."""
+"""LabelIndex: every way to find a query gives the same row as a dictionary."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ def expected(values: np.ndarray, wanted: np.ndarray) -> list[int]:
 
 
 def ids(generator: np.random.Generator, kind: str, size: int) -> np.ndarray:
-    """Distinct ids with gaps, from one end of the type to the other."""
+    """Return distinct ids with gaps, over the whole range of the type."""
     limits = np.iinfo(kind)
     drawn = generator.integers(limits.min, limits.max, size, dtype=kind, endpoint=True)
     ends = np.array([limits.min, limits.max], kind)
@@ -39,7 +39,7 @@ def test_find_equals_a_dictionary(
 ) -> None:
     generator = np.random.default_rng([size, ascending, len(order)])
     everything = ids(generator, kind, size)
-    if close:  # at the lower end of the type, where differences wrap around
+    if close:  # at the lowest values of the type, where differences wrap around
         within = generator.permutation(4 * size)[:size]
         everything = np.iinfo(kind).min + within.astype(kind)
     values = everything[: len(everything) * 3 // 4]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.small
 
 
 def histograms(scores: list, relevance: list, bins: int, low: Any, high: Any) -> tuple[list, list]:
-    """N and N+ of each bin; numbers of any kind, fractions too."""
+    """Return N and N+ of each bin, for floats and fractions."""
     width = (high - low) / (bins - 1)
     centres = [high - m * width for m in range(bins)]
 
@@ -68,7 +68,7 @@ def oracle(
 def slope(
     scores: list, relevance: list, place: int, step: Fraction, *settings: Any, sides: str = "both"
 ) -> float:
-    """The difference quotient of the oracle by one score: in fractions it does not round."""
+    """Return the oracle's difference quotient by one score; with fractions nothing is rounded."""
     bins, low, high, *tied = settings
 
     def moved(by: Fraction) -> Any:
@@ -84,8 +84,8 @@ def slope(
 # ------------------------------------------------------------------ values
 
 RANGES = [(0, 1), (-1, 1), (-2, 6)]
-# Multiples of 1/64, bins a power of two apart: no weight is rounded, so that TAP's jump where a
-# bin holds exactly one item is on the same side for all.
+# Scores are multiples of 1/64, and the distance of bins is a power of two. No weight is rounded, so
+# all implementations are on the same side of TAP's jump at a bin with exactly one item.
 EXACT_BINS = st.sampled_from([2, 3, 5, 9, 17])
 DYADIC = st.integers(-(3 << 6), 7 << 6).map(lambda numerator: numerator / 64)
 ANY_SCORE = st.floats(-3, 7) | st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e300, -1e300, 1e-320])
@@ -139,8 +139,8 @@ def test_items_in_bins_of_their_own_have_plain_average_precision():
 
 
 def test_tied_is_near_the_mean_over_all_orders_of_ties():
-    # Groups of (irrelevant, relevant) items of one score each; big ones, so that the integral is
-    # close. The mean over orders adds up ranks one by one.
+    # Groups of (irrelevant, relevant) items with one score each. They are big, so the integral is
+    # close to the sum. The mean over orders adds up ranks one by one.
     groups = [(300, 200), (400, 50), (100, 900)]
     expected = before = hits_before = 0
     for wrong, hits in groups:
@@ -169,7 +169,7 @@ def test_one_relevant_item_alone():
 def between_centres(
     generator: np.random.Generator, items: int, bins: int, low: float, high: float
 ) -> list[float]:
-    """Scores away from all centres, some of them beyond both ends."""
+    """Return scores away from all centres, some of them outside of both ends."""
     places = generator.integers(-1, bins, items) + generator.uniform(0.05, 0.95, items)
     return (high - places * (high - low) / (bins - 1)).tolist()
 
@@ -202,7 +202,7 @@ def test_gradient_is_the_slope(case):
 def test_gradient_of_tied_is_the_slope(case):
     scores, relevance, settings = drawn(case)
     for counts in histograms(scores, relevance, *settings):
-        assume(all(abs(count - 1) > 0.02 for count in counts))  # TAP bends there
+        assume(all(abs(count - 1) > 0.02 for count in counts))  # TAP has a kink there
     gradient = listwise_ap_loss([scores], [relevance], *settings, tied=True).gradient
     step = Fraction(1, 10**5)
     expected = [-slope(scores, relevance, i, step, *settings, True) for i in range(len(scores))]
@@ -228,7 +228,7 @@ def test_gradient_beyond_the_ends_is_nothing():
 
 
 def test_gradient_of_tied_where_a_bin_holds_exactly_one():
-    # max(0, n - 1) bends here, and a derivative of 1 there would be divided by the guard of 1e-8.
+    # max(0, n - 1) has a kink here. A derivative of 1 would be divided by the guard of 1e-8.
     gradient = listwise_ap_loss([[0.5, 0.0]], [[1, 0]], 3, tied=True).gradient
     assert np.abs(gradient).max() < 10
 

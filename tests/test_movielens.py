@@ -1,4 +1,4 @@
-"""scripts/movielens.py: split and recommenders by hand, and its files against the oracle."""
+"""scripts/movielens.py: the split and the recommenders by hand, and the files by the oracle."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ METRICS = [
     *("gap", "gap@5"),
 ]
 
-# User 1: the last of five is a label. User 2: two ratings at the same time, the one further down is
-# later. User 3: all of one rating is the label. User 7: the last two of ten, out of file order.
+# User 1: the last of five is a label. User 2: of two ratings at the same time, the later row is the
+# later one. User 3: the only rating is the label. User 7: the last two of ten, not in file order.
 RATINGS = """userId,movieId,rating,timestamp
 7,74,4.5,200
 1,50,3.0,105
@@ -119,7 +119,7 @@ class TestByHand:
 
 
 def test_twelve_at_most(tmp_path: Path) -> None:
-    # User 9 has no training part; of user 5's 25 ratings the first 20 are training.
+    # User 9 has no training part. Of user 5's 25 ratings, the first 20 are for training.
     lines = [f"5,{100 + n},3.0,{n}" for n in range(25)]
     ratings = "\n".join(["userId,movieId,rating,timestamp", *lines, "9,1,3.0,0", ""])
     out = split(ratings, tmp_path)

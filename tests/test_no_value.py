@@ -1,4 +1,4 @@
-"""A metric over no query has no value: None, null, an empty cell, and exit code 3."""
+"""A metric without a query has no value: None, null or an empty cell, and exit code 3."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from rankmill.metrics.mean import Mean
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.presets import PRESETS
 
-# Those that count a query whose labels are all of gain 0.
+# The semantics that count a query whose labels all have gain 0.
 COUNTING = [name for name, one in PRESETS.items() if one.semantics.no_relevant == "zero"]
 
 
@@ -53,7 +53,7 @@ def test_the_presets_that_count_queries_without_labels():
 @pytest.mark.small
 @pytest.mark.parametrize("name", PRESETS)
 def test_labels_of_no_gain(name):
-    """They are refused where no query counts, and score 0 where a query without labels does."""
+    """Rules that count no query are refused; rules that count queries without labels give 0."""
     if name not in COUNTING:
         with pytest.raises(rankmill.InputError, match="no query has a label"):
             rankmill.evaluate(*zero_gains(), "map@3", gain="gain", semantics=name)
@@ -90,7 +90,7 @@ def test_gap_divided_by_nothing_has_no_value(ties):
         assert (found.value, found.divisor) == (None, 0.0)
         assert found.headline == "gap: there is nothing to divide by"
         assert json.loads(json.dumps(found.to_dict()))["value"] is None
-    # scikit-learn defines it: where nothing is right, the value is 0.
+    # scikit-learn defines the value: it is 0 if no prediction is right.
     semantics["gap_total"] = "hits"
     result = rankmill.evaluate(*zero_gains(), "gap", gain="gain", semantics=semantics)
     assert result.metrics == {"gap": 0.0}

@@ -1,4 +1,4 @@
-"""The options of the public functions: written once, and misspelt ones told by who was called."""
+"""The options of public functions: defined once; an error for a misspelt one names the function."""
 
 from __future__ import annotations
 

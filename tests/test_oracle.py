@@ -1,4 +1,4 @@
-"""The oracle itself: against brute force, against answers worked out by hand, and complete."""
+"""The oracle: it agrees with brute force and with answers found by hand, and is complete."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_whole_evaluation_by_hand() -> None:
     assert found.metrics["map"] == found.metrics["hit@3"] == 0.5
     assert found.per_query["map"] == {"q": 1.0, "r": 0.0}
     assert found.standard_errors == {"map": 0.5, "hit@3": 0.5, "gap": None}
-    # One right in a tie of three at the top: (1 + 1/2 + 1/3) / 3 expected, over two queries.
+    # One right prediction in a tie of three at the top: (1 + 1/2 + 1/3) / 3, over two queries.
     assert found.metrics["gap"] == pytest.approx(11 / 18 / 2, abs=1e-15)
     assert found.bounds["gap"] == pytest.approx((1 / 6, 1 / 2), abs=1e-15)
     assert found.audit == {

@@ -21,7 +21,7 @@ FIELDS = ("metrics", "standard_errors", "bounds", "queries", "audit", "semantics
 
 
 def rows(first: int, last: int, dtype: type) -> tuple[pa.Table, pa.Table]:
-    """Long labels and predictions of queries first to last; confidences tie often."""
+    """Return long labels and predictions of queries first to last; many confidences are tied."""
     draw = np.random.default_rng(first)
     parts = {"labels": 4, "predictions": 7}
     tables = []
@@ -40,7 +40,7 @@ def split(table: pa.Table, part: int, of: int) -> pa.Table:
 
 
 def through_arrow(state: rankmill.State) -> rankmill.State:
-    """The state after a journey through a table, as a cluster sends it."""
+    """Return the state after a conversion to a table and back, as a cluster sends it."""
     return rankmill.State.from_row(pa.Table.from_pylist([state.to_row()]).to_pylist()[0])
 
 
@@ -48,7 +48,7 @@ def through_arrow(state: rankmill.State) -> rankmill.State:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("semantics", ["default", "spark", "sklearn", "vsc2022"])
 def test_merged_parts_are_the_whole(dtype: type, semantics: str) -> None:
-    if semantics in ("sklearn", "vsc2022"):  # take no repeats; sklearn's order leaves gap@2 open
+    if semantics in ("sklearn", "vsc2022"):  # they refuse repeats; sklearn leaves gap@2 undefined
         semantics = {
             **preset(semantics).semantics.to_dict(),
             "repeated_predictions": "drop",
@@ -145,7 +145,7 @@ CONFIDENCES = [-np.inf, -1.0, -0.0, 0.0, 0.5, 1.0, 2.0, np.inf]  # exact in floa
 
 
 def random_parts(draw: random.Random, count: int) -> list[tuple[pa.Table, pa.Table]]:
-    """Wide labels and predictions; a part may be without either, and has its own float type."""
+    """Make wide labels and predictions; a part may lack one side, and has its own float type."""
     kinds = pa.list_(pa.int64())
     parts = []
     for part in range(count):
@@ -166,7 +166,7 @@ def random_parts(draw: random.Random, count: int) -> list[tuple[pa.Table, pa.Tab
 
 
 def merged(states: list[Any], draw: random.Random) -> Any:
-    """All of them merged in any order, by any tree, sent by way of a table now and then."""
+    """Merge all of them in any order and any tree, with some conversions to a table and back."""
     states = draw.sample(states, len(states))
     while len(states) > 1:
         one = states.pop(draw.randrange(len(states))).merge(states.pop(draw.randrange(len(states))))

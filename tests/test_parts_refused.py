@@ -37,7 +37,7 @@ def test_a_second_pass_of_other_predictions_is_refused(draw: random.Random) -> N
 
 
 def confidences(parts: list[Any]) -> list[list[float]]:
-    """Those that gap is about, and gap@2."""
+    """The metrics of gap: gap and gap@2."""
     listed = [
         [score for item, score in zip(row["items"], row["score"], strict=True) if item is not None]
         for _, table in parts
@@ -47,7 +47,7 @@ def confidences(parts: list[Any]) -> list[list[float]]:
 
 
 def part_of(confidences: list[float], first: int, kind: Any = np.float64) -> Any:
-    """A query with one right prediction a confidence, from `first` on."""
+    """Return queries with one right prediction each, for every confidence from `first` on."""
     queries = np.arange(first, first + len(confidences))
     items = pa.array([[1]] * len(queries))
     scores = pa.array([np.array([one], kind) for one in confidences])
@@ -88,7 +88,7 @@ def test_a_part_counted_twice_in_place_of_another_of_its_size_is_refused() -> No
     once = rankmill.second_pass(state, first, query="q")["gap"]
     with pytest.raises(rankmill.UsageError, match="both passes saw 6 predictions, but of other"):
         state.result({"gap": once.merge(once)})
-    # Here every correct confidence is counted often enough: only the wrong predictions differ.
+    # Every correct confidence is counted often enough here; only the wrong predictions differ.
     labels = pa.table({"q": [0, 1], "items": [[1], [1]]})
     tables = [
         pa.table({"q": [row], "items": [[1, 2]], "score": [[0.5, wrong]]})
@@ -136,7 +136,7 @@ def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merge
 
 
 def damages() -> dict[str, tuple[dict[str, Any], str]]:
-    """What may have happened to the row of a state: the fields that differ, and what is said."""
+    """Damage to the row of a state: the fields that differ, and the text of the error."""
     return {
         "older": ({"format": 0}, "is of format 0, and this version of rankmill reads format 1"),
         "metric": ({"metrics": ["gap", "map@2"]}, "it has no 'map@2.count'"),
@@ -232,7 +232,7 @@ def test_the_checksum_of_confidences_depends_on_no_order_and_tells_equal_sums_ap
     def seen(*values: float, kind: Any = np.float64) -> Seen:
         return Seen.of(np.array(values, kind), checksum=True)
 
-    # The bits of these add up to the same, as do the numbers of the second pair.
+    # The bits of the first pair have equal sums, and so do the numbers of the second pair.
     for one, other in (((1, 4), (2, 2)), ((1, 4), (2, 3)), ((0.5,), (0.25,))):
         assert seen(*one) != seen(*other)
     assert seen(1, 2, -0.0) == seen(2, kind=np.float32).merge(seen(0.0, 1))

@@ -1,9 +1,9 @@
-"""Against real peers on random runs: trec_eval (pytrec-eval-terrier) and scikit-learn.
+"""Comparison with peers on random runs: trec_eval (pytrec-eval-terrier) and scikit-learn.
 
-pytrec_eval hands out Python floats that trec_eval computed as C doubles, so 1e-12 holds. It sorts a
-run by score, as C floats, so the runs here have no ties in float32. It does not average: only the
-queries that are in both files have values, so all queries are predicted here. Its ``map_cut``
-divides by R instead of min(k, R) and is no peer of ``map@k``.
+pytrec_eval returns Python floats that trec_eval computed as C doubles, so 1e-12 holds. trec_eval
+sorts a run by score as C floats, so the runs here have no ties in float32. It does not average:
+only queries in both files have values, so all queries have predictions here. Its ``map_cut``
+divides by R instead of min(k, R) and cannot be compared with ``map@k``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rankmill import Ragged
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 
-# name here -> (measure asked of trec_eval, key in what it answers)
+# name here -> (measure requested from trec_eval, key in its answer)
 TREC = {
     "map": ("map", "map"),
     "first_hit": ("recip_rank", "recip_rank"),
@@ -36,7 +36,7 @@ for cutoff in (1, 3, 10, 50):
 
 
 def random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
-    """Graded judgements and a run; some documents unjudged, some judged 0, some never found."""
+    """Make graded judgements and a run; some documents are unjudged, judged 0 or not retrieved."""
     draw = np.random.default_rng(seed)
     documents = [f"doc-{number:03}" for number in range(60)]
     qrels: dict[str, dict[str, int]] = {}
@@ -55,7 +55,7 @@ def random_run(seed: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str
 def long_tables(
     qrels: dict[str, dict[str, int]], run: dict[str, dict[str, float]]
 ) -> tuple[pa.Table, pa.Table]:
-    """The two as qrels and a run come: a row a (query, document), no order in the rows."""
+    """Return both as rows of (query, document) in random order, as qrels and runs have them."""
     tables = []
     for sides, name in ((qrels, "relevance"), (run, "score")):
         rows = [(query, *pair) for query, side in sides.items() for pair in side.items()]
@@ -101,7 +101,7 @@ def test_trec_eval_of_binary_labels_without_a_gain_column(seed: int) -> None:
 
 
 def full_rankings(seed: int, queries: int = 30, items: int = 40) -> dict[str, Any]:
-    """Every item is ranked for every query, which is what scikit-learn's functions mean."""
+    """Every item is ranked for every query, as scikit-learn's functions assume."""
     draw = np.random.default_rng(seed)
     gains = draw.integers(1, 5, (queries, items)) * (draw.random((queries, items)) < 0.3)
     gains[:, 0] = 1
@@ -134,7 +134,7 @@ def test_sklearn_average_precision(seed: int) -> None:
 @pytest.mark.parametrize("k", [None, 1, 7, 40, 100])
 @pytest.mark.parametrize("gains", ["linear", "exp"])
 def test_sklearn_ndcg_and_dcg(k: int | None, gains: str) -> None:
-    """scikit-learn's gain is linear; 2^g - 1 is handed to it as the relevance."""
+    """scikit-learn's gain is linear, so 2^g - 1 is given as the relevance."""
     data = full_rankings(11)
     worth = data["gains"] if gains == "linear" else 2 ** data["gains"] - 1
     arguments = data["labels"], data["predictions"], k
@@ -152,7 +152,7 @@ def test_sklearn_ndcg_and_dcg(k: int | None, gains: str) -> None:
 
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_sklearn_precision_recall_f1(k: int) -> None:
-    """The first k as a set of positives, against the labels as another."""
+    """The first k predictions are one set of positives, and the labels are the other."""
     data = full_rankings(5)
     names = ("precision", "recall", "f1")
     for row, (gains, scores) in enumerate(zip(data["gains"], data["scores"], strict=True)):
@@ -168,7 +168,7 @@ def test_sklearn_precision_recall_f1(k: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_sklearn_micro_average_precision_is_gap(seed: int) -> None:
-    """Untied, and times (right predictions / M): scikit-learn divides by the right ones found."""
+    """Ties are left out. scikit-learn divides by the right predictions; rankmill divides by M."""
     draw = np.random.default_rng(seed)
     count, total = 5000, 3000
     correct = draw.random(count) < 0.2

@@ -1,4 +1,4 @@
-"""plan(): what footers tell, and that the memory of a run keeps to it."""
+"""plan(): the facts from footers, and that a run stays within the memory it predicts."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ LENGTH = 250
 
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """Lists that hold 200 MB of items and 100 MB of confidences, in small files."""
+    """Write lists with 200 MB of items and 100 MB of confidences, in small files."""
     folder = tmp_path_factory.mktemp("planned")
     generator = np.random.default_rng(0)
     labels, predictions = str(folder / "labels.parquet"), str(folder / "predictions.parquet")
@@ -78,7 +78,7 @@ def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Pat
 @pytest.mark.parametrize(("metrics", "memory"), [("map@12", 1), ("map@12 gap", 1)])
 def test_peak_memory_keeps_to_the_plan(dump: tuple[str, str], metrics: str, memory: int) -> None:
     labels, predictions = dump
-    rankmill.evaluate(labels, predictions, metrics.split(), memory=memory)  # compiles, if need be
+    rankmill.evaluate(labels, predictions, metrics.split(), memory=memory)  # compiles if needed
     planned = rankmill.plan(
         labels,
         predictions,
@@ -94,9 +94,9 @@ def test_peak_memory_keeps_to_the_plan(dump: tuple[str, str], metrics: str, memo
 
 
 def peak_of(labels: str, predictions: str, metrics: str, memory: int) -> int:
-    """The peak memory of an evaluation in a process of its own."""
+    """Return the peak memory of an evaluation in a process of its own."""
     command = [sys.executable, "-c", PEAK, labels, predictions, metrics, str(memory)]
-    # A child's peak counts what its parent held when it was forked: let a small shell fork it.
+    # A child's peak includes the memory of its parent at the fork, so a small shell forks it.
     done = subprocess.run(
         ["sh", "-c", '"$@"; exit $?', "sh", *command], capture_output=True, text=True
     )
@@ -106,7 +106,7 @@ def peak_of(labels: str, predictions: str, metrics: str, memory: int) -> int:
 
 @pytest.fixture(scope="module")
 def many_labels(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
-    """4 million queries in order, 10 labels and a prediction each; row groups of half a million."""
+    """Write 4 million sorted queries, 10 labels and a prediction each, in groups of 500,000."""
     folder = tmp_path_factory.mktemp("many")
     paths = []
     for side, length in (("labels", 10), ("predictions", 1)):
@@ -126,7 +126,7 @@ def many_labels(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ru_maxrss is in KiB on Linux")
 def test_labels_beyond_memory_keep_to_the_plan(many_labels: tuple[str, str]) -> None:
     labels, predictions = many_labels
-    rankmill.evaluate(predictions, predictions, ["map@12"], threads=1)  # compiles, if need be
+    rankmill.evaluate(predictions, predictions, ["map@12"], threads=1)  # compiles if needed
     options = {"threads": 2, "per_query": False}
     planned, held = (
         rankmill.plan(labels, predictions, ["map@12"], memory=memory, **options)
@@ -134,6 +134,6 @@ def test_labels_beyond_memory_keep_to_the_plan(many_labels: tuple[str, str]) -> 
     )
     peak = peak_of(labels, predictions, "map@12", 1 << 20)
     assert peak <= planned["memory"], f"{peak / 1e6:.0f} MB, {planned['memory'] / 1e6:.0f} planned"
-    # What labels take if they are held, without the room for a hash table: 560 MB.
+    # The memory of all labels, without a hash table: 560 MB.
     assert planned["memory"] < 250e6 + (1 << 22) * (10 * 8 + 19), "a bound that cannot fail"
     assert planned["memory"] < held["memory"]

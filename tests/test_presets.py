@@ -16,8 +16,8 @@ from references.steps import Labels, Predictions
 
 CUTOFFS = (1, 3, 8)
 MESSY = {"repeats": True, "repeated_labels": True}
-# What a library accepts, and what its preset's note does not exclude. Some metrics of a library
-# count repeats in a way of their own, see MESSY_METRICS.
+# The input that a library accepts and that the note of its preset does not exclude. Some libraries
+# count repeats in their own way for some metrics, see MESSY_METRICS.
 SHAPES: dict[str, dict[str, Any]] = {
     "trec_eval": {"grades": (0, 1, 2, 3)},
     "ml_metrics": MESSY | {"unlabelled": False},
@@ -37,7 +37,7 @@ SHAPES: dict[str, dict[str, Any]] = {
     "vsc2022": {},
     "google_landmarks_v2": MESSY | {"unlabelled": False},
 }
-# The metrics that a preset has for dumps with repeats as well, where its others have none.
+# The metrics that a preset has also for dumps with repeats; its other metrics are left out there.
 MESSY_METRICS = {
     "recommenders": ["map@k", "precision@k", "recall@k"],
     "replay": ["map@k", "ndcg@k"],
@@ -60,7 +60,7 @@ def dump_for(name: str, seed: int, shape: dict[str, Any]) -> tuple[Labels, Predi
         both = labels.keys() & predictions.keys()
         labels = {query: labels[query][:1] for query in labels if query in both and labels[query]}
         predictions = {query: predictions[query] for query in predictions if query in labels}
-    if name == "torchmetrics":  # of rows with a score of 0 or less none is right there
+    if name == "torchmetrics":  # has no right prediction in rows with a score of 0 or less
         predictions = {
             query: [(item, score + 10) for item, score in rows]
             for query, rows in predictions.items()
@@ -93,7 +93,7 @@ def tables(labels: Labels, predictions: Predictions) -> tuple[pa.Table, pa.Table
 
 
 def with_cutoffs(metrics: list[str]) -> list[str]:
-    """The metrics that have a value a query, with cutoffs."""
+    """Return the metrics that have a value for each query, with cutoffs."""
     per_query = [metric for metric in metrics if metric != "gap"]
     return list(
         dict.fromkeys(metric.replace("@k", f"@{k}") for metric in per_query for k in CUTOFFS)
@@ -144,7 +144,7 @@ def test_values_of_every_query(name: str, shape: dict[str, Any], metrics: list[s
 def test_gap(name: str) -> None:
     for seed in range(DUMPS):
         labels, predictions = dump_for(name, seed, SHAPES[name])
-        if name == "google_landmarks_v2":  # its GAP is of one prediction a query
+        if name == "google_landmarks_v2":  # its GAP has one prediction for each query
             predictions = {query: rows[:1] for query, rows in predictions.items()}
         if name == "kaggle_landmark":
             predictions = apart(predictions)
@@ -154,7 +154,7 @@ def test_gap(name: str) -> None:
 
 
 def apart(predictions: Predictions) -> Predictions:
-    """The predictions without ties, whose order kaggle_landmark does not define."""
+    """Return the predictions without ties, because kaggle_landmark does not define their order."""
     return {
         query: [(item, score + place / 1000) for item, score in rows]
         for place, (query, rows) in enumerate(predictions.items())

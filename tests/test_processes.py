@@ -1,4 +1,4 @@
-"""The same bits in forked and spawned processes, in threads, on one CPU, in any batches."""
+"""The bits are the same in forked and spawned processes, in threads, on one CPU, in any batches."""
 
 import multiprocessing
 import os

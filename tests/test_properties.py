@@ -1,4 +1,4 @@
-"""Random inputs: every metric against the oracle, every shape against every other."""
+"""Random inputs: every metric against the oracle, and every shape of input against the others."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rankmill import Ragged
 from strategies import Case
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
-# A standard error is the root of a sum of squares of differences, zero where all values are equal.
+# A standard error is the root of a sum of squared differences; it is 0 if all values are equal.
 CLOSE_ERROR = {"rel": 1e-12, "abs": 1e-12}
 
 
 def assert_agrees(result: Any, expected: oracle.Evaluation) -> None:
-    """Everything that a result says, against the oracle's."""
+    """Compare all of a result with the oracle's."""
     assert result.metrics == pytest.approx(expected.metrics, **CLOSE)
     assert list(result.metrics) == list(expected.metrics)
     for name, error in expected.standard_errors.items():
@@ -118,7 +118,7 @@ def test_array_functions(case: Case, gains: str) -> None:
             continue
         function = getattr(rankmill, names.get(name, name))
         options = scale if name in ("dcg", "ndcg") else {}
-        # The binary functions take no gains: every label counts, whatever it would gain.
+        # The binary functions take no gains, so every label counts, whatever its gain.
         given_labels = (
             case.labels
             if options
@@ -166,7 +166,7 @@ def test_global_average_precision(
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
 @pytest.mark.parametrize("shape", ["wide", "rank", "confidence"])
 def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
-    """Beyond the sizes up to which lists are compared pair by pair, or tables of ids need not grow.
+    """The input is too large for comparing lists pair by pair and for tables that never grow.
 
     Query 0 has 90 labels and 120 predictions, with repeats and ties; 700 others have one or two.
     """
@@ -203,7 +203,7 @@ def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
 def test_wide_long_table_ragged_and_parquet_are_equal(
     tmp_path_factory: pytest.TempPathFactory, case: Case, shuffle: random.Random, group: int
 ) -> None:
-    """The same numbers to the last bit, and the same audit of all that each shape can say."""
+    """All shapes of one case give the same numbers to the last bit, and the same audit."""
     case = strategies.plain(case)
     if not case.predictions:
         return
@@ -233,14 +233,14 @@ def test_wide_long_table_ragged_and_parquet_are_equal(
         assert result.bounds == results["wide"].bounds, name
         assert result.standard_errors == results["wide"].standard_errors, name
         audit = dict(result.audit)
-        if name == "ragged":  # it says the queries of the predictions alone as empty label lists
+        if name == "ragged":  # queries without labels are empty label lists there
             missing = set(case.predictions) - set(case.labels)
             audit["empty_label_lists"] -= len(missing)
         assert audit == results["wide"].audit, name
 
 
 def _writable(table: pa.Table) -> pa.Table:
-    """Views, which Parquet files do not keep as such, written as plain strings."""
+    """Return views as plain strings, because Parquet files do not store views."""
     fields = []
     for field in table.schema:
         kind = field.type

@@ -1,4 +1,4 @@
-"""Labels beyond memory: ranges of sorted queries, to the last bit what held labels give."""
+"""Labels beyond memory: ranges of sorted queries give the same bits as labels held at once."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ METRICS = ["map@3", "ndcg", "first_hit@2", "gap", "gap@2", "recall@5"]
 
 @pytest.fixture
 def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Let few labels be too many to hold. Into how many ranges queries were cut, each time.
+    """Make few labels too many to hold, and record the number of ranges of each attempt.
 
-    0 is all at once; where it follows another number within one evaluation, work started over.
+    0 means no ranges. A 0 after another number within one evaluation means that it started again.
     """
     cut: list[int] = []
     score_ranges = first_pass._score_ranges
@@ -45,7 +45,7 @@ def ranges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def outcome(labels: Any, predictions: Any, **options: Any) -> Any:
-    """Everything that must be the same to the bit, or the error."""
+    """Return all that must be the same to the bit, or the error."""
     options = {"metrics": METRICS, "per_query": False, **options}
     try:
         result = rankmill.evaluate(labels, predictions, **options)
@@ -59,7 +59,7 @@ def noting(seen: list[tuple[int, int | None]]) -> Any:
 
 
 def write(table: pa.Table, folder: Path, row_group: int, files: int = 1, **options: Any) -> str:
-    """The rows in a folder of consecutive files."""
+    """Write the rows to a folder of consecutive files."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
@@ -117,21 +117,21 @@ def test_ranges_of_any_input(
         "semantics": semantics,
         "metrics": ["map", "recall@5"],
     }
-    if PRESETS[semantics].semantics.gap_ties not in ("given", "ids"):  # these hold all predictions
+    if PRESETS[semantics].semantics.gap_ties not in ("given", "ids"):  # those hold all predictions
         options["metrics"].append("gap")
     label_files = write(labels, tmp_path / "labels", sizes[0], sizes[2])
     prediction_files = write(predictions, tmp_path / "predictions", sizes[1], sizes[3])
     try:
         whole = outcome(label_files, prediction_files, **options)
     except rankmill.UsageError:
-        return  # not defined under these semantics
+        return  # the metric is not defined under these semantics
     assert ranges.pop() == 0
     found = outcome(label_files, prediction_files, **options, memory=memory, threads=threads)
     hypothesis.event(f"{min(ranges[-1], 2)} ranges, {type(found).__name__}")
     assert len(ranges) == 1, "sorted inputs need no second start"
     ranges.clear()
     if isinstance(whole, str) and isinstance(found, str):
-        return  # of several errors another may come first
+        return  # with several errors, another one may come first
     assert found == whole
 
 
@@ -199,7 +199,7 @@ def test_several_systems_and_states(tmp_path: Path, ranges: list[int]) -> None:
 
 
 def test_files_that_share_ids_are_sorted_too(tmp_path: Path, ranges: list[int]) -> None:
-    """Files by hash of the query, each sorted, hold row groups that overlap."""
+    """Files split by a hash of the query, each of them sorted, have overlapping row groups."""
     tables = list(map(to_wide, dump(3000, 4)))
     for name, table in zip(("labels", "predictions"), tables, strict=True):
         (tmp_path / name).mkdir()
@@ -212,11 +212,11 @@ def test_files_that_share_ids_are_sorted_too(tmp_path: Path, ranges: list[int]) 
     assert ranges[0] > 1
 
 
-# ------------------------------------------------------------------ not sorted after all
+# ------------------------------------------------------------------ inputs that are not sorted
 
 
 def with_footer(path: Path, found: int, wanted: int) -> None:
-    """Let the footer of a file say another bound than one that is found there."""
+    """Make the footer of a file claim another bound than the real one."""
     raw = path.read_bytes()
     start = len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
     old, new = (number.to_bytes(8, "little", signed=True) for number in (found, wanted))
@@ -254,7 +254,7 @@ def test_a_range_without_labels(tmp_path: Path, ranges: list[int]) -> None:
         for name, table in zip(("labels", "predictions"), tables, strict=True)
     ]
     group = row_groups(read_footer(str(paths[0])), 0, "query", "item")[3]
-    with_footer(paths[0], group.high, group.low - 1)  # bounds that no id is between
+    with_footer(paths[0], group.high, group.low - 1)  # no id is between these bounds
     labels, predictions = map(str, paths)
     plan = rankmill.plan(labels, predictions, ["map"], memory=1, per_query=False)
     assert plan["labels"]["rows"] == tables[0].num_rows
@@ -292,7 +292,7 @@ def test_labels_are_held(tmp_path: Path, ranges: list[int], case: str) -> None:
     ]
     if case == "a table":
         paths[0] = labels
-    if case == "two types":  # ids of a negative and of an unsigned type are refused together
+    if case == "two types":  # ids of a signed and of an unsigned type are refused together
         columns = {"query": pa.array([1 << 20], pa.int32()), "item": [[1]]}
         labels = pa.concat_tables([labels, pa.table(columns)], promote_options="permissive")
         pq.write_table(pa.table(columns), Path(paths[0]) / "1.parquet")

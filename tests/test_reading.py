@@ -1,4 +1,4 @@
-"""What reading must notice, and long rows streamed, grouped and spilled: the same bits each way."""
+"""Errors that reading must notice; and long rows, streamed, grouped or spilled, give equal bits."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ METRICS = ["map@3", "ndcg", "first_hit@5", "gap", "gap@2"]
 
 
 def dump(queries: int, seed: int, *, text: bool = False) -> tuple[pa.Table, pa.Table]:
-    """Long labels, and long predictions with ranks and confidences, rows of a query together."""
+    """Write long labels, and long predictions with ranks and confidences, grouped by query."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(1, 12, queries)
     query = np.repeat(generator.permutation(queries), lengths)
@@ -40,7 +40,7 @@ def shuffled(table: pa.Table, seed: int) -> pa.Table:
 
 
 def found(result: rankmill.Result) -> tuple[Any, ...]:
-    """Everything that must be the same to the bit."""
+    """Return all that must be the same to the bit."""
     assert result.per_query is not None
     rows = sorted(tuple(row.values()) for row in result.per_query.to_pylist())
     return result.metrics, result.standard_errors, result.bounds, result.audit, rows
@@ -96,7 +96,7 @@ def test_one_query_over_many_batches(tmp_path: Path) -> None:
 
 
 def test_files_of_other_types_are_spilled_as_they_are_grouped_in_memory(tmp_path: Path) -> None:
-    """int32 beside int64, small unsigned ones, and items that are all null in the first file."""
+    """The files have int32 and int64, small unsigned types, and at first only null items."""
     _, predictions = dump(300, 8)
     rows = shuffled(predictions.select(["query_id", "item_id", "score"]), 9)
     types = [
@@ -162,13 +162,13 @@ def test_spilled_partitions_leave_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-# ------------------------------------------------------------------ what must not pass unnoticed
+# ------------------------------------------------------------------ errors that must be noticed
 
 
 def test_a_reader_that_stops_early_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A page header with fewer values than the footer promises, without a checksum over it."""
+    """A page header has fewer values than the footer, and no checksum covers it."""
     monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", 100)  # row groups one by one
     rows = 400
     table = pa.table({"query_id": np.arange(rows) // 4, "item_id": np.arange(rows)})
@@ -248,7 +248,7 @@ def test_hive_values_keep_their_type(tmp_path: Path) -> None:
     "given", ["rank=3", "rank=3/p", "rank=3/p/*.parquet", "rank=3/p/a.parquet"]
 )
 def test_folders_above_what_is_given_are_no_partitions(tmp_path: Path, given: str) -> None:
-    """Here a rank of 3 for each row would put all in file order."""
+    """Here a rank of 3 in each row would give the order of the file."""
     folder = tmp_path / "rank=3" / "p"
     folder.mkdir(parents=True)
     rows = {"query_id": [1, 1, 1], "item_id": [5, 6, 7], "score": [0.1, 0.2, 0.3]}

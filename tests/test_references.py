@@ -1,7 +1,7 @@
-"""The references of the presets, against the libraries that every test run has, and by hand.
+"""The references of the presets, against the libraries of every test run, and by hand.
 
-The other libraries are in ``test_references_peers.py``. Each test says what its library does not
-accept: such input is not in its dumps.
+``test_references_peers.py`` has the other libraries. Each test says which input its library does
+not accept; its dumps have no such input.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from references.steps import Labels, Predictions, relevant_rows
 
 
 def trec_eval_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:
-    """No repeats (a dictionary); a query judged with nothing relevant has a line that says so."""
+    """A dictionary has no repeats; a query with nothing relevant has a line that says so."""
     names = {"map": "map_cut", "precision": "P", "recall": "recall", "hit": "success"}
     names = {metric: f"{name}_{k}" for metric, name in [*names.items(), ("ndcg", "ndcg_cut")]}
     if k is None:
@@ -48,7 +48,7 @@ def test_trec_eval() -> None:
 
 
 def sklearn_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:
-    """A query is a row of a matrix, filled up with zeros behind all that is scored."""
+    """A query is a row of a matrix; zeros below all scores fill the row."""
     width = 1 + max(map(len, predictions.values()))
     gains, scores = [], []
     for query, listed in predictions.items():
@@ -75,7 +75,7 @@ def sklearn_average_precision(right: list[bool], scores: list[float]) -> float:
 
 
 def test_sklearn() -> None:
-    """Every label has a score, as in a matrix."""
+    """Every label has a score, because the input is a matrix."""
     hold("sklearn", sklearn_says, grades=(0, 1, 2, 3), scored_labels=True)
 
 
@@ -92,7 +92,7 @@ def test_sklearn_label_ranking_is_the_same_but_without_labels() -> None:
 
 
 def implicit_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:
-    """Users and items are numbers; only labelled users are asked for their list."""
+    """Users and items are numbers; only labelled users get a list."""
     if k is None:
         return {}
     queries = sorted(labels.keys() | predictions.keys())
@@ -123,7 +123,7 @@ def implicit_says(labels: Labels, predictions: Predictions, k: int | None) -> di
 
 
 def test_implicit() -> None:
-    """Means only. Labels are a set: a sparse matrix has no repeats."""
+    """It returns only means. Labels are a set, because a sparse matrix has no repeats."""
     hold("implicit", implicit_says, repeats=True, repeated_labels=True)
 
 
@@ -133,7 +133,7 @@ NAN = math.nan
 
 
 def lists(**queries: str) -> dict[str, list[tuple[str, float]]]:
-    """Labels, or predictions with falling confidence, of items with names of one letter."""
+    """Return labels, or predictions with falling confidence, for items named by one letter."""
     return {
         query: [(item, 1 / place) for place, item in enumerate(items, start=1)]
         for query, items in queries.items()
@@ -173,7 +173,7 @@ def test_average_precision_by_hand(
         assert REFERENCES[preset][metric](*arguments) == pytest.approx(expected)
 
 
-# Right and wrong ones tie; r is right in s's group if query ids are read upwards.
+# Right and wrong predictions are tied; r is right in s's group if query ids are read in order.
 TIED_LABELS = lists(p="a", q="a", r="a", s="a", t="")
 TIED = {
     "p": [("a", 0.9)],
@@ -221,7 +221,7 @@ def test_landmark_gap_ranks_nan_last() -> None:
 
 
 def test_gap_of_challenges_from_scikit_learn() -> None:
-    """vsc2022 is scikit-learn's value scaled to all pairs; isc2021 is that with ties undone."""
+    """vsc2022 is scikit-learn's value scaled to all pairs; isc2021 is that after breaking ties."""
     for seed in range(DUMPS):
         labels, predictions = dump(seed)
         rows = pooled(labels, predictions)
@@ -241,7 +241,7 @@ def test_gap_of_challenges_from_scikit_learn() -> None:
 
 
 def test_gap_of_landmarks_from_scikit_learn() -> None:
-    """One prediction a query: the two agree, and are scikit-learn's if no two queries tie."""
+    """With one prediction a query both agree, and equal scikit-learn if no queries are tied."""
     for seed in range(DUMPS):
         labels, predictions = dump(seed, longest=1, ties=False)
         labels = {query: labels.get(query, [])[:1] for query in labels.keys() | predictions.keys()}

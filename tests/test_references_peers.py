@@ -1,7 +1,7 @@
-"""The references of the presets against libraries that a test run may do without.
+"""The references of the presets against libraries that a test run may lack.
 
-A library that is not installed is skipped. Each test says what its library does not accept: such
-input is not in its dumps. Held so far, in one environment: ranx 0.3.21,
+A library that is not installed is skipped. Each test says which input its library does not accept;
+its dumps have no such input. Passed so far, in one environment: ranx 0.3.21,
 torchmetrics 1.9.0 with torch 2.13.0, recommenders 1.2.1, RecTools 0.19.0, replay-rec 0.22.0,
 lenskit 2025.8.1, pyspark 4.3.0 with Java 17, ml_metrics 0.1.4.
 """
@@ -21,7 +21,7 @@ from references.steps import Labels, Predictions, relevant_rows
 PEERS = "{0} is not installed: pip install 'rankmill[peers]'"
 BARE = "{0} is not installed: pip install --no-deps {0}, since its pins rule out rankmill's"
 
-# Of what the libraries themselves warn about.
+# The warnings that the libraries themselves cause.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -51,7 +51,7 @@ def test_ranx() -> None:
 
 
 def torchmetrics_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:
-    """Rows of (score, right?, query); each query's value, which its mean would hide."""
+    """Take rows of (score, right?, query) and compare each query's value, not only the mean."""
     import torch
     from torchmetrics import retrieval
 
@@ -77,7 +77,7 @@ def torchmetrics_says(labels: Labels, predictions: Predictions, k: int | None) -
 
 @pytest.mark.parametrize("repeats", [False, True])
 def test_torchmetrics(repeats: bool) -> None:
-    """It works in float32, and leaves the order of ties open but for ndcg."""
+    """It computes in float32, and leaves the order of ties open except in ndcg."""
     pytest.importorskip("torchmetrics", reason=PEERS.format("torchmetrics"))
     shape = {"grades": (0, 1, 2, 3), "repeats": repeats}
     hold("torchmetrics", torchmetrics_says, 1e-6, ties=False, **shape)
@@ -85,7 +85,7 @@ def test_torchmetrics(repeats: bool) -> None:
 
 
 def frames(labels: Labels, predictions: Predictions) -> tuple[Any, Any]:
-    """Rows of labels, and rows of predictions with their rank."""
+    """Return rows of labels, and rows of predictions with their rank."""
     import pandas as pd
 
     right = [(q, item, 1.0) for q, rows in labels.items() for item in relevant_rows(rows)]
@@ -117,7 +117,7 @@ def recommenders_says(labels: Labels, predictions: Predictions, k: int | None) -
 
 
 def test_recommenders() -> None:
-    """Means only; 0 where no prediction is right. ndcg makes no sense of repeats."""
+    """It returns only means, and 0 if no prediction is right. Its ndcg is wrong with repeats."""
     pytest.importorskip("recommenders", reason=BARE.format("recommenders"))
     hold("recommenders", recommenders_says, cutoffs=(1, 3, 8), only={"ndcg"})
     others = {"map", "precision", "recall"}
@@ -145,7 +145,7 @@ def test_rectools() -> None:
 
 
 def replay_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:
-    """As data frames, or as dictionaries, which have place for a query without labels."""
+    """It takes data frames, or dictionaries, which can hold a query without labels."""
     if k is None:
         return {}
     from replay import metrics
@@ -164,7 +164,7 @@ def replay_says(labels: Labels, predictions: Predictions, k: int | None) -> dict
 
 
 def test_replay() -> None:
-    """Of ties in a dictionary the order is the given one, so those dumps have none."""
+    """A dictionary keeps ties in the given order, so those dumps have none."""
     pytest.importorskip("replay.metrics", reason=PEERS.format("replay-rec"))
     hold("replay", replay_says, repeats=True, repeated_labels=True, empty_labels=False)
     hold("replay", replay_says, repeats=True, repeated_labels=True, ties=False)
@@ -198,7 +198,7 @@ def lenskit_says(labels: Labels, predictions: Predictions, k: int | None) -> dic
 
 
 def test_lenskit() -> None:
-    """Average precision stops at a list of a query without labels."""
+    """Its average precision fails for a list of a query without labels."""
     pytest.importorskip("lenskit", reason=PEERS.format("lenskit"))
     shape = {"repeats": True, "repeated_labels": True, "empty_lists": True}
     hold("lenskit", lenskit_says, **shape)
@@ -218,7 +218,7 @@ def spark() -> Iterator[Any]:
 
 
 def test_spark(spark: Any) -> None:
-    """Means only; Python hands over no gains."""
+    """It returns only means; its Python API takes no gains."""
     from pyspark.mllib.evaluation import RankingMetrics
 
     def spark_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def ml_metrics_says(labels: Labels, predictions: Predictions, k: int | None) -> 
 
 
 def test_ml_metrics() -> None:
-    """Means only. Its release says 1 of a query without labels, its repository 0."""
+    """It returns only means. Without labels, a query is 1 in its release, 0 in its repository."""
     pytest.importorskip("ml_metrics", reason="ml_metrics needs setuptools < 58 to install")
     import ml_metrics
 

@@ -34,7 +34,7 @@ RATIOS = {"first_hit", "precision", "recall", "hit", "rprec", "judged"}
 
 @st.composite
 def some_semantics(draw: st.DrawFn, **fixed: Any) -> dict[str, str]:
-    """A choice for every field; at most one is an error, or most examples would be refused."""
+    """Choose for every field. At most one choice is an error, or most examples would be refused."""
     chosen = {
         field: draw(st.sampled_from([choice for choice in choices if choice != "error"]))
         for field, choices in CHOICES.items()
@@ -50,7 +50,7 @@ def some_semantics(draw: st.DrawFn, **fixed: Any) -> dict[str, str]:
 
 @st.composite
 def semantic_cases(draw: st.DrawFn) -> Case:
-    """Cases, some of whose confidences are missing or NaN, or all of one run."""
+    """Make cases in which some confidences are missing or NaN, or all are equal."""
     case = draw(strategies.cases())
     how = draw(st.sampled_from(["as drawn", "as drawn", "missing", "few"]))
     if how == "as drawn":
@@ -67,7 +67,7 @@ def semantic_cases(draw: st.DrawFn) -> Case:
 
 
 def defined(metrics: Sequence[str], chosen: dict[str, str], confidences: bool) -> list[str]:
-    """The metrics that have a value under these semantics, and have what they need."""
+    """Return the metrics that have a value under these semantics and on this input."""
     out = []
     for metric in metrics:
         name, k = oracle.parse(metric)
@@ -93,7 +93,7 @@ def check(
     metrics: Sequence[str] = METRICS,
     **options: Any,
 ) -> Any:
-    """Evaluate, and hold the result against the oracle; None where both refuse."""
+    """Evaluate, and compare the result with the oracle; return None if both refuse."""
     metrics = defined(metrics, chosen, confidences)
     options |= {
         "gain_function": gains,
@@ -149,7 +149,7 @@ def bad(confidence: float | None) -> bool:
 
 
 def few_orders(case: Case) -> bool:
-    """Whether all orders of equal confidences can be gone through."""
+    """Return whether there are few enough orders of equal confidences to try them all."""
     orders = []
     for listed in case.predictions.values():
         bare = [-math.inf if bad(conf) else conf for item, conf in listed or [] if item is not None]
@@ -158,7 +158,7 @@ def few_orders(case: Case) -> bool:
 
 
 def joinable(case: Case) -> bool:
-    """Whether one column can hold the queries of both sides: not from -1 to 2**64 - 1."""
+    """Return whether one column can hold the queries of both sides (not -1 and 2**64 - 1)."""
     queries = [q for q in (*case.labels, *case.predictions) if isinstance(q, int)]
     return not (min(queries, default=0) < 0 and max(queries, default=0) >= 2**63)
 
@@ -175,9 +175,9 @@ def joinable(case: Case) -> bool:
 def test_wide_tables(
     case: Case, chosen: dict[str, str], gains: str, threads: int, confidences: bool
 ) -> None:
-    """Tables in chunks of as many rows as threads, which are scored apart.
+    """Return tables in chunks of as many rows as threads; each chunk is scored separately.
 
-    With two threads confidences are read twice where gap can do without all rows at once.
+    With two threads, confidences are read twice if gap does not need all rows at once.
     """
     assume(few_orders(case) and joinable(case))
     predictions = strategies.wide_predictions(case)
@@ -223,7 +223,7 @@ def test_long_tables(case: Case, chosen: dict[str, str], shuffle: random.Random,
             assume(not any(bad(row[3]) for row in prediction_rows))
     else:
         lists = oracle.lists_of_rows(prediction_rows, order)
-    # With ranks, confidences are read only where something asks for them.
+    # If there are ranks, confidences are read only if a metric or a choice needs them.
     metrics = METRICS
     if has == "both" and chosen["order"] == "given":
         metrics = [name for name in METRICS if not name.startswith("gap")]
@@ -242,7 +242,7 @@ def test_long_tables(case: Case, chosen: dict[str, str], shuffle: random.Random,
 
 
 def big_case(draw: random.Random, kind: pa.DataType, graded: bool, levels: int) -> Case:
-    """Lists of up to 200 predictions, beyond all sizes that kernels treat apart, in long ties."""
+    """Make lists of up to 200 predictions with long ties, beyond all size limits in kernels."""
     name = str if kind == pa.string() else int
 
     def listed(count: int, items: int, highest: int) -> list[tuple[Any, float]]:
@@ -285,13 +285,13 @@ def test_long_lists(order: str, kind: pa.DataType) -> None:
 
 
 def expected_in_a_run(found: int, before: int, size: int, hits: int, k: int) -> dict[str, float]:
-    """What a run adds to metrics, from the chance of each number of hits among its first places.
+    """Return what a run adds to metrics, from the probabilities of its numbers of hits.
 
-    ``found`` hits and ``before`` predictions stand before it. The chance that none of the first k
-    is a hit, and the expected 1 / rank of the first hit, are those of the run alone.
+    ``found`` hits and ``before`` predictions come before the run. The probability that none of the
+    first k is a hit, and the expected 1 / rank of the first hit, are for the run alone.
     """
     out = {"precisions": 0.0, "hits": 0.0, "none": 1.0, "first": 0.0}
-    chances = {0: 1.0}  # of so many hits among the places so far
+    chances = {0: 1.0}  # the probability of each number of hits among the places so far
     for place in range(min(size, k - before)):
         after: dict[int, float] = {}
         rank = before + place + 1
@@ -340,7 +340,7 @@ def test_expected_values_over_ties_of_hundreds(dtype: pa.DataType) -> None:
         found = sum(run["hits"] for run in runs)
         expected = [
             sum(run["precisions"] for run in runs) / min(k, total),
-            runs[1]["first"],  # the first hit is in there, the second run
+            runs[1]["first"],  # the second run has the first hit
             found / total,
             1 - runs[1]["none"],
             found / k,
@@ -366,7 +366,7 @@ BIG = [0, 9, 10, 100, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1]
     ids=str,
 )
 def test_ties_by_item_compare_bytes_of_text(order: str, items: list[Any], kind: Any) -> None:
-    """One query for each item as the label; the first two bytes of "🦀" in UTF-16 are less."""
+    """Each item is the label of one query; in UTF-16 the first two bytes of "🦀" sort lower."""
     ranked = sorted(items, key=lambda item: str(item).encode(), reverse=order == "item_descending")
     shuffled = random.Random(3).sample(items, len(items))
     confidences = [0.5] * len(items)
@@ -431,7 +431,7 @@ def everything(result: rankmill.Result) -> tuple[Any, ...]:
 def test_bits_do_not_depend_on_threads_memory_or_shape(
     chosen: dict[str, str], dump: tuple[pa.Table, pa.Table], tmp_path: Path
 ) -> None:
-    """Little memory: confidences are read, and ordered, twice; scattered rows go by way of disk."""
+    """With little memory, confidences are read and sorted twice, and scattered rows go to disk."""
     chosen = chosen | {"nan_confidence": "last", "unlabelled": "one"}
     labels, predictions = dump
     metrics = defined(strategies.metric_names([5]), DEFAULTS | chosen, True)
@@ -460,7 +460,7 @@ def test_gap_that_holds_all_rows_does_not_depend_on_memory(
     shuffled = predictions.take(np.random.default_rng(1).permutation(len(predictions)))
     values = set()
     for threads, memory in ((1, 1 << 30), (2, 600_000)):
-        assert 96 * len(shuffled) > 600_000  # grouped on disk, if memory were all that counts
+        assert 96 * len(shuffled) > 600_000  # would be grouped on disk if only memory decided
         result = rankmill.evaluate(
             labels,
             shuffled,

@@ -1,6 +1,7 @@
-"""Every choice of every field of Semantics, on data small enough to count by hand; what is refused.
+"""Every choice of every field of Semantics, on data small enough to count by hand; and refusals.
 
-In the tables a list of labels is text, one letter an item, and predictions are (item, confidence).
+In the tables, a list of labels is a text with one letter for each item, and predictions are
+(item, confidence).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Lists = dict[int, list[tuple[Any, Any]]]
 
 
 def listed(letters: str) -> list[tuple[str, float]]:
-    """One prediction a letter, by falling confidence."""
+    """Return one prediction for each letter, by falling confidence."""
     return [(letter, 1.0 - i / 8) for i, letter in enumerate(letters)]
 
 
@@ -104,7 +105,7 @@ TABLE: dict[str, tuple[dict[int, str], Lists, str, dict[str, str], dict[str, Any
             "expected": (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5,
         },
     ),
-    # Two of four are right. As given they are the first and third, by ids the second and third.
+    # Two of four are right: the first and third as given, the second and third by ids.
     "gap_ties": (
         {1: "b", 2: "a"},
         {2: [("a", 0.5), ("z", 0.5)], 1: [("b", 0.5), ("a", 0.5)]},
@@ -206,7 +207,7 @@ def test_each_choice_changes_a_number_counted_by_hand(field: str, choice: str) -
 @pytest.mark.parametrize(
     ("semantics", "metric", "value"),
     [
-        # f1 follows both divisors: 2 / (4 + 3), 2 / (2 + 3), 2 / (4 + 3), of one hit among "ax".
+        # f1 uses both divisors: 2 / (4 + 3), 2 / (2 + 3), 2 / (4 + 3), with one hit among "ax".
         ({}, "f1@4", 2 / 7),
         ({"precision_divisor": "min_k_predictions"}, "f1@4", 2 / 5),
         ({"recall_divisor": "min_k_labels"}, "f1@1", 1.0),
@@ -222,12 +223,12 @@ def test_divisors(semantics: dict[str, str], metric: str, value: float) -> None:
     assert found == pytest.approx(value, rel=1e-15)
 
 
-# ------------------------------------------------------------------ fields that meet
+# ------------------------------------------------------------------ choices that interact
 
 
 @pytest.mark.small
 def test_orders_hold_for_the_cutoffs_of_gap() -> None:
-    """Two tied, of which the first is right; gap@1 takes one of them."""
+    """Two predictions are tied, and the first is right; gap@1 takes one of them."""
     labels, predictions = {1: "a"}, {1: [("a", 0.5), ("x", 0.5)]}
     for ties in ("expected", "given", "ids"):
         for order, value in (("confidence", 1.0), ("worst", 0.0), ("best", 1.0)):
@@ -263,7 +264,7 @@ def test_open_orders_ask_what_to_do_with_repeats(order: str, repeats: str) -> No
     score(labels, predictions, "map", {"order": order, "repeated_predictions": repeats})
     bare = predictions_of(predictions).drop_columns("score")
     result = rankmill.evaluate(labels_of(labels), bare, "map", semantics={"order": order})
-    assert result["map"] == 1.0  # taken as given
+    assert result["map"] == 1.0  # the given order is kept
 
 
 @pytest.mark.small
@@ -298,7 +299,7 @@ def test_counted_labels_are_places_of_the_ideal_list() -> None:
 @pytest.mark.small
 @pytest.mark.parametrize("unlabelled", ["zero", "one"])
 def test_other_queries_stand_behind_the_labelled_by_id(unlabelled: str) -> None:
-    """Their ids need not fit the type of the labels' ids."""
+    """The ids of queries without labels need not fit the type of the labels' ids."""
     labels = pa.table({"query": pa.array([5, 1], pa.int8()), "items": [["a"], ["b"]]})
     lists = {3000: listed("a"), 1: listed("b"), 7: [], 300: listed("c"), -5: listed("b")}
     result = rankmill.evaluate(
@@ -334,7 +335,7 @@ def test_a_missing_confidence_ties_with_minus_infinity() -> None:
 
 @pytest.mark.small
 def test_queries_share_a_pattern_only_if_all_of_it_is_the_same() -> None:
-    """So many patterns that their places in the table of patterns collide."""
+    """There are so many patterns that they collide in the table of patterns."""
     draw = np.random.default_rng(4)
     counts = draw.integers(0, 60, (2, 9000))
     ranks = draw.integers(1, 4, 9000)

@@ -1,4 +1,4 @@
-"""The loss for PyTorch against autograd of the formulas, and its manners as a module."""
+"""The loss for PyTorch: equal to autograd of the formulas, and a well-behaved module."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 def batch(
     queries: int = 12, items: int = 50, dtype: torch.dtype = torch.float64, seed: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Scores that want a gradient, some beyond both ends, and at least one relevant item each."""
+    """Return scores with a gradient, some beyond both ends, and a relevant item in each query."""
     generator = torch.Generator().manual_seed(seed)
     scores = torch.rand(queries, items, generator=generator, dtype=torch.float64) * 1.2 - 0.1
     relevance = torch.rand(queries, items, generator=generator) < 0.2
@@ -68,7 +68,7 @@ def test_float32_is_near_autograd_in_float64():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gradcheck(tied, weighted):
     generator = torch.Generator().manual_seed(3)
-    # Well between the centres of 9 bins, where the loss does not bend.
+    # Well between the centres of 9 bins, where the loss has no kink.
     places = torch.randint(-1, 9, (4, 11), generator=generator)
     scores = (places + 0.1 + 0.8 * torch.rand(4, 11, generator=generator)).double() / 8
     relevance = torch.rand(4, 11, generator=generator) < 0.4

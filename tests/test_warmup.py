@@ -1,4 +1,4 @@
-"""Compiling ahead of time, and what is said about compiling."""
+"""Compiling ahead of time, and the messages about compiling."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
 )
 
-# What users do, in ways that warmup() does not.
+# Calls of users, written in other ways than those of warmup().
 USES = """
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
 from rankmill.metrics.registry import REGISTRY
@@ -117,7 +117,7 @@ def test_a_terminal_is_told_of_a_long_compilation(tmp_path, monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_one_warning(monkeypatch):
-    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])  # finds no folder
+    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", [])  # so no folder is found
     monkeypatch.setattr(jit, "_warned", [])
     monkeypatch.setattr(jit, "_dispatchers", {})
     kernels = [jit.kernel(function) for function in (lambda a: a + 1, lambda a: a + 2)]
@@ -129,7 +129,7 @@ def test_a_cache_that_cannot_be_written_is_one_warning(monkeypatch):
 
 def test_a_kernel_that_cannot_be_saved_is_one_warning_too(monkeypatch):
     class Full:
-        """A compiled function that is there after its first call, which fails to save it."""
+        """A compiled function that works after its first call, which fails to save it."""
 
         def __init__(self, function):
             self.function = function

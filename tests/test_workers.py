@@ -1,4 +1,4 @@
-"""The pool of a job: errors in order, bounded waiting, and nothing left behind by any failure."""
+"""The pool of a job: errors in order, bounded waiting, and no leftovers after any failure."""
 
 import gc
 import os
@@ -22,7 +22,7 @@ METRICS = ["map@3", "gap"]
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_an_error_is_raised_however_many_results_wait_behind_it(threads: int) -> None:
-    """It once was not, and pieces were put off for ever, where more than 8 a thread waited."""
+    """An earlier version delayed pieces for ever if more than 8 a thread were waiting."""
     others_done = threading.Event()
 
     def fails() -> Iterator[int]:
@@ -166,7 +166,7 @@ FAILURES: dict[str, tuple[pa.Table, pa.Table, int]] = {
 
 
 def suspended() -> list[Any]:
-    """The generators of this package that have begun and not ended."""
+    """Return the generators of this package that have started and not ended."""
     return [
         one
         for one in gc.get_objects()
@@ -182,11 +182,11 @@ def descriptors() -> int:
 
 @pytest.fixture
 def leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Run a test without the garbage collector; nothing may be left when it ends."""
+    """Run a test without the garbage collector; no object may be left when it ends."""
     spill = tmp_path / "spill"
     spill.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(spill))
-    rankmill.evaluate(wide([1]), wide([1], [[0.5, 0.5]]), METRICS)  # what is loaded once stays
+    rankmill.evaluate(wide([1]), wide([1], [[0.5, 0.5]]), METRICS)  # loads what is loaded only once
     gc.collect()
     before = threading.active_count(), descriptors()
     gc.disable()

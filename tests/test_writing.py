@@ -26,7 +26,7 @@ TABLE = pa.table({"user": pa.array([3, 1], pa.uint16()), "map@12": [0.5, 0.25]})
 
 @pytest.fixture(autouse=True, params=["without a name", "with a name"])
 def temporary(request, monkeypatch):
-    """Run each test as on a system that has files without a name, and as on one that has none."""
+    """Run each test as on a system that has files without a name, and as on one without them."""
     if request.param == "with a name":
         monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     elif not hasattr(os, "O_TMPFILE"):
@@ -37,7 +37,7 @@ def temporary(request, monkeypatch):
 
 @pytest.fixture
 def umask():
-    """Set a umask that is not the usual one, so that a fixed mode in the code would show."""
+    """Set an unusual umask, because the code must not use a fixed mode."""
     before = os.umask(0o027)
     yield
     os.umask(before)
@@ -124,7 +124,7 @@ def test_a_link_is_followed_and_stays(tmp_path):
     (tmp_path / "real").mkdir()
     target, link = tmp_path / "real" / "a", tmp_path / "link"
     link.symlink_to(target)
-    for text in ("first", "second"):  # the first time, the link leads nowhere yet
+    for text in ("first", "second"):  # the first time, the target of the link does not exist
         write_text(link, text)
         assert link.is_symlink()
         assert target.read_text() == text
@@ -227,7 +227,7 @@ def test_a_pipe_gets_nothing_where_a_file_cannot_be_written(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     unwritable = pa.table({"span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
-    with pytest.raises(pa.ArrowNotImplementedError):  # would wait for a reader of the pipe
+    with pytest.raises(pa.ArrowNotImplementedError):  # else it would wait for a reader of the pipe
         write_files([(pipe, "text"), (tmp_path / "a", unwritable)])
     assert os.listdir(tmp_path) == ["pipe"]
 
@@ -254,7 +254,7 @@ def test_a_request_to_end_waits_for_the_renames():
 def end_while_writing(folder, temporary, during, number) -> tuple[int, str, dict[str, str]]:
     """Run a process that replaces one file and makes another, and sends itself a signal meanwhile.
 
-    Returns its exit code, what it says, and what the folder then holds.
+    Returns its exit code, its output, and the contents of the folder.
     """
     (folder / "a").write_text("old")
     code = f"""
@@ -296,7 +296,7 @@ def test_a_signal_leaves_all_or_nothing(tmp_path, temporary, during, number):
         assert contents == {"a": "old"}
         assert said == f"error: {signals.ENDING[number]}; nothing written\n"
         assert code == 128 + number
-    else:  # too late to undo anything: it ends as if no signal had come
+    else:  # too late to undo: the process ends as if no signal had come
         assert contents == {"a": "new", "b": "new"}
         assert (code, said) == (0, "")
 
