@@ -1,1 +1,1 @@
-"""The job: read labels, score blocks, add them up, finish."""
+"""The steps of a job: read labels, score blocks, add them up, finish the result."""

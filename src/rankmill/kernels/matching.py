@@ -14,7 +14,7 @@ PREFIX_SHIFT = np.uint64(54)
 
 @helper
 def table_for(length):
-    """Return an empty hash table that at most `length` ids fill by half."""
+    """Return an empty hash table that is at most half full with `length` ids."""
     capacity = 64
     while capacity < 2 * length:
         capacity *= 2

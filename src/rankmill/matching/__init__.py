@@ -1,1 +1,1 @@
-"""Where predictions are right: labels and their index, order, hits, ties."""
+"""Matching predictions with labels: the labels and their index, order, hits, ties."""
