@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
+    "docs": ("rankmill.cli.docs", "Show a page about rankmill, or list the pages."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
