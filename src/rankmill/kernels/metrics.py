@@ -1,8 +1,8 @@
 """One short kernel for each quantity that metrics count: (hits, k, out) -> None, a value a query.
 
 ``hits`` is rankmill.matching.hits.Hits. For a metric without a cutoff, k is larger than any rank.
-The parameters of a metric stand between k and out. The files of the families in ``rankmill.metrics``
-have the divisors.
+The parameters of a metric stand between k and out. The families in ``rankmill.metrics`` have the
+divisors.
 """
 
 import numpy as np
