@@ -13,7 +13,7 @@ from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.jit import compiled_so_far
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.gap_array import global_average_precision
-from rankmill.metrics.registry import REGISTRY
+from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.training.listwise import listwise_ap_loss
 
 QUERIES = 30
@@ -58,7 +58,7 @@ def warmup() -> WarmUp:
     before = compiled_so_far()
     names = [name + ("@3" if spec.cutoff != "none" else "") for name, spec in REGISTRY.items()]
     names.append("map(rel=2)")
-    per_query = [name for name in names if "gap" not in name]
+    per_query = [metric.text for metric in map(parse, names) if metric.spec.kernel]
     for labels, predictions in _tables():
         evaluate(labels, predictions, names, threads=1)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
