@@ -247,7 +247,8 @@ def test_few_descriptors_are_enough(large_dump, tmp_path):
 @LINUX
 def test_no_more_descriptors(large_dump, tmp_path):
     code = (
-        "import resource, sys, rankmill.engine.evaluate, rankmill.metrics.mean, rankmill.cli.evaluate\n"
+        "import resource, sys, rankmill.cli.evaluate\n"
+        "import rankmill.engine.evaluate, rankmill.metrics.mean\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
         "rankmill.cli.main(sys.argv[1:])\n"
     )
