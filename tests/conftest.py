@@ -117,3 +117,11 @@ def run(run_cli: Any) -> Any:
         return outcome.exit_code, outcome.stdout, outcome.stderr
 
     return call
+
+
+LONG = ("test_warmup.py", "test_benchmarks.py", "test_explain.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with long tests: several workers end together if what is left for the end is short."""
+    items.sort(key=lambda item: item.path.name not in LONG)

@@ -50,13 +50,20 @@ def bits(labels: Path, predictions: Path, **options: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for preset in PRESETS:
         each = {}
+        try:
+            whole = rankmill.evaluate(labels, predictions, METRICS, semantics=preset, **options)
+        except rankmill.RankmillError:  # some of them are refused: one by one
+            whole = None
         for metric in METRICS:
             try:
-                one = rankmill.evaluate(labels, predictions, metric, semantics=preset, **options)
+                one = whole or rankmill.evaluate(
+                    labels, predictions, metric, semantics=preset, **options
+                )
             except rankmill.RankmillError as error:
                 each[metric] = type(error).__name__
                 continue
-            values = [] if one.per_query.num_columns == 1 else one.per_query.column(1).to_numpy()
+            table = one.per_query
+            values = table.column(metric).to_numpy() if metric in table.column_names else []
             numbers = [one[metric], one.standard_errors[metric], *one.bounds.get(metric, ())]
             shown = [number if number is None else float.hex(number) for number in numbers]
             each[metric] = [*shown, one.queries, digest(np.asarray(values, "<f8").tobytes())]
