@@ -15,19 +15,20 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
-# includes the compilation.
-hypothesis.settings.register_profile(
-    "rankmill",
-    deadline=None,
-    derandomize=True,
-    max_examples=40,
-    print_blob=True,
-    suppress_health_check=[
-        hypothesis.HealthCheck.too_slow,
-        hypothesis.HealthCheck.data_too_large,
-        hypothesis.HealthCheck.function_scoped_fixture,
-    ],
-)
+# includes the compilation. `scripts/test --quick` tries fewer examples.
+for name, examples in (("rankmill", 40), ("quick", 8)):
+    hypothesis.settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=True,
+        max_examples=examples,
+        print_blob=True,
+        suppress_health_check=[
+            hypothesis.HealthCheck.too_slow,
+            hypothesis.HealthCheck.data_too_large,
+            hypothesis.HealthCheck.function_scoped_fixture,
+        ],
+    )
 hypothesis.settings.load_profile("rankmill")
 
 

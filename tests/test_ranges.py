@@ -18,6 +18,8 @@ import rankmill
 import strategies
 from rankmill import InputError
 from rankmill.engine import first_pass
+from rankmill.engine.job import make_job, open_job
+from rankmill.engine.memory import id_ranges
 from rankmill.semantics.presets import PRESETS
 from rankmill.sources.footers import read_footer, row_groups
 from strategies import Case
@@ -338,3 +340,17 @@ def test_queries_that_must_be_labelled(tmp_path: Path, ranges: list[int]) -> Non
         assert f"{field} is 'error'" in whole
         assert outcome(*paths, semantics={field: "error"}, memory=1) == whole
     assert set(ranges) == {0}, "the footers might be wrong about what is missing"
+
+
+def test_bounds_of_ids_are_not_read_where_labels_fit() -> None:
+    table = pa.table({"query": [1], "items": [[1]], "item": [1]})
+
+    def unread(*arguments: Any) -> Any:
+        raise AssertionError("the bounds of ids were asked for")
+
+    job = make_job("map", per_query=False)
+    labels, inputs = open_job(job, table, {"": table}, {"item": "items"})
+    asking = replace(labels, source=replace(labels.source, row_groups=unread))
+    assert id_ranges(asking, inputs[""], job) == []
+    with pytest.raises(AssertionError, match="were asked for"):
+        id_ranges(replace(asking, source=replace(asking.source, rows=1 << 40)), inputs[""], job)
