@@ -58,4 +58,4 @@ def _unknown(page: str, names: list[str]) -> str:
 
     near = get_close_matches(page.lower().removesuffix(".md"), names, 1)
     hint = f"did you mean {near[0]}? " if near else ""
-    return f"there is no page {page!r}: {hint}There are {', '.join(names)}"
+    return f"there is no page {page!r}: {hint}there are {', '.join(names)}"

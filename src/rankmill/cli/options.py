@@ -105,10 +105,10 @@ def semantics_options(command: _Command) -> _Command:
 
 def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
     pairs = [text.partition("=") for text in fields]
-    for field, equals, _ in pairs:
+    for text, (field, equals, _) in zip(fields, pairs, strict=True):
         if not equals or field not in CHOICES:
             raise click.BadParameter(
-                f"{field + equals!r} is no FIELD=CHOICE with a field of {', '.join(CHOICES)}",
+                f"{text!r} is no FIELD=CHOICE with a field of {', '.join(CHOICES)}",
                 param_hint="--semantics",
             )
     return semantics_of({"preset": preset} | {field: choice for field, _, choice in pairs})

@@ -42,6 +42,8 @@ def parse(text: str) -> Metric:
     """
     if not isinstance(text, str):
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
+    if len(_split(text)) > 1:
+        raise UsageError(f"{text!r} names several metrics; expected one")
     found = _SHAPE.fullmatch(text)
     if not found and ("(" in text or ")" in text):
         raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
@@ -51,7 +53,7 @@ def parse(text: str) -> Metric:
         near = difflib.get_close_matches(name.lower(), _BY_NAME, 1)
         rest = text.strip()[len(name) :]
         hint = f"did you mean {near[0]}{rest}? " if near else ""
-        raise UsageError(f"unknown metric {text!r}: {hint}There are {', '.join(NAMES)}")
+        raise UsageError(f"unknown metric {text!r}: {hint}there are {', '.join(NAMES)}")
     given = _parameters(spec, inner, text)
     shown = f"({_given_text(given)})" if given else ""
     if cut is not None:

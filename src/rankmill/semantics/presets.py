@@ -299,7 +299,7 @@ def preset(name: str) -> Preset:
     if not isinstance(name, str) or name not in PRESETS:
         near = difflib.get_close_matches(str(name).lower(), PRESETS, 1)
         hint = f"did you mean {near[0]}? " if near else ""
-        raise UsageError(f"unknown preset {name!r}: {hint}There are {', '.join(PRESETS)}")
+        raise UsageError(f"unknown preset {name!r}: {hint}there are {', '.join(PRESETS)}")
     return PRESETS[name]
 
 

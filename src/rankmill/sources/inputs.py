@@ -198,11 +198,20 @@ def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = Fa
     else:
         raise UsageError(
             f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a "
-            "pyarrow.Table or a Ragged"
+            f"pyarrow.Table or a Ragged{_hint(value)}"
         )
     if source.rows == 0 and not may_be_empty:
         raise InputError(f"{source.name} holds no rows; expected {role}")
     return source
+
+
+def _hint(value: Any) -> str:
+    """What to do with an input of another kind; an empty text if that is not known."""
+    if isinstance(value, Mapping):
+        return ": give several systems to evaluate_runs"
+    if hasattr(value, "__arrow_c_stream__"):
+        return ": make a table of it with pyarrow.table(...)"
+    return ""
 
 
 def map_lists(
