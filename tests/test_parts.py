@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import random
 from typing import Any
 
@@ -206,3 +207,28 @@ def test_random_parts_merged_by_random_trees(draw: random.Random, semantics: str
     result = merged(states, draw).result(counted(state, parts, draw))
     for field in FIELDS:
         assert getattr(result, field) == getattr(whole, field), field
+
+
+@pytest.mark.small
+def test_rows_of_all_parts_make_one_table() -> None:
+    table = pa.table({"q": [1], "items": [["a"]], "score": [[0.5]]})
+    parts = [table, table.slice(0, 0)]
+    states = [rankmill.evaluate_part(one, one, "gap", query="q") for one in parts]
+    rows = pa.Table.from_pylist([state.to_row() for state in states]).to_pylist()
+    state = functools.reduce(rankmill.State.merge, map(rankmill.State.from_row, rows))
+    counted = [rankmill.second_pass(state, one, query="q")["gap"] for one in parts]
+    assert state.result({"gap": counted[0].merge(counted[1])})["gap"] == 1.0
+
+
+@pytest.mark.small
+def test_a_state_is_as_large_after_it_was_looked_at() -> None:
+    items = pa.array([[1]] * 2000)
+    scores = pa.array([[float(i)] for i in range(2000)])
+    table = pa.table({"q": range(2000), "items": items, "score": scores})
+    state = rankmill.evaluate_part(table, table, "gap", query="q")
+    state.to_row()
+    once = len(pickle.dumps(state))
+    assert once < 2000 * 16 + 5000
+    state.result(rankmill.second_pass(state, table, query="q"))
+    assert len(pickle.dumps(state)) == once
+    assert pickle.loads(pickle.dumps(state)).fingerprint == state.fingerprint

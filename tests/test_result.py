@@ -57,6 +57,14 @@ def test_the_key_error_names_the_closest_metric():
     assert "did you mean" not in str(caught.value)
 
 
+def test_tells_which_metrics_it_holds():
+    result = made()
+    assert "RR@5" in result
+    assert "map" not in result
+    assert 12 not in result
+    assert list(result) == ["map@12", "mrr@5", "gap"]
+
+
 def test_cannot_be_changed():
     with pytest.raises(dataclasses.FrozenInstanceError):
         made().queries = 3

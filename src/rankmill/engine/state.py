@@ -18,7 +18,7 @@ from rankmill.semantics.choices import Semantics
 from rankmill.threads import Workers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class State:
     """What some of the queries add up to; merging is exact, associative and commutative.
 

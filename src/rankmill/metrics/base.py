@@ -68,7 +68,10 @@ class Parameter:
 # Applied to the hits before a kernel sees them. In units of the gain given, whatever the gain
 # function makes of it.
 REL = Parameter(
-    "rel", "the least gain that counts as relevant; if not given, any above 0 does", low=0
+    "rel",
+    "the least gain that counts as relevant (without a gain column all are 1); if not given, "
+    "any above 0 does",
+    low=0,
 )
 
 

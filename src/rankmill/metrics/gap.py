@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from rankmill.threads import Workers
 ORDERED_TIES = ("given", "ids")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gap:
     """The first pass: the confidences of the correct predictions, and all others while they fit.
 
@@ -96,18 +95,15 @@ class Gap:
         """Return the same aggregate, because gap is no mean over queries."""
         return self
 
-    @cached_property
+    @property
     def correct(self) -> Distinct:
-        """The distinct confidences of correct predictions, with their counts."""
-        if len(self.parts) == 1 and isinstance(self.parts[0], Distinct):
-            return self.parts[0]
-        loose = [one for one in self.parts if not isinstance(one, Distinct)]
-        dtype = np.result_type(np.float32, *(_values(one) for one in self.parts))
-        values, counts = np.unique(np.concatenate([np.empty(0, dtype), *loose]), return_counts=True)
-        found = Distinct(values, counts.astype(np.int64, copy=False))
-        for one in self.parts:
-            if isinstance(one, Distinct):
-                found = _added(found, one)
+        """The distinct confidences of correct predictions, with their counts.
+
+        They take the place of the parts that they were counted from.
+        """
+        if len(self.parts) != 1 or not isinstance(self.parts[0], Distinct):
+            object.__setattr__(self, "parts", (_distinct(self.parts),))
+        found: Distinct = self.parts[0]
         return found
 
     def held(self) -> Iterator[np.ndarray] | None:
@@ -158,8 +154,12 @@ class Gap:
         return Value(value, None, (found.worst, found.best), found.tied)
 
     def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow: two arrays, and the summary of all predictions."""
-        return {**self.correct._asdict(), **self.seen.to_row()}
+        """Return a flat row for Arrow: two arrays, and the summary of all predictions.
+
+        The confidences are float64 in every row, so that rows of all parts make one table.
+        """
+        values, counts = self.correct
+        return {"values": values.astype(np.float64), "counts": counts, **self.seen.to_row()}
 
     @classmethod
     def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
@@ -178,15 +178,22 @@ class Gap:
         return cls((Distinct(values, counts),), seen)
 
 
-def _values(part: Any) -> np.ndarray:
-    return part.values if isinstance(part, Distinct) else part
-
-
-def _added(first: Distinct, second: Distinct) -> Distinct:
-    values, places = np.unique(np.concatenate([first.values, second.values]), return_inverse=True)
+def _distinct(parts: Sequence[Any]) -> Distinct:
+    """Return the distinct confidences of all parts: of arrays, and of those that were counted."""
+    if not any(isinstance(one, Distinct) for one in parts):
+        return _counted(parts)
+    counted = [one if isinstance(one, Distinct) else _counted([one]) for one in parts]
+    every = np.concatenate([one.values for one in counted])
+    values, places = np.unique(every, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
-    np.add.at(counts, places, np.concatenate([first.counts, second.counts]))
+    np.add.at(counts, places, np.concatenate([one.counts for one in counted]))
     return Distinct(values, counts)
+
+
+def _counted(parts: Sequence[np.ndarray]) -> Distinct:
+    dtype = np.result_type(np.float32, *parts)
+    values, counts = np.unique(np.concatenate([np.empty(0, dtype), *parts]), return_counts=True)
+    return Distinct(values, counts.astype(np.int64, copy=False))
 
 
 def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:

@@ -35,7 +35,7 @@ class Distinct(NamedTuple):
     counts: np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Among:
     """The counts of the second pass: all confidences among the distinct correct ones of the first.
 

@@ -47,7 +47,8 @@ METRICS = (
         name="judged",
         kernel="count_hits",
         expected="count_hits",
-        definition="share of the first k (of all, if there are fewer) that are judged, at any gain",
+        definition="share of the first k (of all, if there are fewer) that are judged, at any "
+        "gain; a query without a relevant item counts as no_relevant says",
         range="0 to 1",
         source="MacAvaney, Macdonald and Ounis, Streamlining Evaluation with ir-measures, ECIR "
         "2022: Judged@k",

@@ -108,6 +108,8 @@ def _given_text(given: Iterable[tuple[str, float]]) -> str:
 
 def parse_all(texts: str | Iterable[str]) -> list[Metric]:
     """The metrics asked for, each once, in order; a text may hold several, between commas."""
+    if not isinstance(texts, str | Iterable) and texts is not None:
+        raise UsageError(f"metrics is {texts!r}; expected names such as 'map@12'")
     named = [texts] if isinstance(texts, str) else list(texts or [])
     metrics = {metric.text: metric for text in named for metric in map(parse, _split(text))}
     if not metrics:

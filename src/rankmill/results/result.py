@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -112,13 +112,24 @@ class Result:
         KeyError
             If this result does not hold the metric; the message lists those it holds.
         """
-        if name in self.metrics:
-            return self.metrics[name]
-        spelled = canonical(str(name))
-        held = self.aliases.get(spelled, spelled)
-        if held not in self.metrics:
+        held = self._held(name)
+        if held is None:
             raise KeyError(self._missing(name))
         return self.metrics[held]
+
+    def __contains__(self, name: object) -> bool:
+        return self._held(name) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def _held(self, name: object) -> str | None:
+        """The name of a metric as it was asked for, None if this result does not hold it."""
+        if name in self.metrics:
+            return str(name)
+        spelled = canonical(str(name))
+        held = self.aliases.get(spelled, spelled)
+        return held if held in self.metrics else None
 
     def _missing(self, name: object) -> str:
         from difflib import get_close_matches
