@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import hypothesis
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -328,3 +329,11 @@ def metric_names(cutoffs: Sequence[int] = CUTOFFS, bare: bool = True) -> list[st
             at = "" if spec.cutoff == "none" else f"@{cutoffs[-1]}"
             names.append(f"{name}({','.join(given)}){at}")
     return names
+
+
+# ------------------------------------------------------------------ examples
+
+
+def examples(count: int) -> int:
+    """So many examples of hypothesis, or a share of them in the profile of quick runs."""
+    return max(1, count * hypothesis.settings.default.max_examples // 40)

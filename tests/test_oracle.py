@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
+from strategies import examples
 
 TIED = st.lists(st.tuples(st.sampled_from([0.0, -0.0, 0.5, 1.0]), st.booleans()), max_size=6)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(TIED, st.integers(1, 4))
 def test_closed_form_of_ties_is_the_mean_over_all_orders(
     predictions: list[tuple[float, bool]], total: int

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import rankmill
 from rankmill.metrics.gap_counts import Among
 from rankmill.semantics.presets import preset
+from strategies import examples
 
 METRICS = ["map@3", "gap", "first_hit", "ndcg@5", "gap@2", "recall@4"]
 FIELDS = ("metrics", "standard_errors", "bounds", "queries", "audit", "semantics")
@@ -187,7 +188,7 @@ def counted(state: rankmill.State, parts: list[Any], draw: random.Random) -> Any
 
 
 @pytest.mark.small
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 2**32).map(random.Random), st.sampled_from(["default", "spark", "lenskit"]))
 def test_random_parts_merged_by_random_trees(draw: random.Random, semantics: str) -> None:
     parts = random_parts(draw, draw.randrange(1, 5))

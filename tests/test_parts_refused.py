@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 import rankmill
 from rankmill.metrics.fingerprints import PIECE, Seen
+from strategies import examples
 from test_parts import FIELDS, METRICS, counted, merged, random_parts, sent
 
 
 @pytest.mark.small
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.integers(0, 2**32).map(random.Random))
 def test_a_second_pass_of_other_predictions_is_refused(draw: random.Random) -> None:
     parts = random_parts(draw, 3)

@@ -18,7 +18,7 @@ import oracle
 import rankmill
 import strategies
 from rankmill import Ragged
-from strategies import Case
+from strategies import Case, examples
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 # A standard error is the root of a sum of squared differences; it is 0 if all values are equal.
@@ -63,7 +63,7 @@ ROWS = st.integers(0, 2**32).map(random.Random)
 
 
 @pytest.mark.small
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.cases(), st.sampled_from(["linear", "exp"]), st.sampled_from([None, 1, 2]))
 def test_wide_tables(case: Case, gains: str, threads: int | None) -> None:
     labels, predictions = strategies.wide_labels(case), strategies.wide_predictions(case)
@@ -77,7 +77,7 @@ def test_wide_tables(case: Case, gains: str, threads: int | None) -> None:
 
 
 @pytest.mark.small
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.cases(), ROWS, st.sampled_from(["rank", "confidence", "file"]))
 def test_long_tables(case: Case, shuffle: random.Random, order: str) -> None:
     label_rows = strategies.rows(case.labels, shuffle)
@@ -100,7 +100,7 @@ def test_long_tables(case: Case, shuffle: random.Random, order: str) -> None:
 
 
 @pytest.mark.small
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(strategies.cases(), st.sampled_from(["linear", "exp"]))
 def test_array_functions(case: Case, gains: str) -> None:
     """Each function of (labels, predictions, k), one value a query, zero without labels."""
@@ -135,7 +135,7 @@ def test_array_functions(case: Case, gains: str) -> None:
 
 
 @pytest.mark.small
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     st.lists(st.tuples(st.sampled_from(strategies.CONFIDENCES), st.booleans()), max_size=30),
     st.integers(1, 50),
@@ -198,7 +198,7 @@ def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
 # ------------------------------------------------------------------ one shape against another
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(strategies.cases(nulls=False), ROWS, st.integers(1, 4))
 def test_wide_long_table_ragged_and_parquet_are_equal(
     tmp_path_factory: pytest.TempPathFactory, case: Case, shuffle: random.Random, group: int

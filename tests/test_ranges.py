@@ -22,7 +22,7 @@ from rankmill.engine.job import make_job, open_job
 from rankmill.engine.memory import id_ranges
 from rankmill.semantics.presets import PRESETS
 from rankmill.sources.footers import read_footer, row_groups
-from strategies import Case
+from strategies import Case, examples
 
 METRICS = ["map@3", "ndcg", "first_hit@2", "gap", "gap@2", "recall@5"]
 
@@ -86,7 +86,7 @@ def in_order(case: Case) -> Case:
 
 
 @pytest.mark.small
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     strategies.cases(),
     st.tuples(st.booleans(), st.booleans()),

@@ -22,7 +22,7 @@ import semantics_oracle
 import strategies
 from rankmill import InputError
 from rankmill.semantics.choices import CHOICES
-from strategies import Case
+from strategies import Case, examples
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 CLOSE_ERROR = {"rel": 1e-12, "abs": 1e-12}
@@ -164,7 +164,7 @@ def joinable(case: Case) -> bool:
 
 
 @pytest.mark.small
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     semantic_cases(),
     some_semantics(),
@@ -196,7 +196,7 @@ def test_wide_tables(
 
 
 @pytest.mark.small
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     semantic_cases(),
     some_semantics(),
