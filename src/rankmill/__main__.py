@@ -20,7 +20,7 @@ def run() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # By default Arrow's allocator returns memory to the system after 10 ms, and requests it again
     # for the next batch. That takes 10 % of the time of a large run.
-    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "200")
+    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "1000")
     from rankmill.cli import main
 
     main(prog_name="rankmill")
