@@ -67,6 +67,13 @@ def test_plan_tells_what_is_there(dump: tuple[str, str]) -> None:
     assert more["predictions"]["bytes"] > system["bytes"]
 
 
+def test_plan_of_arrays_tells_their_bytes() -> None:
+    lists = rankmill.Ragged.from_lists([["x" * 1000, "y" * 1000], ["z" * 1000]])
+    planned = rankmill.plan(lists, lists, "map")
+    assert planned["labels"]["values"] == 3
+    assert 3000 < planned["labels"]["bytes"] < 3200
+
+
 def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
         rankmill.plan(dump[0], str(tmp_path / "nowhere.parquet"))

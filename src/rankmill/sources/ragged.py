@@ -37,10 +37,9 @@ def open_ragged(items: Ragged, numbers: Any, number_column: str, name: str) -> S
         kinds["items"] = pa.large_list(pa.null())
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        lengths = {column: len(sides.get(column, items).values) for column in columns}
-        return {column: (length, 8 * length) for column, length in lengths.items()} | (
-            {"query": (len(items), 8 * len(items))} if "query" in columns else {}
-        )
+        whole = {side: (len(one.values), one.values.nbytes) for side, one in sides.items()}
+        whole["query"] = len(items), 8 * len(items)
+        return {column: whole[column] for column in columns}
 
     def lists(columns: Columns) -> list[Iterator[Lists]]:
         return [_block(items, numbers, columns, name, *ends) for ends in _blocks(items.offsets)]
