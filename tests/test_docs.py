@@ -17,7 +17,7 @@ import pytest
 
 from cli_runs import on_a_terminal
 from rankmill.cli import COMMANDS
-from test_package import HOUSE, ROOT, SOURCE, run_python
+from test_package import HOUSE, ROOT, SOURCE
 
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 PAGES = sorted((SOURCE / "docs").glob("*.md"))
@@ -223,18 +223,3 @@ def test_docs_are_drawn_on_a_terminal_that_has_the_characters(encoding: str) -> 
     assert "Rivals" in shown
     assert "\\xd7" in shown or encoding == "utf-8"
     assert ("##" in shown) == ("```" in shown) == (encoding == "ascii")
-
-
-@pytest.mark.parametrize("arguments", [["docs"], ["docs", "memory"], ["docs", "--help"]])
-def test_docs_load_nothing_heavy(arguments: list[str]) -> None:
-    code = f"""
-import sys
-from rankmill.cli import main
-try:
-    main({arguments!r}, "rankmill")
-except SystemExit as ending:
-    assert not ending.code, ending.code
-print("LOADED", *sys.modules)
-"""
-    loaded = run_python(code).rpartition("LOADED")[2].split()
-    assert {"numpy", "numba", "pyarrow", "rich"}.isdisjoint(loaded)

@@ -71,6 +71,7 @@ def test_import_loads_nothing_heavy() -> None:
     [
         *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
         *(["explain", "--help"], ["explain-evaluators", "--help"]),
+        *(["docs"], ["docs", "memory"], ["docs", "--help"]),
     ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:

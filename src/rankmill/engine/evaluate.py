@@ -164,8 +164,8 @@ def _evaluate(
     with Workers(resources["threads"]) as workers:
         tallies = run(job, HeldLabels(label_input), inputs, workers, resources["progress"])
         with closing(tallies):
+            several = len(runs) > 1
             for (name, one), tally in zip(inputs.items(), tallies, strict=True):
-                several = len(runs) > 1
                 results[name] = finish(tally, label_input, one, workers, began, several=several)
                 began = time.perf_counter()
     return results

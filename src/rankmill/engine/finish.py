@@ -45,7 +45,7 @@ def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:
         return None
     others = None
     if tally.counted.strangers:
-        others = ids_to_arrow(tally.strangers(), _query_types(predictions))
+        others = ids_to_arrow(tally.strangers(), predictions.id_types("query"))
     return CountedQueries(tally.counted.among_labels, others)
 
 
@@ -53,7 +53,7 @@ def _per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
     """Return the values of the queries that count: labelled ones in input order, others by id."""
     counted = tally.counted
     name = labels.columns.query
-    kinds = _query_types(labels)
+    kinds = labels.id_types("query")
     rows = np.flatnonzero(counted.among_labels)
     queries = take_ids(tally.index.queries, rows)
     values = [
@@ -62,7 +62,7 @@ def _per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
     columns = [each[rows] for each in values]
     if counted.strangers:
         strangers = tally.strangers()
-        kinds |= _query_types(predictions)
+        kinds |= predictions.id_types("query")
         queries = join_ids([queries, strangers])
         more = np.full(len(strangers.keys), counted.unlabelled)
         columns = [np.concatenate([each, more]) for each in columns]
@@ -71,7 +71,3 @@ def _per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
         name = "query"
     ids = ids_to_arrow(queries, kinds)
     return pa.table([ids, *map(arrow_of, columns)], names=[name, *names])
-
-
-def _query_types(one: Input) -> set[Any]:
-    return {schema.field(one.columns.query).type for schema in one.source.schemas.values()}

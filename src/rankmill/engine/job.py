@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankmill.errors import UsageError, positive
+from rankmill.errors import positive
+from rankmill.matching.labels import check_gain_function
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import ORDERED_TIES
@@ -12,8 +13,6 @@ from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
 from rankmill.sources.inputs import MEMORY, Input, open_inputs
-
-GAIN_FUNCTIONS = ("linear", "exp")
 
 Progress = Callable[[int, int | None], None]
 
@@ -107,8 +106,7 @@ def make_job(
     """
     asked = parse_all(metrics)
     memory = positive(memory, "memory")
-    if gain_function not in GAIN_FUNCTIONS:
-        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
+    check_gain_function(gain_function)
     counting = semantics_of(semantics)
     for metric in asked:
         check_defined(metric, counting)

@@ -14,7 +14,7 @@ from rankmill.matching.hits import Hits, Patterns, group_hits, match, match_judg
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.matching.ties import with_hits_at_ends
-from rankmill.metrics.aggregate import Aggregate, Scored
+from rankmill.metrics.aggregate import Aggregate, Scored, aggregate_of
 from rankmill.metrics.values import Matched
 
 
@@ -53,21 +53,13 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     semantics = job.semantics
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
-    each = semantics.repeated_predictions == "each"
-    found = match(
-        index.labels, lists.offsets, lists.items, job.limit, rows=rows, repeats_count=each
-    )
+    found, judged = match_block(lists, index, rows, job, job.limit)
     labelled = found.label_counts > 0
     predicted = found.prediction_counts > 0
     unlabelled = predicted & (rows < 0)
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    judged = None
-    if job.needs_judged:
-        judged = match_judged(
-            index.labels, found, lists.offsets, lists.items, job.limit, rows, repeats_count=each
-        )
     aggregates, values = _scored(lists, found, judged, job)
     both = labelled & predicted
     return Block(
@@ -95,6 +87,19 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     )
 
 
+def match_block(
+    lists: Lists, index: LabelIndex, rows: np.ndarray, job: Job, limit: int
+) -> tuple[Hits, Hits | None]:
+    """The hits up to a rank, and those among all judged items if the job asks for these."""
+    each = job.semantics.repeated_predictions == "each"
+    among = lists.offsets, lists.items, limit
+    found = match(index.labels, *among, rows=rows, repeats_count=each)
+    judged = None
+    if job.needs_judged:
+        judged = match_judged(index.labels, found, *among, rows, repeats_count=each)
+    return found, judged
+
+
 def _scored(
     lists: Lists, found: Hits, judged: Hits | None, job: Job
 ) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
@@ -108,7 +113,7 @@ def _scored(
     whole = Scored(lists, hits, order, found)
     matched: dict[bool, tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
-    for (name, asked), empty in zip(job.asked.items(), job.aggregates().values(), strict=True):
+    for name, asked in job.asked.items():
         scored = whole
         if asked.metric.spec.kernel:
             needed = judged if asked.metric.spec.needs_judged else None
@@ -119,7 +124,7 @@ def _scored(
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
             if job.keep_values:
                 kept[name] = values if patterns is None else values[patterns.of_query]
-        aggregates[name] = empty.update(scored, asked)
+        aggregates[name] = aggregate_of(asked.metric).init(asked).update(scored, asked)
     return aggregates, kept
 
 

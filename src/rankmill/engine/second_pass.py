@@ -21,12 +21,12 @@ def count_among(
 ) -> dict[str, Among]:
     """Count all confidences among the correct ones; they are read again if they were not kept."""
     held = {name: one.held() for name, one in state.two_passes.items()}
+    if any(confidences is None for confidences in held.values()):
+        return reread_among(state, predictions, workers, memory)
     counted = {}
     for name, confidences in held.items():
-        if confidences is None:
-            return reread_among(state, predictions, workers, memory)
         counter = state.two_passes[name].counter(workers)
-        for part in confidences:
+        for part in confidences or ():
             counter.add(part)
         counted[name] = counter.finish()
     return counted

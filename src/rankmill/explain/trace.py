@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from rankmill.columns.elementary import discounts
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
-from rankmill.columns.lists import is_list_type
 from rankmill.columns.ranked import Lists
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.finish import finish
@@ -18,7 +17,7 @@ from rankmill.engine.first_pass import run
 from rankmill.engine.job import Job, Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels, clean_lists
 from rankmill.engine.options import options_of, split_options
-from rankmill.engine.score import score_lists
+from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.explain.one_query import id_of, list_of
@@ -28,7 +27,6 @@ from rankmill.explain.walk import (
     divisor_of,
     items_to_hit,
     last_rank,
-    match_one,
     ranked_hits,
     walk,
 )
@@ -38,7 +36,7 @@ from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
 from rankmill.metrics.aggregate import aggregate_of
-from rankmill.metrics.base import Metric
+from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_rows import join, rank_pooled
 from rankmill.metrics.registry import parse
@@ -193,7 +191,9 @@ def _walk_list(
     """The walk down the only list, without its query and value."""
     semantics = job.semantics
     arranged = arrange(lists, semantics)
-    hits = Matched(match_one(arranged, index, job), semantics, job.gain_function).hits(metric)
+    rows = index.find(arranged.queries)
+    found, judged = match_block(arranged, index, rows, job, NO_CUTOFF)
+    hits = Matched(judged or found, semantics, job.gain_function).hits(metric)
     order = semantics.order if arranged.numbers is not None else "given"
     places, ranked = ranked_hits(hits, arranged.numbers, order)
     hits = hits._replace(ranks=np.flatnonzero(ranked.hit) + 1, gains=ranked.gain[ranked.hit])
@@ -208,7 +208,7 @@ def _walk_list(
         columns,
         np.empty(0) if ideal is None else ideal(hits, metric, semantics),
         _dropped(lists, semantics, count),
-        _kinds(predictions, "item"),
+        predictions.id_types("item"),
     )
     divisor = divisor_of(metric, hits, semantics)
     title = "judged" if metric.spec.needs_judged else "labels"
@@ -327,8 +327,8 @@ def _trace_gap(
     count = len(order)
     table = {
         "rank": pa.array(np.arange(1, count + 1)),
-        "query": ids_to_arrow(take_ids(pooled.queries, order), _kinds(predictions, "query")),
-        "item": ids_to_arrow(take_ids(pooled.items, order), _kinds(predictions, "item")),
+        "query": ids_to_arrow(take_ids(pooled.queries, order), predictions.id_types("query")),
+        "item": ids_to_arrow(take_ids(pooled.items, order), predictions.id_types("item")),
         "confidence": pa.array(pooled.confidences[order]),
         "correct": pa.array(pooled.correct[order]),
         "precision": pa.array(ranked.precision[:count]),
@@ -352,14 +352,6 @@ def _trace_gap(
         semantics,
     )
     return _first_rows(found, rows, len(ranked.order))
-
-
-def _kinds(one: Input, role: str) -> set[Any]:
-    """The types of the ids in a column, lists by those of their values."""
-    found = {
-        schema.field(getattr(one.columns, role)).type for schema in one.source.schemas.values()
-    }
-    return {kind.value_type if is_list_type(kind) else kind for kind in found}
 
 
 def _first_rows(found: Trace, rows: int | None, count: int | None = None) -> Trace:

@@ -3,15 +3,12 @@
 import numpy as np
 
 from rankmill.columns.ids import slice_ids
-from rankmill.columns.ranked import Lists
-from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
-from rankmill.matching.hits import Hits, match, match_judged
-from rankmill.matching.index import LabelIndex
+from rankmill.matching.hits import Hits
 from rankmill.matching.labels import Labels
 from rankmill.metrics.aggregate import aggregate_of
-from rankmill.metrics.base import NO_CUTOFF, Columns, Metric, Ranked, Tied
+from rankmill.metrics.base import Columns, Metric, Ranked, Tied
 from rankmill.semantics.choices import CHOICES, Semantics
 
 
@@ -25,18 +22,6 @@ def check_walk(metric: Metric, order: str) -> None:
             f"{metric.text} has no walk yet under order 'expected': choose another order; evaluate "
             "has its value for each query"
         )
-
-
-def match_one(arranged: Lists, index: LabelIndex, job: Job) -> Hits:
-    """The only list, matched with its labels, or with all judged items if they are asked for."""
-    rows = index.find(arranged.queries)
-    each = job.semantics.repeated_predictions == "each"
-    lists = arranged.offsets, arranged.items, NO_CUTOFF
-    hits = match(index.labels, *lists, rows=rows, repeats_count=each)
-    judged = None
-    if job.needs_judged:
-        judged = match_judged(index.labels, hits, *lists, rows, repeats_count=each)
-    return judged or hits
 
 
 def items_to_hit(labels: Labels, metric: Metric, hits: Hits) -> Ids:

@@ -8,7 +8,7 @@ import numpy as np
 from rankmill.columns.elementary import exp2, expm1
 from rankmill.columns.ids import id_text, take_ids
 from rankmill.columns.lists import drop_values
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.lists import sort_lists
 from rankmill.kernels.matching import mark_repeats
@@ -93,6 +93,12 @@ def _distinct(labels: Labels, repeats: str, queries: Ids | None) -> tuple[Labels
     if repeats == "count":
         labels = labels._replace(all_offsets=before.offsets, all_gains=before.gains)
     return labels, repeated
+
+
+def check_gain_function(gain_function: str) -> None:
+    """Raise UsageError if there is no such gain function."""
+    if gain_function not in ("linear", "exp"):
+        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
 
 
 def exponential(labels: Labels, gain_function: str) -> Labels:

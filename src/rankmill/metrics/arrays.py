@@ -11,7 +11,7 @@ from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.matching.hits import match
-from rankmill.matching.labels import clean_labels, exponential
+from rankmill.matching.labels import check_gain_function, clean_labels, exponential
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import REGISTRY
 from rankmill.metrics.values import Matched
@@ -219,8 +219,7 @@ def _per_query(
     gain_function: str = "linear",
 ) -> np.ndarray:
     metric = _metric(name, k)
-    if gain_function not in ("linear", "exp"):
-        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
+    check_gain_function(gain_function)
     labels, predictions = _ragged(labels, "labels"), _ragged(predictions, "predictions")
     if len(labels) != len(predictions):
         raise InputError(

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.lists import split_lists
+from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError
@@ -52,6 +52,12 @@ class Input:
             "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
             "columns": self.columns.mapping(),
         }
+
+    def id_types(self, role: str) -> set[Any]:
+        """The Arrow types of the ids in a column, over all files; for lists, of their items."""
+        name = getattr(self.columns, role)
+        found = {schema.field(name).type for schema in self.source.schemas.values()}
+        return {kind.value_type if is_list_type(kind) else kind for kind in found}
 
 
 def open_input(
