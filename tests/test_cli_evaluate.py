@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import statistics
+import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -254,12 +255,25 @@ def test_any_number_of_threads(run, dump):
 
 
 @pytest.mark.small
-def test_a_pipe_as_an_input_is_refused_without_waiting_for_it(run, dump, tmp_path):
+def test_a_pipe_is_read_as_a_file_is(run, dump, tmp_path):
+    asked = "-m", "map@3", "-m", "gap", "--format", "csv"
+    expected = run("evaluate", *dump, *asked)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    code, _, err = run("evaluate", dump[0], pipe, "-m", "map@3")
-    assert code == 3
-    assert f"{pipe} is a pipe" in err
+    writer = threading.Thread(target=lambda: pipe.write_bytes(dump[1].read_bytes()))
+    writer.start()
+    assert run("evaluate", dump[0], pipe, *asked) == expected
+    writer.join()
+    assert expected[0] == 0
+
+
+@pytest.mark.small
+def test_a_pipe_is_given_alone(run, dump, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    code, _, err = run("evaluate", dump[0], f"{dump[1]},{pipe}", "-m", "map@3")
+    assert code == 2
+    assert f"{pipe} is a pipe, and can only be given alone" in err
 
 
 @pytest.fixture

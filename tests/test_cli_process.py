@@ -251,7 +251,7 @@ def test_few_descriptors_are_enough(large_dump, tmp_path):
 @LINUX
 def test_no_more_descriptors(large_dump, tmp_path):
     code = (
-        "import resource, sys, rankmill.cli.evaluate\n"
+        "import resource, sys, rankmill.cli.evaluate, rankmill.sources.parquet\n"
         "import rankmill.engine.evaluate, rankmill.metrics.mean\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
         "rankmill.cli.main(sys.argv[1:])\n"
@@ -295,8 +295,8 @@ def test_a_file_is_not_called_broken_where_memory_runs_out(tmp_path):
     code = f"""
 import resource, sys
 import rankmill.engine.evaluate
-from rankmill.sources.parquet import open_parquet
-source = open_parquet([{str(path)!r}], "x")
+from rankmill.sources.opening import Told, open_paths
+source = open_paths([{str(path)!r}], "labels", Told())
 pages = int(open("/proc/self/statm").read().split()[0])
 most = pages * {resource.getpagesize()} + (1 << 25)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))

@@ -14,8 +14,9 @@ import strategies
 from rankmill import InputError
 from rankmill.kernels import footers as fields
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
+from rankmill.sources.files import File
 from rankmill.sources.footers import chunks_of, read_footer, row_groups
-from rankmill.sources.parquet import open_parquet
+from rankmill.sources.opening import Told, open_paths
 
 
 @pytest.mark.parametrize("kind", [*strategies.INTEGER_TYPES, *strategies.STRING_TYPES], ids=str)
@@ -28,7 +29,7 @@ def test_footers_are_read_as_pyarrow_reads_them(tmp_path: Path, kind: pa.DataTyp
     table = pa.table({"other": lists, "q": strategies.array(ids * 20, kind), "items": lists})
     pq.write_table(table, path, row_group_size=7)
     metadata = pq.read_metadata(path)
-    found = row_groups(read_footer(str(path)), 5, "q", "items")
+    found = row_groups(read_footer(File(str(path), str(path))), 5, "q", "items")
     assert len(found) == metadata.num_row_groups
     for number, group in enumerate(found):
         columns = [metadata.row_group(number).column(i) for i in (1, 2)]
@@ -70,7 +71,7 @@ def nested(length: int) -> dict[str, Any]:
 def test_chunks_of_columns_of_every_shape(tmp_path: Path, more: dict[str, Any]) -> None:
     path = tmp_path / "p.parquet"
     pq.write_table(pa.table(nested(100)), path, row_group_size=30, **more)
-    footer = read_footer(str(path))
+    footer = read_footer(File(str(path), str(path)))
     metadata = pq.read_metadata(path)
     leaves = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
     assert footer.groups == [
@@ -114,7 +115,7 @@ def test_lists_of_every_type_are_counted_as_footers_count_them(
         for version in ("1.0", "2.0"):
             options = {"row_group_size": row_group, "data_page_version": version}
             pq.write_table(table, path, use_compliant_nested_type=compliant, **options)
-            source = open_parquet([str(path)], "p")
+            source = open_paths([str(path)], "labels", Told())
             batches = [batch.data for piece in source.pieces(["items"]) for batch in piece]
             assert [row for data in batches for row in data["items"].to_pylist()] == lists
 
@@ -133,7 +134,7 @@ def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:
         broken[place] = draw.integers(256)
         path.write_bytes(broken)
         try:
-            row_groups(read_footer(str(path)), 0, "q", "items")
+            row_groups(read_footer(File(str(path), str(path))), 0, "q", "items")
         except InputError as error:
             refused.append(str(error))
     assert len(refused) > size // 5
@@ -141,7 +142,7 @@ def test_broken_footers_tell_nothing_or_something(tmp_path: Path) -> None:
     for end in range(0, 200, 7):
         path.write_bytes(raw[:end])
         with pytest.raises(InputError, match="whole Parquet file"):
-            read_footer(str(path))
+            read_footer(File(str(path), str(path)))
 
 
 def parse(data: bytes) -> bool:

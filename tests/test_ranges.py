@@ -21,6 +21,7 @@ from rankmill.engine import first_pass
 from rankmill.engine.job import make_job, open_job
 from rankmill.engine.memory import id_ranges
 from rankmill.semantics.presets import PRESETS
+from rankmill.sources.files import File
 from rankmill.sources.footers import read_footer, row_groups
 from strategies import Case, examples
 
@@ -238,7 +239,7 @@ def test_bounds_that_are_wrong(tmp_path: Path, ranges: list[int], side: str, bou
     ]
     whole = outcome(*tables)
     path = paths[side == "predictions"]
-    group = row_groups(read_footer(str(path)), 0, "query", "item")[3]
+    group = row_groups(read_footer(File(str(path), str(path))), 0, "query", "item")[3]
     if bound == "low":
         with_footer(path, group.low, group.high)
     else:
@@ -255,7 +256,7 @@ def test_a_range_without_labels(tmp_path: Path, ranges: list[int]) -> None:
         Path(write(table, tmp_path / name, 100)) / "0.parquet"
         for name, table in zip(("labels", "predictions"), tables, strict=True)
     ]
-    group = row_groups(read_footer(str(paths[0])), 0, "query", "item")[3]
+    group = row_groups(read_footer(File(str(paths[0]), str(paths[0]))), 0, "query", "item")[3]
     with_footer(paths[0], group.high, group.low - 1)  # no id is between these bounds
     labels, predictions = map(str, paths)
     plan = rankmill.plan(labels, predictions, ["map"], memory=1, per_query=False)

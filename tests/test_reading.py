@@ -11,7 +11,8 @@ import pytest
 import rankmill
 from rankmill import InputError, Ragged
 from rankmill.sources import long
-from rankmill.sources.inputs import map_lists, open_source
+from rankmill.sources.inputs import map_lists
+from rankmill.sources.opening import open_source
 from rankmill.sources.roles import find_columns
 from rankmill.threads import Workers
 

@@ -145,9 +145,11 @@ def check_outputs(
 
 def _files(inputs: Sequence[str | list[str]]) -> list[str]:
     """Return all existing files of the inputs."""
-    from rankmill.sources.parquet import find_files
+    from rankmill.sources.files import find_files
+    from rankmill.sources.spool import is_pipe
 
-    return [path for path in find_files(_flat(inputs)) if os.path.exists(path)]
+    paths = [path for path in _flat(inputs) if not is_pipe(path)]
+    return [file.path for file in find_files(paths) if os.path.exists(file.path)]
 
 
 def _flat(inputs: Sequence[str | list[str]]) -> list[str]:

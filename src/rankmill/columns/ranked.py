@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankmill.columns.ids import slice_ids
+from rankmill.columns.place import Place
 from rankmill.kernels.identity import Ids
 
 
@@ -24,8 +25,8 @@ class Lists:
         The number of null items that were left out.
     tied : int
         The number of items whose confidence or rank is shared, so that file order decides.
-    place : tuple of str and int
-        The file, and the row of the first list if each row is a list, else -1.
+    place : Place
+        Where the lists stand; without numbers unless each row is a list.
     rows : int
         The number of input rows that hold these lists.
     repeats : int
@@ -38,7 +39,7 @@ class Lists:
     numbers: np.ndarray | None
     nulls: int
     tied: int
-    place: tuple[str, int]
+    place: Place
     rows: int
     repeats: int = 0
 
@@ -51,7 +52,7 @@ class Lists:
             offsets=np.array([0, end - start]),
             items=slice_ids(self.items, start, end),
             numbers=None if self.numbers is None else self.numbers[start:end],
-            place=(self.place[0], self.place[1] + place),
+            place=self.place.onwards(place),
             rows=1,
         )
 

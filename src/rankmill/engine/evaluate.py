@@ -159,9 +159,11 @@ def _evaluate(
     began = time.perf_counter()
     columns, resources, choices = split_options(options)
     job = make_job(metrics, **choices)
-    label_input, inputs = open_job(job, labels, runs, columns)
     results = {}
-    with Workers(resources["threads"]) as workers:
+    with (
+        open_job(job, labels, runs, columns) as (label_input, inputs),
+        Workers(resources["threads"]) as workers,
+    ):
         tallies = run(job, HeldLabels(label_input), inputs, workers, resources["progress"])
         with closing(tallies):
             several = len(runs) > 1

@@ -29,7 +29,10 @@ def finish(
     return tally.state.finish(
         among,
         workers,
-        inputs={"labels": labels.described(), "predictions": predictions.described()},
+        inputs={
+            "labels": labels.described(tally.index.rows),
+            "predictions": predictions.described(tally.rows),
+        },
         seconds=time.perf_counter() - began,
         per_query=_per_query_table(tally, labels, predictions) if tally.job.keep_values else None,
         counted=_counted(tally, predictions) if several else None,

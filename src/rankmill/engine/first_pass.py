@@ -33,7 +33,8 @@ def run(
     Yields the tally of each system. Its `state` covers all queries. The values of each query are in
     it if the job keeps them.
     """
-    rows = sum(one.source.rows for one in inputs.values())
+    known = [one.source.rows for one in inputs.values()]
+    rows = None if None in known else sum(filter(None, known))
     before = told = 0
     for predictions in inputs.values():
 
@@ -43,8 +44,10 @@ def run(
                 told = before + done
                 progress(told, rows)
 
-        yield _score_all(job, labels, predictions, workers, report)
-        before += predictions.source.rows
+        tally = _score_all(job, labels, predictions, workers, report)
+        before += tally.rows if predictions.source.rows is None else predictions.source.rows
+        yield tally
+        del tally  # the caller may free its memory before the next system is scored
 
 
 def _score_all(

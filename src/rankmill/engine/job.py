@@ -1,6 +1,7 @@
 """The job: what to compute and how, the same for all steps of an evaluation."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,15 +114,18 @@ def make_job(
     return Job(tuple(asked), counting, gain_function, memory, per_query, **more)
 
 
+@contextmanager
 def open_job(
     job: Job, labels: Any, runs: Mapping[str, Any], columns: Mapping[str, Any]
-) -> tuple[Input, dict[str, Input]]:
+) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open the labels and the predictions of each system, with the columns that the job needs."""
-    return open_inputs(
+    with open_inputs(
         labels,
         runs,
+        memory=job.memory,
         need_score=bool(job.pooled),
         semantics=job.semantics,
         may_be_empty=job.part,
         **columns,
-    )
+    ) as opened:
+        yield opened

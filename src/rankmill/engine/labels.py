@@ -41,7 +41,7 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
         read = map_lists(clean, labels.source, labels.columns, workers, together=together)
         counts = audit.empty()
         rows = 0
-        store = LabelStore(labels.source.rows, expected)
+        store = LabelStore(labels.source.rows or 0, expected)
         try:
             with closing(read) as blocks:
                 for lists, cleaned, dropped in blocks:
@@ -77,5 +77,5 @@ def clean_lists(lists: Lists, job: Job) -> tuple[Lists, Labels, dict[str, int]]:
             judged=job.needs_judged,
         )
     except InputError as error:
-        raise InputError(f"{lists.place[0]}: {error}") from None
+        raise InputError(f"{lists.place.source}: {error}") from None
     return lists, exponential(cleaned, job.gain_function), dropped | {"null_labels": lists.nulls}

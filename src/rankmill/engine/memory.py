@@ -64,7 +64,7 @@ def bytes_of_all(labels: Input) -> int:
     query, item = labels.columns.query, labels.columns.item
     sizes = labels.source.sizes([query, item])
     values, item_bytes = sizes[item]
-    return label_bytes(labels, labels.source.rows, values, sizes[query][1], item_bytes)
+    return label_bytes(labels, labels.source.rows or 0, values, sizes[query][1], item_bytes)
 
 
 def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
@@ -98,7 +98,7 @@ def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:
         (labels, [group for one in ranges for group in one.labels]),
         (predictions, [group for one in ranges for group in one.predictions]),
     ):
-        if sum(group.rows for group in groups) > MOST_READ * side.source.rows:
+        if sum(group.rows for group in groups) > MOST_READ * (side.source.rows or 0):
             return []
     return ranges if len(ranges) > 1 else []
 

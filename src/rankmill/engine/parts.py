@@ -56,8 +56,10 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     if job.holds_rows:
         ties = job.semantics.gap_ties
         raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
-    label_input, inputs = open_job(job, labels, {"": predictions}, columns)
-    with Workers(resources["threads"]) as workers:
+    with (
+        open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
+        Workers(resources["threads"]) as workers,
+    ):
         held = HeldLabels(label_input)
         with closing(run(job, held, inputs, workers, resources["progress"])) as tallies:
             return next(tallies).state
@@ -102,7 +104,8 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
         need_score=True,
         semantics=state.semantics,
         may_be_empty=True,
+        memory=memory,
     )
-    with Workers(threads) as workers:
+    with closing(one.source), Workers(threads) as workers:
         among = reread_among(state, one, workers, memory, checksum=True)
     return {name: replace(one, state=state.counted_among(name)) for name, one in among.items()}

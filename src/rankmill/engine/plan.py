@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankmill.engine.evaluate import evaluate
-from rankmill.engine.job import make_job, open_job
+from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.memory import bytes_of_all, bytes_of_groups, id_ranges, is_text
 from rankmill.engine.options import options_of, split_options
 from rankmill.metrics.defaults import DEFAULT_METRICS
@@ -83,8 +83,14 @@ def plan_runs(
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
     columns, resources, choices = split_options(options)
     job = make_job(metrics, **choices)
-    label_input, inputs = open_job(job, labels, runs, columns)
-    threads, memory = thread_count(resources["threads"]), job.memory
+    with open_job(job, labels, runs, columns) as (label_input, inputs):
+        return _plan(job, label_input, inputs, thread_count(resources["threads"]))
+
+
+def _plan(
+    job: Job, label_input: Input, inputs: Mapping[str, Input], threads: int
+) -> dict[str, Any]:
+    memory = job.memory
     described = {name: _described(one) for name, one in inputs.items()}
     of_labels = _described(label_input)
     needed = BASE + threads * A_THREAD
@@ -97,7 +103,7 @@ def plan_runs(
         confidences = 8 * described[name]["values"] * len(job.pooled)
         held = min(memory, confidences) + (COUNTING if job.pooled else 0)
         if not one.columns.wide:
-            held += min(memory, one.source.rows * BYTES_A_ROW)
+            held += min(memory, (one.source.rows or described[name]["values"]) * BYTES_A_ROW)
         ranges = id_ranges(label_input, one, job)
         if ranges:
             held += max(bytes_of_groups(label_input, each.labels) for each in ranges)

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from rankmill.columns.ids import id_text
+from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
@@ -38,7 +39,7 @@ class Block:
     """
 
     queries: Ids
-    place: tuple[str, int]
+    place: Place
     input_rows: int
     rows: np.ndarray
     predicted: np.ndarray
@@ -143,10 +144,10 @@ def _matched(lists: Lists, hits: Hits, job: Job, order: str) -> tuple[Matched, P
 def _refuse(lists: Lists, queries: np.ndarray, choice: str, what: str, field: str) -> None:
     """Raise InputError if one of the queries is there and should not be."""
     if choice == "error" and queries.any():
-        source, first_row = lists.place
         row = int(queries.argmax())
-        where = f" in row {first_row + row}" if first_row >= 0 else ""
+        where = lists.place.of(row)
+        where = f" in {where}" if where else ""
         raise InputError(
-            f"{source}: query {id_text(lists.queries, row)}{where} has predictions but {what}, and "
-            f"{field} is 'error': drop it, or choose 'skip' or 'zero'"
+            f"{lists.place.source}: query {id_text(lists.queries, row)}{where} has predictions but "
+            f"{what}, and {field} is 'error': drop it, or choose 'skip' or 'zero'"
         )

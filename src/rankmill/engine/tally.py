@@ -8,6 +8,7 @@ import numpy as np
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
+from rankmill.columns.place import Place
 from rankmill.engine.job import Job
 from rankmill.engine.score import Block
 from rankmill.engine.state import State
@@ -65,14 +66,14 @@ class Tally:
         self.state: State
         self.counted: Counted
         self._seen = np.zeros(queries, np.bool_)
-        self._strangers: list[tuple[Ids, np.ndarray, np.ndarray, tuple[str, int]]] = []
+        self._strangers: list[tuple[Ids, np.ndarray, np.ndarray, Place]] = []
 
     def add(self, block: Block) -> None:
         """Add a block. Raises InputError if an earlier block had one of its queries."""
         rows = block.rows
         repeated = first_seen(rows, self._seen)
         if repeated >= 0:
-            raise repeated_query(block.queries, repeated, block.place)
+            raise repeated_query(block.queries, repeated, block.place, repeated)
         for name, new in block.aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
         self.rows += block.input_rows
@@ -136,10 +137,9 @@ class Tally:
         """Raise InputError if a query that is only in the predictions occurs twice."""
         joined = join_ids([ids for ids, *_ in self._strangers])
         repeated = look_up(joined)[1]
-        for ids, _, rows, (source, first_row) in self._strangers:
+        for ids, _, rows, place in self._strangers:
             if 0 <= repeated < len(rows):
-                place = (source, first_row + int(rows[repeated]) - repeated)
-                raise repeated_query(ids, repeated, place)
+                raise repeated_query(ids, repeated, place, int(rows[repeated]))
             repeated -= len(rows)
 
 

@@ -172,10 +172,12 @@ def _scorer(
 
     def score(semantics: Semantics) -> _Scored:
         job = make_job([metric.text], semantics=semantics, **choices)
-        label_input, inputs = open_job(job, labels, {"": predictions}, columns)
-        if not held:
-            held.append(HeldLabels(label_input))
-        with Workers(resources["threads"]) as workers:
+        with (
+            open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
+            Workers(resources["threads"]) as workers,
+        ):
+            if not held:
+                held.append(HeldLabels(label_input))
             with closing(run(job, held[0], inputs, workers, steps())) as tallies:
                 tally = next(tallies)
             result = finish(tally, label_input, inputs[""], workers, 0.0)

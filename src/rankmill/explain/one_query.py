@@ -13,7 +13,7 @@ from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import repeated_query
 from rankmill.matching.lookup import Lookup, look_up
-from rankmill.sources.base import Batch
+from rankmill.sources.base import Batch, read_batches
 from rankmill.sources.inputs import Input, map_lists
 from rankmill.sources.long import group_lists, long_rows
 from rankmill.sources.wide import queries_of, wide_lists
@@ -66,23 +66,23 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
         places = np.flatnonzero(lookup.find(ids) == 0)
         runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(places) else []
         return [
-            Batch(batch.data.slice(run[0], len(run)), batch.source, batch.first_row + int(run[0]))
+            Batch(batch.data.slice(run[0], len(run)), batch.place.onwards(int(run[0])))
             for run in runs
         ]
 
     if one.source.lists is not None:
         return _list_among(lookup, one, workers)
     parts: list[Batch] = []
-    with closing(workers.read(one.source.pieces(one.columns.names()), rows_of)) as batches:
+    with closing(read_batches(rows_of, one.source, one.columns.names(), workers)) as batches:
         for found in batches:
             parts += found
     if not parts:
         return None
     if not one.columns.wide:
         return group_lists([long_rows(part, one.columns) for part in parts])
-    rows = [(part.source, part.first_row + i) for part in parts for i in range(part.data.num_rows)]
+    rows = [(part.place, i) for part in parts for i in range(part.data.num_rows)]
     if len(rows) > 1:
-        raise repeated_query(query, 0, rows[1])
+        raise repeated_query(query, 0, *rows[1])
     return wide_lists(parts[0], one.columns)
 
 

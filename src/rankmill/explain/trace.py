@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rankmill.columns.elementary import discounts
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
+from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.finish import finish
@@ -120,8 +121,10 @@ def explain(
         raise UsageError(
             f"{metric} has a value for each query: say which, with query_id (--query-id)"
         )
-    label_input, inputs = open_job(job, labels, {"": predictions}, columns)
-    with Workers(resources["threads"]) as workers:
+    with (
+        open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
+        Workers(resources["threads"]) as workers,
+    ):
         if pooled:
             progress = resources["progress"]
             return _trace_gap(job, label_input, inputs[""], rows, workers, progress)
@@ -145,7 +148,8 @@ def _trace_query(
     index = _index_of(query, of_labels, job)
     tally = Tally(index, job)
     if lists is None:
-        lists = Lists(query, np.zeros(2, np.int64), slice_ids(query, 0, 0), None, 0, 0, ("", -1), 0)
+        none = slice_ids(query, 0, 0)
+        lists = Lists(query, np.zeros(2, np.int64), none, None, 0, 0, Place(""), 0)
     else:
         tally.add(score_lists(lists, index, job))
     state = tally.close(predictions.source.name)

@@ -8,6 +8,7 @@ import numpy as np
 
 from rankmill.columns.ids import Growing, IdStore, id_text
 from rankmill.columns.lists import offsets_of
+from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import SIGNED, STRING, Ids
@@ -82,10 +83,10 @@ class LabelStore:
         self._queries = IdStore(rows)
         self._lists = _Lists(rows, labels)
         self._judged: _Lists | None = None
-        self._places: list[tuple[int, tuple[str, int]]] = []
+        self._places: list[tuple[int, Place]] = []
         self._count = 0
 
-    def add(self, queries: Ids, labels: Labels, place: tuple[str, int]) -> None:
+    def add(self, queries: Ids, labels: Labels, place: Place) -> None:
         """Add the lists of some queries after the lists that were added before."""
         self._queries.add(queries)
         self._lists.add(labels)
@@ -111,7 +112,7 @@ class LabelStore:
             return LabelIndex(queries, labels, audit, rows)
         except RepeatedQueryError as error:
             start, place = next(one for one in reversed(self._places) if one[0] <= error.row)
-            raise repeated_query(queries, error.row, (place[0], place[1] - start)) from None
+            raise repeated_query(queries, error.row, place, error.row - start) from None
 
 
 class _Lists:
@@ -145,11 +146,11 @@ class _Lists:
         return Labels(offsets, self._items.finish(), gains, all_offsets, all_gains)
 
 
-def repeated_query(queries: Ids, i: int, place: tuple[str, int]) -> RepeatedQueryError:
-    """Return the error for query i of some lists, which an earlier row already has."""
-    source, first_row = place
+def repeated_query(queries: Ids, i: int, place: Place, row: int) -> RepeatedQueryError:
+    """Return the error for query i, which an earlier row already has; it is `row` of its place."""
+    counted = ", counted from 0" if place.unit == "row" else ""
     return RepeatedQueryError(
         i,
-        f"{source}: query {id_text(queries, i)} stands a second time in row {first_row + i}, "
-        "counted from 0; expected one row a query, as the items are lists: merge or drop its rows",
+        f"{place.source}: query {id_text(queries, i)} stands a second time in {place.of(row)}"
+        f"{counted}; expected one row a query, as the items are lists: merge or drop its rows",
     )

@@ -96,15 +96,15 @@ def _drop(lists: Lists, repeat: np.ndarray) -> Lists:
 
 def _repeated(lists: Lists, place: int, semantics: Semantics) -> InputError:
     row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
-    source, first_row = lists.place
-    where = f"row {first_row + row}, " if first_row >= 0 else ""
+    where = lists.place.of(row)
+    where += ", " if where else ""
     why = (
         "repeated_predictions is 'error'"
         if semantics.repeated_predictions == "error"
         else f"a repeat leaves open what order {semantics.order!r} means"
     )
     return InputError(
-        f"{source}: {where}query {id_text(lists.queries, row)} predicts item "
+        f"{lists.place.source}: {where}query {id_text(lists.queries, row)} predicts item "
         f"{id_text(lists.items, place)} a second time, but {why}: drop the repeats, or choose "
         "repeated_predictions 'drop' or 'each'"
     )

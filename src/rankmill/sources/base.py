@@ -1,11 +1,15 @@
 """The interface that every kind of input implements."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
+from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.sources.footers import RowGroup
+from rankmill.threads import Workers
+
+Value = TypeVar("Value")
 
 # A batch is the data that one thread reads, matches and scores at once. A batch has about this many
 # values, rows and bytes at most.
@@ -15,11 +19,18 @@ BATCH_BYTES = 1 << 23
 
 
 class Batch(NamedTuple):
-    """Some rows of a source: an Arrow record batch, its file, and its first row in that file."""
+    """Some rows of a source: an Arrow record batch, and where its rows stand."""
 
     data: Any
-    source: str
-    first_row: int
+    place: Place
+
+    @property
+    def source(self) -> str:
+        """The file, or what else holds the rows."""
+        return self.place.source
+
+
+Block = Batch | Callable[[], Batch]
 
 
 @dataclass(frozen=True)
@@ -32,14 +43,15 @@ class Source:
         The name in messages and results.
     schemas : mapping of str to pyarrow.Schema
         The schema of each file.
-    rows : int
-        The total number of rows.
+    rows : int or None
+        The total number of rows; None if it is not known before all rows are read.
     sizes : callable
         Takes column names; returns for each column the number of values and the bytes to read. A
-        list counts as the number of its items.
+        list counts as the number of its items. Both are 0 if they are not known.
     pieces : callable
-        Takes column names; returns an iterator of batches for each piece. Pieces can be read
-        independently of each other.
+        Takes column names; returns an iterator of blocks for each piece. Pieces can be read
+        independently of each other. A block is a batch, or a function that makes the batch, if
+        that takes long and can be done by another thread than the one that reads.
     lists : callable or None
         Takes the columns; returns an iterator of lists for each piece. Only a source that holds
         lists instead of rows has it, and such a source has no `pieces`.
@@ -50,13 +62,48 @@ class Source:
         Takes some row groups, the query column, and two ids; returns a source of the rows of these
         row groups whose query id is at least the first id and below the second. None means that
         the range has no bound on that side.
+    typed : callable or None
+        Takes Arrow types by column; returns the source with these types. Only a source of text has
+        it: there a number may be an id, and the other side decides whether an id is an integer.
+    kept : callable or None
+        Takes a number of bytes and column names (None: all); returns the source in a form that can
+        be read several times. What was read is held in memory up to that size, and beyond it in a
+        temporary file. Only a source that can be read once has it.
+    end : callable or None
+        Ends what the source holds open; `close` calls it.
+    positional : bool
+        Whether the query ids are the places of the lists, 0 to n - 1.
+    format : str
+        The format of the files; an empty text for objects in memory.
     """
 
     name: str
     schemas: Mapping[str, Any]
-    rows: int
+    rows: int | None
     sizes: Callable[[list[str]], dict[str, tuple[int, int]]]
-    pieces: Callable[[list[str]], list[Iterator[Batch]]] = lambda columns: []
+    pieces: Callable[[list[str]], Sequence[Iterator[Block]]] = lambda columns: []
     lists: Callable[[Any], list[Iterator[Lists]]] | None = None
     row_groups: Callable[[str, str], list[RowGroup]] = lambda query, item: []
     within: Callable[[list[RowGroup], str, Any, Any], Self] | None = None
+    typed: Callable[[Mapping[str, Any]], Self] | None = None
+    kept: Callable[[int, list[str] | None], Self] | None = None
+    end: Callable[[], None] | None = None
+    positional: bool = False
+    format: str = ""
+
+    def close(self) -> None:
+        """End what the source holds open."""
+        if self.end is not None:
+            self.end()
+
+
+def batch_of(block: Block) -> Batch:
+    """The batch that a block is or makes."""
+    return block if isinstance(block, Batch) else block()
+
+
+def read_batches(
+    work: Callable[[Batch], Value], source: Source, columns: list[str], workers: Workers
+) -> Generator[Value, None, None]:
+    """Yield work(batch) for all batches of a source, in order. The caller closes the generator."""
+    return workers.read(source.pieces(columns), lambda block: work(batch_of(block)))

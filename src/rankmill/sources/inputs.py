@@ -1,30 +1,22 @@
 """Open labels and predictions of any kind, and read their lists."""
 
-import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.sources.base import Batch, Source
-from rankmill.sources.long import (
-    BYTES_A_ROW,
-    group_lists,
-    grouped_lists,
-    stream_rows,
-)
-from rankmill.sources.parquet import open_parquet
-from rankmill.sources.ragged import open_ragged
+from rankmill.sources.base import Batch, Source, read_batches
+from rankmill.sources.long import group_lists, stream_rows
+from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, Role, check_comparable, find_columns
-from rankmill.sources.spill import spilled_lists
-from rankmill.sources.table import open_table
+from rankmill.sources.spill import grouped_lists
 from rankmill.sources.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
@@ -43,12 +35,12 @@ class Input:
     columns: Columns
     ragged: bool
 
-    def described(self) -> dict[str, object]:
-        """A description of this input for the result."""
+    def described(self, rows: int | None = None) -> dict[str, object]:
+        """A description of this input for the result; `rows` is how many were read, if known."""
         return {
             "source": self.source.name,
             "files": len(self.source.schemas),
-            "rows": self.source.rows,
+            "rows": rows if self.source.rows is None else self.source.rows,
             "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
             "columns": self.columns.mapping(),
         }
@@ -69,6 +61,7 @@ def open_input(
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
     may_be_empty: bool = False,
+    memory: int = MEMORY,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -86,6 +79,9 @@ def open_input(
         Decides whether confidences order the predictions, and whether some may be missing.
     may_be_empty
         Whether an input without rows is accepted.
+    memory
+        How many bytes of an input that can be read only once are held in memory, if it has to be
+        read again; the others are held on disk.
 
     Raises
     ------
@@ -101,7 +97,15 @@ def open_input(
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
     source = open_source(value, role, numbers, may_be_empty=may_be_empty)
-    columns = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
+    try:
+        columns = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
+    except BaseException:
+        source.close()
+        raise
+    # Long rows are read again if the rows of a query turn out not to be adjacent, and confidences
+    # if they need more memory than they may take.
+    if source.kept is not None and (need_score or not columns.wide):
+        source = source.kept(memory, columns.names())
     return Input(source, columns, isinstance(value, Ragged))
 
 
@@ -122,6 +126,7 @@ def _check_ragged(labels: Any, predictions: Any) -> None:
         )
 
 
+@contextmanager
 def open_inputs(
     labels: Any,
     runs: Mapping[str, Any],
@@ -136,88 +141,40 @@ def open_inputs(
     gain: Any = None,
     label_query: str | None = None,
     label_item: str | None = None,
-) -> tuple[Input, dict[str, Input]]:
+    memory: int = MEMORY,
+) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open labels and all predictions, find their columns, and check that their ids can match."""
     if not runs:
         raise UsageError("there are no predictions to evaluate")
     for predictions in runs.values():
         _check_ragged(labels, predictions)
-    label_input = open_input(
-        labels,
-        "labels",
-        gain,
-        {"query": label_query or query, "item": label_item or item},
-        may_be_empty=may_be_empty,
-    )
-    chosen = {"query": query, "item": item, "rank": rank}
-    inputs = {
-        name: open_input(
-            predictions,
-            "predictions",
-            score,
-            chosen,
-            need_score=need_score,
-            semantics=semantics,
+    with ExitStack() as stack:
+        label_input = open_input(
+            labels,
+            "labels",
+            gain,
+            {"query": label_query or query, "item": label_item or item},
             may_be_empty=may_be_empty,
+            memory=memory,
         )
-        for name, predictions in runs.items()
-    }
-    for one in inputs.values():
-        check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
-    return label_input, inputs
-
-
-def open_source(value: Any, role: Role, numbers: Any, *, may_be_empty: bool = False) -> Source:
-    """Open labels or predictions of any kind.
-
-    Parameters
-    ----------
-    value : str, path, list of them, pyarrow.Table or Ragged
-        The input.
-    role : {"labels", "predictions"}
-        The role of the input, for messages.
-    numbers : Ragged or other
-        The confidences or gains beside a Ragged; ignored for other inputs.
-    may_be_empty : bool
-        Whether an input without rows is accepted.
-
-    Raises
-    ------
-    InputError
-        If the input cannot be opened, or has no rows although it must have some.
-    UsageError
-        If inputs of this type are not supported.
-    """
-    if isinstance(value, Ragged):
-        number_column = "score" if role == "predictions" else "gain"
-        source = open_ragged(value, numbers, number_column, f"the Ragged of {role}")
-    elif isinstance(value, pa.Table):
-        source = open_table(value, f"the table of {role}")
-    elif isinstance(value, str | os.PathLike):
-        source = open_parquet([os.fspath(value)], os.fspath(value))
-    elif isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value):
-        paths = [os.fspath(one) for one in value]
-        if not paths:
-            raise UsageError(f"the list of files of {role} is empty")
-        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-        source = open_parquet(paths, paths[0] + more)
-    else:
-        raise UsageError(
-            f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a "
-            f"pyarrow.Table or a Ragged{_hint(value)}"
-        )
-    if source.rows == 0 and not may_be_empty:
-        raise InputError(f"{source.name} holds no rows; expected {role}")
-    return source
-
-
-def _hint(value: Any) -> str:
-    """What to do with an input of another kind; an empty text if that is not known."""
-    if isinstance(value, Mapping):
-        return ": give several systems to evaluate_runs"
-    if hasattr(value, "__arrow_c_stream__"):
-        return ": make a table of it with pyarrow.table(...)"
-    return ""
+        stack.callback(label_input.source.close)
+        chosen = {"query": query, "item": item, "rank": rank}
+        inputs = {}
+        for name, predictions in runs.items():
+            inputs[name] = open_input(
+                predictions,
+                "predictions",
+                score,
+                chosen,
+                need_score=need_score,
+                semantics=semantics,
+                may_be_empty=may_be_empty,
+                memory=memory,
+            )
+            stack.callback(inputs[name].source.close)
+        for one in inputs.values():
+            check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
+        yield label_input, inputs
 
 
 def map_lists(
@@ -239,14 +196,13 @@ def map_lists(
     if source.lists is not None:
         return workers.read(source.lists(columns), work)
     if columns.wide:
-        pieces = source.pieces(columns.names())
-        return workers.read(pieces, lambda batch: work(wide_lists(batch, columns)))
+        return read_batches(
+            lambda batch: work(wide_lists(batch, columns)), source, columns.names(), workers
+        )
     if together:
         portions = stream_rows(source, columns, workers)
         return workers.map(lambda rows: work(group_lists(rows, together=True)), portions)
-    if memory is not None and source.rows * BYTES_A_ROW > memory:
-        return workers.map(work, spilled_lists(source, columns, workers, memory))
-    return workers.map(work, grouped_lists(source, columns, workers))
+    return workers.map(work, grouped_lists(source, columns, workers, memory))
 
 
 def map_confidences(
@@ -276,5 +232,5 @@ def map_confidences(
         return work(lists.offsets, lists.confidences)
 
     if columns.wide and arrange is None and source.lists is None:
-        return workers.read(source.pieces([name]), of_batch)
+        return read_batches(of_batch, source, [name], workers)
     return map_lists(of_lists, source, columns, workers, memory=memory)

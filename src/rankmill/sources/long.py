@@ -13,11 +13,12 @@ import pyarrow.types as kinds
 from rankmill.columns.buffers import numbers_of, validity_of
 from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
 from rankmill.columns.lists import drop_values
+from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.kernels.lists import sort_by_group, sort_lists
-from rankmill.sources.base import BATCH_VALUES, Batch, Source
+from rankmill.sources.base import BATCH_VALUES, Batch, Source, read_batches
 from rankmill.sources.roles import Columns
 from rankmill.sources.wide import checked_numbers, number_error, queries_of
 from rankmill.threads import Workers
@@ -58,7 +59,7 @@ def long_rows(batch: Batch, columns: Columns) -> Rows:
         raw = batch.data.column(name)
         numbers, bad = checked_numbers(raw, keep, columns)
         if bad >= 0:
-            where = f"row {batch.first_row + bad} (query {id_text(queries, bad)})"
+            where = f"{batch.place.of(bad)} (query {id_text(queries, bad)})"
             raise number_error(batch.source, where, name, raw[bad])
     if columns.rank is not None:
         ranks = _ranks(batch, columns.rank, keep)
@@ -89,17 +90,7 @@ def stream_rows(
 
 def read_rows(source: Source, columns: Columns, workers: Workers) -> Generator[Rows, None, None]:
     """Yield all rows, a batch at a time, in the order of the input."""
-    return workers.read(source.pieces(columns.names()), partial(long_rows, columns=columns))
-
-
-def grouped_lists(
-    source: Source, columns: Columns, workers: Workers
-) -> Generator[Lists, None, None]:
-    """Yield the lists of all rows, which are grouped in memory."""
-    with closing(read_rows(source, columns, workers)) as batches:
-        rows = list(batches)
-    if rows:
-        yield from slice_lists(group_lists(rows))
+    return read_batches(partial(long_rows, columns=columns), source, columns.names(), workers)
 
 
 def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
@@ -148,7 +139,7 @@ def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
         None if numbers is None else numbers[order],
         nulls,
         tied,
-        (parts[0].source, -1),
+        Place(parts[0].source),
         len(groups),
     )
 
@@ -202,7 +193,7 @@ def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
             missing &= keep
         if missing.any():
             raise InputError(
-                f"{batch.source}: row {batch.first_row + int(missing.argmax())} has no rank (null "
+                f"{batch.source}: {batch.place.of(int(missing.argmax()))} has no rank (null "
                 f"in column {name!r}); expected an integer in every row"
             )
         if kinds.is_null(raw.type):  # all items of this file are null

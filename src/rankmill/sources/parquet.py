@@ -1,15 +1,10 @@
-"""Read Parquet: a file, several files, a glob or a directory, which may be Hive-partitioned."""
+"""Read Parquet files."""
 
-import glob
-import itertools
 import os
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +12,16 @@ import pyarrow.parquet as pq
 from pyarrow.types import is_dictionary, is_large_list, is_list
 
 from rankmill.columns.lists import is_list_type, split_lists
-from rankmill.errors import InputError, UsageError, is_shortage
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, is_shortage
 from rankmill.kernels.footers import COMPRESSED, VALUES
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
+from rankmill.sources.files import File, check_unchanged
+from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.footers import (
     Footer,
     RowGroup,
     broken,
-    check_unchanged,
     chunks_of,
     first_line,
     read_footer,
@@ -32,39 +29,40 @@ from rankmill.sources.footers import (
 )
 from rankmill.sources.ranges_of_ids import rows_within
 
-SUFFIXES = (".parquet", ".parq", ".pq")
-HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
-
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """The footer of a file, its schema, and the columns from its folder names (key=value)."""
+    """The footer of a file, its schema, and the columns that its folders give."""
 
     footer: Footer
     schema: Any
-    partition: dict[str, Any]
+    folders: dict[str, Any]
     groups: Collection[int]  # the numbers of the row groups to read
 
 
-def open_parquet(paths: Sequence[str], name: str) -> Source:
-    """Open Parquet files by path, glob or directory; only the footers are read at this point.
-
-    A folder named key=value is a column if it is below the given directory, or below the part of a
-    glob before the first wildcard. Other folder names are ignored.
+def open_files(files: Sequence[File], name: str) -> Source:
+    """Open Parquet files; only their footers are read at this point.
 
     Raises
     ------
     InputError
-        If there is no file, or a file cannot be read as Parquet.
+        If a file cannot be read as Parquet.
     """
-    parts = [_open_part(path, base) for path, base in _find(paths)]
-    return _source(name, _typed_partitions(parts))
+    footers = [read_footer(file) for file in files]
+    columns = folder_columns(files, [footer.schema for footer in footers])
+    parts = [
+        ParquetPart(
+            footer, whole_schema(footer.schema, of_file), of_file, range(len(footer.groups))
+        )
+        for footer, of_file in zip(footers, columns, strict=True)
+    ]
+    return _source(name, parts)
 
 
 def _source(name: str, parts: list[ParquetPart]) -> Source:
     return Source(
         name=name,
-        schemas={part.footer.path: part.schema for part in parts},
+        schemas={part.footer.name: part.schema for part in parts},
         rows=sum(part.footer.rows for part in parts),
         sizes=lambda columns: {name: _size(parts, name) for name in columns},
         pieces=lambda columns: [
@@ -74,6 +72,7 @@ def _source(name: str, parts: list[ParquetPart]) -> Source:
         ],
         row_groups=partial(_row_groups, parts),
         within=partial(_within, name, parts),
+        format="parquet",
     )
 
 
@@ -104,106 +103,6 @@ def _within(
     )
 
 
-def find_files(paths: Sequence[str]) -> list[str]:
-    """The files that paths, globs and directories stand for; directories are sorted by name.
-
-    Raises
-    ------
-    InputError
-        If a path does not exist or cannot be accessed.
-    UsageError
-        If a path is empty.
-    """
-    return [path for path, _ in _find(paths)]
-
-
-def _find(paths: Sequence[str]) -> list[tuple[str, Path]]:
-    """The files, each with the folder below which folder names are partition columns."""
-    found: list[tuple[str, Path]] = []
-    for path in paths:
-        if not path:
-            raise UsageError("a path is empty; expected a Parquet file, a glob or a directory")
-        try:
-            exists = Path(path).exists()
-            matches = [path] if exists else sorted(glob.glob(path, recursive=True))
-            for match in matches:
-                base = Path(match) if exists else _fixed(path)
-                if Path(match).is_fifo():  # opening a pipe would wait for a writer
-                    raise InputError(
-                        f"{match} is a pipe, but Parquet is read from its end: write it to a file"
-                    )
-                if Path(match).is_dir():
-                    found += [(file, base) for file in _files_of_directory(match)]
-                else:
-                    found.append((match, base.parent if exists else base))
-        except OSError as error:
-            if is_shortage(error, f"looking for {path}"):
-                raise
-            raise InputError(f"{path} cannot be opened: {error.strerror or error}") from None
-        if not matches:
-            kind = "no file matches" if glob.has_magic(path) else "no such file or directory:"
-            raise InputError(f"{kind} {path}; expected a Parquet file, a glob or a directory")
-    return found
-
-
-def _fixed(pattern: str) -> Path:
-    """The folders of a glob before its first wildcard."""
-    return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
-
-
-def _files_of_directory(directory: str) -> list[str]:
-    root = Path(directory)
-    files = [
-        str(path)
-        for path in sorted(root.rglob("*"))
-        if path.suffix.lower() in SUFFIXES
-        and path.is_file()
-        and not any(part[0] in "._" for part in path.relative_to(root).parts)
-    ]
-    if not files:
-        raise InputError(
-            f"the directory {directory} holds no Parquet file; expected names that end in "
-            f"{', '.join(SUFFIXES)} (those that start with . or _ are passed over)"
-        )
-    return files
-
-
-def _open_part(path: str, base: Path) -> ParquetPart:
-    footer = read_footer(path)
-    folders = Path(path).parent.relative_to(base).parts
-    keys = [folder.partition("=") for folder in folders if "=" in folder]
-    partition = {unquote(key): unquote(value) for key, _, value in keys}
-    stored = set(footer.schema.names)
-    partition = {key: partition[key] for key in partition if key not in stored}
-    return ParquetPart(footer, footer.schema, partition, range(len(footer.groups)))
-
-
-def _typed_partitions(parts: list[ParquetPart]) -> list[ParquetPart]:
-    """Give each partition column a type: int64 if all values are plain integers, else string."""
-    values: dict[str, set[str]] = {}
-    for part in parts:
-        for key, value in part.partition.items():
-            values.setdefault(key, set()).add(value)
-    whole = {
-        key: all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", one) for one in texts - {HIVE_NULL})
-        for key, texts in values.items()
-    }
-    typed = []
-    for part in parts:
-        scalars = {
-            key: pa.scalar(
-                None if value == HIVE_NULL else int(value) if whole[key] else value,
-                pa.int64() if whole[key] else pa.string(),
-            )
-            for key, value in part.partition.items()
-        }
-        schema = part.schema
-        for key, scalar in scalars.items():
-            schema = schema.append(pa.field(key, scalar.type))
-        typed.append(replace(part, partition=scalars, schema=schema))
-    return typed
-
-
 def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
     """The number of values of a column in all files, and its bytes in the files.
 
@@ -211,7 +110,7 @@ def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
     """
     values = size = 0
     for part in parts:
-        if column in part.partition:
+        if column in part.folders:
             values += part.footer.rows
         else:
             chunks = chunks_of(part.footer, column)
@@ -236,7 +135,7 @@ class Group(NamedTuple):
 
 def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
     """The row groups to read; adjacent small row groups are joined."""
-    names = [name for name in columns if name not in part.partition]
+    names = [name for name in columns if name not in part.folders]
     kinds = [part.schema.field(name).type for name in names]
     # Lists of dictionary-encoded items are not joined, because Arrow cannot join the dictionaries.
     apart = any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
@@ -260,37 +159,26 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
 
 
 def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
-    path = part.footer.path
-    stored = [name for name in columns if name not in part.partition]
+    path, place = part.footer.name, part.footer.file.path
+    stored = [name for name in columns if name not in part.folders]
     row = groups[0].first_row
     try:
         with pq.ParquetFile(
-            path, metadata=part.footer.metadata, page_checksum_verification=True
+            place, metadata=part.footer.metadata, page_checksum_verification=True
         ) as file:
             for data in _batches(file, part.footer, groups, stored):
-                check_unchanged(part.footer)
-                yield Batch(_with_partition(data, part, columns), path, row)
+                check_unchanged(part.footer.file, part.footer.identity)
+                yield Batch(with_folders(data, part.folders, columns), Place(path, row))
                 row += data.num_rows
     except (pa.ArrowException, OSError) as error:
         last = f" to {groups[-1].number}" if len(groups) > 1 else ""
         which = f"row group {groups[0].number}{last}"
         if is_shortage(error, f"reading {path}, {which}"):
             raise
-        check_unchanged(part.footer)
+        check_unchanged(part.footer.file, part.footer.identity)
         if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
             raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
         raise broken(part.footer, f"{which} cannot be read: {first_line(error)}") from None
-
-
-def _with_partition(data: Any, part: ParquetPart, columns: list[str]) -> Any:
-    """A batch with all columns, including those that the folder names give."""
-    arrays = [
-        pa.repeat(part.partition[name], data.num_rows)
-        if name in part.partition
-        else data.column(name)
-        for name in columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=columns)
 
 
 def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import to_ids
+from rankmill.columns.place import Place
 from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
@@ -77,6 +78,6 @@ def _block(
     column = columns.score or columns.gain
     if column is not None and numbers is not None:
         raw = arrow_of(numbers.values[first:last])
-        taken = numbers_of_lists(raw, None, offsets, queries, columns, (name, start))
+        taken = numbers_of_lists(raw, None, offsets, queries, columns, Place(name, start))
     ids = to_ids(items.values[first:last], f"{name}: column {columns.item!r}")
-    yield Lists(queries, offsets, ids, taken, 0, 0, (name, start), end - start)
+    yield Lists(queries, offsets, ids, taken, 0, 0, Place(name, start), end - start)

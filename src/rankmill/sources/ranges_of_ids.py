@@ -9,14 +9,14 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import plain
-from rankmill.sources.base import Batch
+from rankmill.sources.base import Batch, Block, batch_of
 
 
 class UnsortedError(Exception):
     """An input is not sorted by query id, although the bounds in its footers allow it."""
 
 
-def rows_within(batches: Iterator[Batch], query: str, low: Any, high: Any) -> Iterator[Batch]:
+def rows_within(blocks: Iterator[Block], query: str, low: Any, high: Any) -> Iterator[Batch]:
     """Yield the rows whose ids are at least `low` and below `high`; None means no bound.
 
     Raises
@@ -24,7 +24,7 @@ def rows_within(batches: Iterator[Batch], query: str, low: Any, high: Any) -> It
     UnsortedError
         If rows with other ids are between these rows.
     """
-    for batch in batches:
+    for batch in map(batch_of, blocks):
         ids = plain(batch.data.column(query), f"{batch.source}: column {query!r}")
         if ids.null_count:  # the code that reads the ids raises the error
             yield batch
@@ -42,7 +42,7 @@ def rows_within(batches: Iterator[Batch], query: str, low: Any, high: Any) -> It
             if last - first >= len(rows):
                 raise UnsortedError
             data = batch.data.slice(first, len(rows))
-            yield Batch(data, batch.source, batch.first_row + first)
+            yield Batch(data, batch.place.onwards(first))
 
 
 def _below(ids: Any, bound: Any) -> np.ndarray:

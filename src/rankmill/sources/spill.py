@@ -1,7 +1,7 @@
-"""Group scattered long rows that exceed the memory limit, with partitions in a temporary file."""
+"""Group scattered long rows: in memory, or beyond its limit in partitions of a temporary file."""
 
-import tempfile
-from collections.abc import Generator, Iterator
+import itertools
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +13,11 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import ids_to_arrow, take_ids, to_ids
 from rankmill.columns.ranked import Lists
-from rankmill.errors import ResourceError
 from rankmill.kernels.identity import SEED, parts_of
-from rankmill.sources.base import Batch, Source
-from rankmill.sources.long import BYTES_A_ROW, Rows, group_lists, long_rows, slice_lists
+from rankmill.sources.base import Source
+from rankmill.sources.long import BYTES_A_ROW, Rows, group_lists, read_rows, slice_lists
 from rankmill.sources.roles import Columns
+from rankmill.sources.spool import on_disk, temporary_file
 from rankmill.threads import Workers
 
 # The most parts into which a batch of rows is cut, because smaller parts would be slow.
@@ -41,8 +41,41 @@ class _Packed:
     source: str
 
 
-def spilled_lists(
-    source: Source, columns: Columns, workers: Workers, memory: int
+def grouped_lists(
+    source: Source, columns: Columns, workers: Workers, memory: int | None
+) -> Generator[Lists, None, None]:
+    """Yield the lists of all rows, grouped in memory, or on disk if that needs more than `memory`.
+
+    If `memory` is None, there is no limit.
+
+    Raises
+    ------
+    ResourceError
+        If the temporary file cannot be written or read.
+    """
+    held: list[Rows] = []
+    count = 0
+    with closing(read_rows(source, columns, workers)) as batches:
+        for rows in batches:
+            held.append(rows)
+            count += len(rows.queries.keys)
+            if memory is not None and max(count, source.rows or 0) * BYTES_A_ROW > memory:
+                every = itertools.chain(_emptied(held), batches)
+                yield from _spilled_lists(every, source, workers, memory)
+                return
+    if held:
+        yield from slice_lists(group_lists(held))
+
+
+def _emptied(held: list[Rows]) -> Iterator[Rows]:
+    """Yield the rows and drop each from the list, so that it is freed when it is done with."""
+    held.reverse()
+    while held:
+        yield held.pop()
+
+
+def _spilled_lists(
+    batches: Iterable[Rows], source: Source, workers: Workers, memory: int
 ) -> Generator[Lists, None, None]:
     """Yield the lists of all rows, which are grouped in partitions of a temporary file.
 
@@ -50,20 +83,16 @@ def spilled_lists(
     chosen so that the partitions in memory use `memory` bytes at most; they may use more if that
     would need more than MOST_PARTITIONS. The file has no name if the system allows it, so it
     disappears however the process ends.
-
-    Raises
-    ------
-    ResourceError
-        If the temporary file cannot be written or read.
     """
     alive = 2 * workers.threads + 2  # partitions in memory: the current one and the waiting ones
-    count = min(MOST_PARTITIONS, -(-source.rows * BYTES_A_ROW * alive // memory))
-    part = partial(_part, columns=columns, count=count)
+    count = MOST_PARTITIONS
+    if source.rows is not None:
+        count = min(count, -(-source.rows * BYTES_A_ROW * alive // memory))
     places: list[list[tuple[_Place, _Place, str]]] = [[] for _ in range(count)]
     schemas: dict[Any, Any] = {}  # millions of record batches share a few schemas
     with _temporary_file(source.name) as file:
-        with closing(workers.read(source.pieces(columns.names()), part)) as batches:
-            for parts in batches:
+        with closing(workers.map(partial(_part, count=count), batches)) as parted:
+            for parts in parted:
                 for number, packed in parts:
                     with _on_disk(source.name):
                         both = [_write(file, one, schemas) for one in (packed.rows, packed.items)]
@@ -86,8 +115,7 @@ def _grouped(file: IO[bytes], partition: list[tuple[_Place, _Place, str]], name:
 
 @contextmanager
 def _temporary_file(name: str) -> Iterator[IO[bytes]]:
-    with _on_disk(name):
-        file = tempfile.TemporaryFile(prefix="rankmill-")  # noqa: SIM115 - closed below
+    file = temporary_file(name)
     try:
         yield file
     finally:
@@ -97,20 +125,13 @@ def _temporary_file(name: str) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _on_disk(name: str) -> Iterator[None]:
-    """Raise ResourceError if the temporary file cannot be created, written or read."""
-    try:
+    """Raise ResourceError if the temporary file cannot be written or read."""
+    with on_disk(f"{name}: rows whose queries are scattered", ", or allow more memory"):
         yield
-    except OSError as error:
-        raise ResourceError(
-            f"{name}: rows whose queries are scattered cannot be kept in a temporary file in "
-            f"{tempfile.tempdir or 'any folder'}: {error.strerror or error}. Make room there, set "
-            "TMPDIR to another folder, or allow more memory"
-        ) from None
 
 
-def _part(batch: Batch, columns: Columns, count: int) -> list[tuple[int, _Packed]]:
-    """Split the rows of a batch by partition; partitions without rows are left out."""
-    rows = long_rows(batch, columns)
+def _part(rows: Rows, count: int) -> list[tuple[int, _Packed]]:
+    """Split some rows by partition; partitions without rows are left out."""
     target = np.empty(len(rows.queries.keys), np.uint16)
     parts_of(rows.queries.keys, SEED, count, target)
     order = np.argsort(target, kind="stable")

@@ -6,11 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
+from rankmill.columns.place import Place
 from rankmill.errors import InputError
-from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, Batch, Source
-
-# Small batches are joined until they have this many rows.
-SMALL_ROWS = 1 << 13
+from rankmill.sources.base import BATCH_ROWS, Batch, Source
+from rankmill.sources.stream import joined
 
 
 def open_table(table: Any, name: str) -> Source:
@@ -44,32 +43,6 @@ def open_table(table: Any, name: str) -> Source:
 
 def _read(table: Any, name: str) -> Iterator[Batch]:
     first_row = 0
-    for data in _joined(table.to_batches(max_chunksize=BATCH_ROWS)):
-        yield Batch(data, name, first_row)
+    for data in joined(table.to_batches(max_chunksize=BATCH_ROWS)):
+        yield Batch(data, Place(name, first_row))
         first_row += data.num_rows
-
-
-def _joined(batches: list[Any]) -> Iterator[Any]:
-    """Yield the batches, with small ones joined because each batch has a fixed cost."""
-    small: list[Any] = []
-    rows = size = 0
-    for data in batches:
-        small.append(data)
-        rows += data.num_rows
-        size += data.nbytes
-        if rows >= SMALL_ROWS or size >= BATCH_BYTES:
-            yield from _join(small)
-            small = []
-            rows = size = 0
-    yield from _join(small)
-
-
-def _join(batches: list[Any]) -> list[Any]:
-    if len(batches) < 2:
-        return batches
-    try:
-        joined: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    # Arrow cannot join views, or lists of dictionary-encoded items.
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return batches
-    return joined

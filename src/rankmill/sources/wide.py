@@ -9,6 +9,7 @@ from rankmill.columns.buffers import validity_of
 from rankmill.columns.ids import drop_nulls, id_text, plain, to_ids
 from rankmill.columns.lists import drop_values, split_lists
 from rankmill.columns.numbers import floats_of
+from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
@@ -29,21 +30,19 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
         if not np.array_equal(offsets, number_offsets):
             row = int((np.diff(offsets) != np.diff(number_offsets)).argmax())
             raise InputError(
-                f"{batch.source}: row {batch.first_row + row} (query {id_text(queries, row)}) has "
+                f"{batch.source}: {batch.place.of(row)} (query {id_text(queries, row)}) has "
                 f"{offsets[row + 1] - offsets[row]} items in {columns.item!r} and "
                 f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected as "
                 "many of both"
             )
-        place = (batch.source, batch.first_row)
-        numbers = numbers_of_lists(raw, keep, offsets, queries, columns, place)
+        numbers = numbers_of_lists(raw, keep, offsets, queries, columns, batch.place)
     nulls = values.null_count
     if keep is not None:
         offsets = drop_values(offsets, keep)
         values = drop_nulls(values)
         numbers = None if numbers is None else numbers[keep]
     items = to_ids(values, f"{batch.source}: column {columns.item!r}")
-    place = (batch.source, batch.first_row)
-    return Lists(queries, offsets, items, numbers, nulls, 0, place, batch.data.num_rows)
+    return Lists(queries, offsets, items, numbers, nulls, 0, batch.place, batch.data.num_rows)
 
 
 def numbers_of_lists(
@@ -52,9 +51,9 @@ def numbers_of_lists(
     offsets: np.ndarray,
     queries: Ids,
     columns: Columns,
-    place: tuple[str, int],
+    place: Place,
 ) -> np.ndarray:
-    """The checked numbers of the items of lists; `place` is the source and row of the first list.
+    """The checked numbers of the items of lists; `place` tells where the lists stand.
 
     Raises
     ------
@@ -63,11 +62,10 @@ def numbers_of_lists(
     """
     numbers, bad = checked_numbers(raw, keep, columns)
     if bad >= 0:
-        source, first_row = place
         row = int(np.searchsorted(offsets, bad, side="right")) - 1
-        where = f"row {first_row + row} (query {id_text(queries, row)})"
+        where = f"{place.of(row)} (query {id_text(queries, row)})"
         spot = f"{where}, place {bad - offsets[row]} of its list"
-        raise number_error(source, spot, str(columns.score or columns.gain), raw[bad])
+        raise number_error(place.source, spot, str(columns.score or columns.gain), raw[bad])
     return numbers
 
 
@@ -77,10 +75,10 @@ def queries_of(batch: Batch, columns: Columns) -> Ids:
     if column.null_count:
         import pyarrow.compute as pc
 
-        row = batch.first_row + pc.index(column.is_null(), True).as_py()
+        row = pc.index(column.is_null(), True).as_py()
         raise InputError(
-            f"{batch.source}: row {row} has no query id (null in column {columns.query!r}); "
-            "expected an id in every row: fill it in or drop the row"
+            f"{batch.source}: {batch.place.of(row)} has no query id (null in column "
+            f"{columns.query!r}); expected an id in every row: fill it in or drop the row"
         )
     return to_ids(column, f"{batch.source}: column {columns.query!r}")
 

@@ -1,0 +1,44 @@
+"""Where rows stand in their source, as error messages tell it."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Place(NamedTuple):
+    """The source of some rows, and the number of each row in it.
+
+    Attributes
+    ----------
+    source : str
+        The file, or what else holds the rows.
+    first : int
+        The number of the first row; -1 if the rows have no numbers of their own.
+    unit : {"row", "line"}
+        What is numbered: rows from 0, or the lines of a text from 1.
+    lines : int64 array or None
+        The number of each row if they do not follow each other.
+
+    Examples
+    --------
+    >>> Place("a.parquet", 5).of(2), Place("a.csv", 5, "line").of(2), Place("a.csv").of(2)
+    ('row 7', 'line 7', '')
+    """
+
+    source: str
+    first: int = -1
+    unit: str = "row"
+    lines: np.ndarray | None = None
+
+    def of(self, i: int) -> str:
+        """The place of row i, such as "row 7"; an empty text if it is not known."""
+        if self.first < 0:
+            return ""
+        return f"{self.unit} {self.first + i if self.lines is None else self.lines[i]}"
+
+    def onwards(self, i: int) -> "Place":
+        """The place of the rows from row i on."""
+        if self.first < 0:
+            return self
+        lines = None if self.lines is None else self.lines[i:]
+        return self._replace(first=self.first + i, lines=lines)

@@ -1,0 +1,95 @@
+"""The formats of files: their names, their suffixes, and how the content tells them apart."""
+
+from typing import NamedTuple
+
+from rankmill.errors import UsageError
+
+
+class Format(NamedTuple):
+    """A format of files.
+
+    Attributes
+    ----------
+    module : str
+        The module of `rankmill.sources` whose `open_files` opens files of this format.
+    suffixes : tuple of str
+        The suffixes of names that stand for this format, in lower case.
+    meaning : str
+        What the files hold, in a line.
+    files : str
+        The format whose suffixes this one shares; an empty text if it has its own.
+    """
+
+    module: str
+    suffixes: tuple[str, ...]
+    meaning: str
+    files: str = ""
+
+
+_CSV, _TSV = (".csv",), (".tsv", ".tab")
+FORMATS = {
+    "parquet": Format("parquet", (".parquet", ".parq", ".pq"), "Apache Parquet"),
+    "arrow": Format(
+        "arrow_files", (".arrow", ".arrows", ".ipc", ".feather"), "Arrow IPC files and streams"
+    ),
+    "orc": Format("orc", (".orc",), "Apache ORC"),
+    "csv": Format("delimited", _CSV, "comma-separated text, its shape found by its first rows"),
+    "csv-long": Format("delimited", _CSV, "CSV with one item a row", "csv"),
+    "csv-wide": Format("delimited", _CSV, "CSV with a list of items in a cell", "csv"),
+    "csv-pairs": Format("delimited", _CSV, "CSV with items and confidences in a cell", "csv"),
+    "tsv": Format("delimited", _TSV, "tab-separated text, its shape found by its first rows"),
+    "tsv-long": Format("delimited", _TSV, "TSV with one item a row", "tsv"),
+    "tsv-wide": Format("delimited", _TSV, "TSV with a list of items in a cell", "tsv"),
+    "tsv-pairs": Format("delimited", _TSV, "TSV with items and confidences in a cell", "tsv"),
+    "trec": Format(
+        "trec", (".trec", ".run", ".qrels", ".qrel", ".res"), "qrels and runs as trec_eval has them"
+    ),
+    "jsonl": Format("jsonl", (".jsonl", ".ndjson"), "JSON Lines: an object a line"),
+}
+"""Name of a format -> the format."""
+
+COMPRESSIONS = {
+    ".gz": "gzip",
+    ".zst": "zstd",
+    ".bz2": "bz2",
+    ".lz4": "lz4",
+}
+"""Suffix of a compressed file -> the name that Arrow has for the compression."""
+
+# A TSV file may hold TREC's columns without a header, and these suffixes say nothing.
+_UNSURE = {"tsv"}
+
+
+def format_of_name(name: str) -> str | None:
+    """The format that the suffix of a file's name stands for, compressed or not; else None.
+
+    Examples
+    --------
+    >>> format_of_name("labels.csv.gz"), format_of_name("labels.txt")
+    ('csv', None)
+    """
+    base = name.lower()
+    for suffix in COMPRESSIONS:
+        base = base.removesuffix(suffix)
+    for kind, one in FORMATS.items():
+        if base.endswith(one.suffixes):
+            return kind
+    return None
+
+
+def compression_of(name: str) -> str | None:
+    """The compression that the last suffix of a file's name stands for, or None."""
+    return next(
+        (kind for suffix, kind in COMPRESSIONS.items() if name.lower().endswith(suffix)), None
+    )
+
+
+def check_format(told: str | None) -> None:
+    """Raise UsageError if there is no such format."""
+    if told is not None and told not in FORMATS:
+        raise UsageError(f"there is no format {told!r}; expected one of {', '.join(FORMATS)}")
+
+
+def is_sure(kind: str | None) -> bool:
+    """Whether the suffix that stands for a format is enough to tell it."""
+    return kind is not None and kind not in _UNSURE
