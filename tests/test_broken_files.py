@@ -18,7 +18,8 @@ import pytest
 
 import rankmill
 from rankmill import InputError
-from rankmill.sources.opening import Told, open_paths
+from rankmill.sources.asked import Asked
+from rankmill.sources.opening import open_paths
 
 ROW_GROUP = 40
 
@@ -36,7 +37,7 @@ def dump(rows: int, seed: int = 0) -> pa.Table:
 
 def read(path: Path, columns: list[str]) -> pa.Table:
     """All rows, as an evaluation reads them."""
-    source = open_paths([str(path)], "labels", Told())
+    source = open_paths([str(path)], Asked())
     return pa.Table.from_batches(
         [batch.data for piece in source.pieces(columns) for batch in piece]
     )
@@ -143,7 +144,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, change: Any, batch
     for table, path in zip((old, new), paths, strict=True):
         pq.write_table(table, path, row_group_size=ROW_GROUP, compression="none")
     path = paths[0]
-    source = open_paths([str(path)], "labels", Told())
+    source = open_paths([str(path)], Asked())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rankmill.sources.parquet.BATCH_ROWS", ROW_GROUP)
         pieces = source.pieces(["items"])
@@ -204,9 +205,7 @@ def test_few_bytes_that_decode_to_many_items(
             assert f"{sum(lengths) + lengths.count(0)} values of" in str(told.value)
     write_constant(path, [1 << 18] * 8)  # long, but one can be read at a time
     batches = [
-        batch
-        for piece in open_paths([str(path)], "labels", Told()).pieces(["items"])
-        for batch in piece
+        batch for piece in open_paths([str(path)], Asked()).pieces(["items"]) for batch in piece
     ]
     assert [batch.data.num_rows for batch in batches] == [4] * 2
 
@@ -221,7 +220,7 @@ def test_batches_are_bounded_in_values(tmp_path: Path) -> None:
         pq.write_table(table, path, row_group_size=row_group)
         batches = [
             batch.data
-            for piece in open_paths([str(path)], "labels", Told()).pieces(["items"])
+            for piece in open_paths([str(path)], Asked()).pieces(["items"])
             for batch in piece
         ]
         assert max(len(batch["items"].flatten()) for batch in batches) <= 2 << 20

@@ -295,8 +295,9 @@ def test_a_file_is_not_called_broken_where_memory_runs_out(tmp_path):
     code = f"""
 import resource, sys
 import rankmill.engine.evaluate
-from rankmill.sources.opening import Told, open_paths
-source = open_paths([{str(path)!r}], "labels", Told())
+from rankmill.sources.asked import Asked
+from rankmill.sources.opening import open_paths
+source = open_paths([{str(path)!r}], Asked())
 pages = int(open("/proc/self/statm").read().split()[0])
 most = pages * {resource.getpagesize()} + (1 << 25)
 resource.setrlimit(resource.RLIMIT_AS, (most, most))

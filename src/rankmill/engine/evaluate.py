@@ -1,7 +1,7 @@
 """evaluate() scores predictions against labels and returns a Result."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -33,6 +33,10 @@ def evaluate(
     gain: Any = None,
     label_query: str | None = None,
     label_item: str | None = None,
+    labels_as: str | None = None,
+    predictions_as: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    label_columns: str | Sequence[str] | None = None,
     gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
     threads: int | None = None,
@@ -66,6 +70,13 @@ def evaluate(
         Ragged numbers with the offsets of predictions and labels.
     label_query, label_item : str, optional
         Columns of the labels, if they differ from `query` and `item`.
+    labels_as, predictions_as : str, optional
+        The format of the files, where neither their names nor their content tell it: "parquet",
+        "arrow", "orc", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
+        "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn).
+    columns, label_columns : str or sequence of str, optional
+        The names of the columns of text without a header, in order, such as "query,item,score".
+        `columns` applies to both sides, unless `label_columns` is given.
     gain_function : {"linear", "exp"}
         Whether a label of gain g counts as g or as 2**g - 1 in ndcg and dcg.
     semantics : str, Semantics or mapping

@@ -69,6 +69,8 @@ _OTHERS = (
     "gain",
     "label_query",
     "label_item",
+    "labels_as",
+    "label_columns",
     "gain_function",
     "semantics",
     "per_query",
@@ -105,6 +107,8 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
         semantics=state.semantics,
         may_be_empty=True,
         memory=memory,
+        told_format=options.pop("predictions_as"),
+        columns=options.pop("columns"),
     )
     with closing(one.source), Workers(threads) as workers:
         among = reread_among(state, one, workers, memory, checksum=True)

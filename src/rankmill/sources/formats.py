@@ -57,7 +57,8 @@ COMPRESSIONS = {
 """Suffix of a compressed file -> the name that Arrow has for the compression."""
 
 # A TSV file may hold TREC's columns without a header, and these suffixes say nothing.
-_UNSURE = {"tsv"}
+UNSURE = {"tsv"}
+"""Formats of which the suffix may stand for another one."""
 
 
 def format_of_name(name: str) -> str | None:
@@ -88,8 +89,3 @@ def check_format(told: str | None) -> None:
     """Raise UsageError if there is no such format."""
     if told is not None and told not in FORMATS:
         raise UsageError(f"there is no format {told!r}; expected one of {', '.join(FORMATS)}")
-
-
-def is_sure(kind: str | None) -> bool:
-    """Whether the suffix that stands for a format is enough to tell it."""
-    return kind is not None and kind not in _UNSURE

@@ -1,21 +1,23 @@
 """Open labels and predictions of any kind, and read their lists."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.sources.asked import Asked, Role
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.long import group_lists, stream_rows
 from rankmill.sources.opening import open_source
-from rankmill.sources.roles import Columns, Role, check_comparable, find_columns
+from rankmill.sources.roles import Columns, check_comparable, find_columns
 from rankmill.sources.spill import grouped_lists
 from rankmill.sources.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
@@ -62,6 +64,8 @@ def open_input(
     semantics: Semantics = DEFAULT,
     may_be_empty: bool = False,
     memory: int = MEMORY,
+    told_format: str | None = None,
+    columns: Sequence[str] | str | None = None,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -82,6 +86,8 @@ def open_input(
     memory
         How many bytes of an input that can be read only once are held in memory, if it has to be
         read again; the others are held on disk.
+    told_format, columns
+        The format of files, and the names of their columns if they have no header.
 
     Raises
     ------
@@ -96,17 +102,19 @@ def open_input(
         )
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
-    source = open_source(value, role, numbers, may_be_empty=may_be_empty)
+    names = columns.split(",") if isinstance(columns, str) else columns or ()
+    asked = Asked(role, told_format, tuple(names), chosen.get("query"), chosen.get("item"))
+    source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
     try:
-        columns = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
+        found = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
     except BaseException:
         source.close()
         raise
     # Long rows are read again if the rows of a query turn out not to be adjacent, and confidences
     # if they need more memory than they may take.
-    if source.kept is not None and (need_score or not columns.wide):
-        source = source.kept(memory, columns.names())
-    return Input(source, columns, isinstance(value, Ragged))
+    if source.kept is not None and (need_score or not found.wide):
+        source = source.kept(memory, found.names())
+    return Input(source, found, isinstance(value, Ragged))
 
 
 def _check_ragged(labels: Any, predictions: Any) -> None:
@@ -141,6 +149,10 @@ def open_inputs(
     gain: Any = None,
     label_query: str | None = None,
     label_item: str | None = None,
+    labels_as: str | None = None,
+    predictions_as: str | None = None,
+    columns: Sequence[str] | str | None = None,
+    label_columns: Sequence[str] | str | None = None,
     memory: int = MEMORY,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open labels and all predictions, find their columns, and check that their ids can match."""
@@ -156,6 +168,8 @@ def open_inputs(
             {"query": label_query or query, "item": label_item or item},
             may_be_empty=may_be_empty,
             memory=memory,
+            told_format=labels_as,
+            columns=label_columns or columns,
         )
         stack.callback(label_input.source.close)
         chosen = {"query": query, "item": item, "rank": rank}
@@ -170,11 +184,33 @@ def open_inputs(
                 semantics=semantics,
                 may_be_empty=may_be_empty,
                 memory=memory,
+                told_format=predictions_as,
+                columns=columns,
             )
             stack.callback(inputs[name].source.close)
-        for one in inputs.values():
+        label_input, *others = with_one_id_type([label_input, *inputs.values()])
+        for one in others:
             check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
-        yield label_input, inputs
+        yield label_input, dict(zip(inputs, others, strict=True))
+
+
+def with_one_id_type(inputs: list[Input]) -> list[Input]:
+    """Read the ids of text as integers where another input has integers.
+
+    Text alone does not tell whether 12 is an integer. If all inputs are text, ids are compared as
+    texts. An id of text that is no integer, such as 007, is an error once it is read.
+    """
+    for role in ("query", "item"):
+        kinds = {kind for one in inputs if one.source.typed is None for kind in one.id_types(role)}
+        if any(pa.types.is_integer(kind) for kind in kinds):
+            inputs = [one if one.source.typed is None else _typed(one, role) for one in inputs]
+    return inputs
+
+
+def _typed(one: Input, role: str) -> Input:
+    assert one.source.typed is not None
+    source = one.source.typed({getattr(one.columns, role): pa.int64()})
+    return replace(one, source=source)
 
 
 def map_lists(

@@ -15,6 +15,7 @@ from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
 from rankmill.kernels.footers import COMPRESSED, VALUES
+from rankmill.sources.asked import Asked
 from rankmill.sources.base import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
@@ -40,7 +41,7 @@ class ParquetPart:
     groups: Collection[int]  # the numbers of the row groups to read
 
 
-def open_files(files: Sequence[File], name: str) -> Source:
+def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
     """Open Parquet files; only their footers are read at this point.
 
     Raises

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow.types as kinds
 
@@ -11,9 +11,8 @@ from rankmill.columns.ids import is_id_type, is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.sources.asked import Role
 from rankmill.sources.base import Source
-
-Role = Literal["labels", "predictions"]
 
 # Names are compared in lower case, without underscores, dashes and spaces.
 ALIASES: dict[str, tuple[str, ...]] = {

@@ -1,0 +1,350 @@
+"""Reading text: lines, fields, lists in cells, and integers, all as places in a block of bytes."""
+
+import numpy as np
+
+from rankmill.kernels.jit import helper, kernel
+
+NEWLINE, RETURN, SPACE, TAB, QUOTE, COMMA = 10, 13, 32, 9, 34, 44
+APOSTROPHE, OPEN, CLOSE, BACKSLASH, MINUS, ZERO, NINE = 39, 91, 93, 92, 45, 48, 57
+# The states of a reader of delimited text.
+AT_START, PLAIN, QUOTED, AFTER_QUOTE = 0, 1, 2, 3
+# What `scan_delimited` and `scan_blanks` return instead of a number of rows.
+BAD_COUNT, BAD_QUOTE, UNCLOSED = -1, -2, -3
+
+
+@helper
+def is_blank(byte):
+    """Return whether a byte is a blank within a line."""
+    return byte == SPACE or byte == TAB or byte == RETURN or byte == 11 or byte == 12
+
+
+@kernel
+def last_row_end(data, delimiter):
+    """Return where the last whole row of delimited text ends; 0 if there is none.
+
+    A line end within quotes ends no row. The data start at the start of a row.
+    """
+    state = AT_START
+    found = 0
+    for i in range(len(data)):
+        byte = data[i]
+        if state == QUOTED:
+            if byte == QUOTE:
+                state = AFTER_QUOTE
+        elif byte == QUOTE and state != PLAIN:
+            state = QUOTED
+        elif byte == NEWLINE:
+            state = AT_START
+            found = i + 1
+        elif byte == delimiter:
+            state = AT_START
+        else:
+            state = PLAIN
+    return found
+
+
+@kernel
+def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, out_lines, out_bad):
+    """Write where the wanted fields of each row are; empty lines are no rows.
+
+    Parameters
+    ----------
+    data : uint8[n]
+        Whole rows; the last may lack its line end.
+    wanted : int64[fields]
+        The column of the output for each field of a row, or -1.
+    out_starts, out_ends : int64[columns, rows]
+        The place of each field, without its quotes.
+    out_doubled : bool[columns]
+        Set where a quoted field holds a doubled quote, which stands for one quote.
+    out_lines : int64[rows]
+        The line of each row, counted from 0.
+    out_bad : int64[2]
+        The line and the number of fields of a bad row.
+
+    Returns
+    -------
+    int
+        The number of rows, or BAD_COUNT, BAD_QUOTE or UNCLOSED.
+    """
+    size = len(data)
+    fields = len(wanted)
+    row = 0
+    line = 0
+    position = 0
+    while position < size:
+        first_line = line
+        field = 0
+        empty = True  # whether the row is an empty line so far
+        while True:
+            start = position
+            if position < size and data[position] == QUOTE:
+                empty = False
+                start += 1
+                position += 1
+                doubled = False
+                while True:
+                    while position < size and data[position] != QUOTE:
+                        line += data[position] == NEWLINE
+                        position += 1
+                    if position >= size:
+                        out_bad[0] = first_line
+                        return UNCLOSED
+                    if position + 1 < size and data[position + 1] == QUOTE:
+                        doubled = True
+                        position += 2
+                    else:
+                        break
+                end = position
+                position += 1
+                if position < size and data[position] == RETURN:
+                    position += 1
+                if position < size and data[position] != delimiter and data[position] != NEWLINE:
+                    out_bad[0] = line
+                    return BAD_QUOTE
+                if doubled and field < fields and wanted[field] >= 0:
+                    out_doubled[wanted[field]] = True
+            else:
+                while position < size and data[position] != delimiter and data[position] != NEWLINE:
+                    position += 1
+                end = position
+                if (
+                    end > start
+                    and data[end - 1] == RETURN
+                    and not (position < size and data[position] == delimiter)
+                ):
+                    end -= 1
+                empty = empty and end == start
+            if field < fields and wanted[field] >= 0:
+                out_starts[wanted[field], row] = start
+                out_ends[wanted[field], row] = end
+            field += 1
+            if position >= size or data[position] == NEWLINE:
+                break
+            empty = False
+            position += 1
+        position += 1
+        line += 1
+        if empty:
+            continue
+        if field != fields:
+            out_bad[0] = first_line
+            out_bad[1] = field
+            return BAD_COUNT
+        out_lines[row] = first_line
+        row += 1
+    return row
+
+
+@kernel
+def scan_blanks(data, wanted, out_starts, out_ends, out_lines, out_bad):
+    """Write where the wanted fields of each line are, if fields are parted by runs of blanks.
+
+    The arguments and the result are those of `scan_delimited`.
+    """
+    size = len(data)
+    fields = len(wanted)
+    row = 0
+    line = 0
+    position = 0
+    while position < size:
+        field = 0
+        while True:
+            while position < size and is_blank(data[position]):
+                position += 1
+            if position >= size or data[position] == NEWLINE:
+                break
+            start = position
+            while position < size and data[position] != NEWLINE and not is_blank(data[position]):
+                position += 1
+            if field < fields and wanted[field] >= 0:
+                out_starts[wanted[field], row] = start
+                out_ends[wanted[field], row] = position
+            field += 1
+        position += 1
+        line += 1
+        if field == 0:
+            continue
+        if field != fields:
+            out_bad[0] = line - 1
+            out_bad[1] = field
+            return BAD_COUNT
+        out_lines[row] = line - 1
+        row += 1
+    return row
+
+
+@kernel
+def undouble(data, out_starts, out_ends, out_data):
+    """Copy strings with each doubled quote as one, and change their places to those of the copies.
+
+    Returns the number of bytes written.
+    """
+    written = 0
+    for i in range(len(out_starts)):
+        start = written
+        position = out_starts[i]
+        while position < out_ends[i]:
+            out_data[written] = data[position]
+            written += 1
+            position += 2 if data[position] == QUOTE else 1
+        out_starts[i] = start
+        out_ends[i] = written
+    return written
+
+
+@kernel
+def split_cells(data, starts, ends, separator, out_offsets, out_starts, out_ends):
+    """Write where the items of each cell are, if a separator or blanks part them.
+
+    Blanks around an item do not belong to it. With a blank as the separator, any run of blanks
+    parts items. With another one, an empty item between two separators is kept.
+    """
+    count = 0
+    out_offsets[0] = 0
+    for row in range(len(starts)):
+        position = starts[row]
+        end = ends[row]
+        while position < end and is_blank(data[position]):
+            position += 1
+        while end > position and is_blank(data[end - 1]):
+            end -= 1
+        while position < end:
+            start = position
+            if separator == SPACE:
+                while position < end and not is_blank(data[position]):
+                    position += 1
+                stop = position
+                while position < end and is_blank(data[position]):
+                    position += 1
+            else:
+                while position < end and data[position] != separator:
+                    position += 1
+                stop = position
+                more = position < end
+                position += 1
+                while position < end and is_blank(data[position]):
+                    position += 1
+                while stop > start and is_blank(data[stop - 1]):
+                    stop -= 1
+                if more and position >= end:  # an empty item after the last separator
+                    out_starts[count] = start
+                    out_ends[count] = stop
+                    count += 1
+                    start = stop = end
+            out_starts[count] = start
+            out_ends[count] = stop
+            count += 1
+        out_offsets[row + 1] = count
+    return count
+
+
+@kernel
+def split_brackets(data, starts, ends, out_offsets, out_starts, out_ends):
+    """Write where the items of each cell are, if a cell is a list such as [1, 2] or ['a', "b"].
+
+    Commas or blanks part items; quotes around an item do not belong to it. Returns the number of
+    items, or -1 - row for a cell that is no such list or holds a backslash in quotes.
+    """
+    count = 0
+    out_offsets[0] = 0
+    for row in range(len(starts)):
+        position = starts[row]
+        end = ends[row]
+        while position < end and is_blank(data[position]):
+            position += 1
+        while end > position and is_blank(data[end - 1]):
+            end -= 1
+        if position < end:
+            if end - position < 2 or data[position] != OPEN or data[end - 1] != CLOSE:
+                return -1 - row
+            position += 1
+            end -= 1
+        commas = 0
+        items = 0
+        while True:
+            while position < end and (is_blank(data[position]) or data[position] == NEWLINE):
+                position += 1
+            if position < end and data[position] == COMMA:
+                commas += 1
+                if commas != items:
+                    return -1 - row
+                position += 1
+                continue
+            if position >= end:
+                break
+            quote = data[position]
+            if quote == QUOTE or quote == APOSTROPHE:
+                position += 1
+                start = position
+                while position < end and data[position] != quote:
+                    if data[position] == BACKSLASH:
+                        return -1 - row
+                    position += 1
+                if position >= end:
+                    return -1 - row
+                out_starts[count] = start
+                out_ends[count] = position
+                position += 1
+            else:
+                start = position
+                while (
+                    position < end
+                    and data[position] != COMMA
+                    and data[position] != NEWLINE
+                    and not is_blank(data[position])
+                ):
+                    byte = data[position]
+                    if byte == OPEN or byte == CLOSE or byte == QUOTE or byte == APOSTROPHE:
+                        return -1 - row
+                    position += 1
+                out_starts[count] = start
+                out_ends[count] = position
+            count += 1
+            items += 1
+        if commas and commas != items - 1:
+            return -1 - row
+        out_offsets[row + 1] = count
+    return count
+
+
+@kernel
+def first_with_blank(data, starts, ends):
+    """Return the first string that holds a blank, a comma or a bar; -1 if there is none."""
+    for i in range(len(starts)):
+        for position in range(starts[i], ends[i]):
+            byte = data[position]
+            if byte == SPACE or byte == COMMA or byte == 124 or byte == TAB:
+                return i
+    return -1
+
+
+@kernel
+def parse_integers(data, starts, ends, out_values):
+    """Write the integers that strings hold, such as 0, 12 or -7; empty strings give 0.
+
+    Returns the first string that is no such integer, or does not fit int64; else -1.
+    """
+    for i in range(len(starts)):
+        position = starts[i]
+        end = ends[i]
+        negative = position < end and data[position] == MINUS
+        if negative:
+            position += 1
+        digits = end - position
+        if digits == 0 and not negative:
+            out_values[i] = 0
+            continue
+        if not 1 <= digits <= 19 or (data[position] == ZERO and (digits > 1 or negative)):
+            return i
+        value = np.uint64(0)
+        while position < end:
+            byte = data[position]
+            if byte < ZERO or byte > NINE:
+                return i
+            value = value * np.uint64(10) + np.uint64(byte - np.uint8(ZERO))
+            position += 1
+        if value > np.uint64(9223372036854775807):
+            return i
+        out_values[i] = -np.int64(value) if negative else np.int64(value)
+    return -1

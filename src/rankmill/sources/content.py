@@ -1,0 +1,75 @@
+"""Tell the format of a file by its name, and where that does not decide, by its first bytes."""
+
+from rankmill.errors import InputError, is_shortage
+from rankmill.sources.files import File
+from rankmill.sources.formats import UNSURE, format_of_name
+from rankmill.sources.text import TextBlock, read_head
+
+# The first bytes of binary files -> their format.
+MAGIC = {b"PAR1": "parquet", b"PARE": "parquet"}
+LINES = 100  # so many lines of a text are looked at
+JSON_STARTS = (b"{",)
+# The number of fields of a line in TREC's format -> the fields that are numbers.
+NUMBERS_OF_TREC = {6: (3, 4), 4: (3,), 3: (2,)}
+
+
+def format_of(file: File) -> str:
+    """The format of a file.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened.
+    """
+    kind = format_of_name(file.name)
+    if kind is not None and kind not in UNSURE:
+        return kind
+    try:
+        with file.opened() as opened:
+            start = bytes(opened.read(8))
+    except OSError as error:
+        if is_shortage(error, f"reading {file.name}"):
+            raise
+        raise InputError(f"{file.name} cannot be opened: {error.strerror or error}") from None
+    for magic, binary in MAGIC.items():
+        if start.startswith(magic):
+            return binary
+    head = read_head(file)
+    return kind_of_text(head) or kind or "parquet"
+
+
+def kind_of_text(head: TextBlock) -> str | None:
+    """The format of the first lines of a text; None if they look like none."""
+    text = head.data.tobytes()
+    if b"\0" in text:
+        return None
+    lines = [line for line in text.splitlines()[:LINES] if line.strip()]
+    if not lines:
+        return None
+    if lines[0].lstrip().startswith(JSON_STARTS):
+        return "jsonl"
+    if is_trec([line.split() for line in lines]):
+        return "trec"
+    if b"\t" in lines[0]:
+        return "tsv"
+    return "csv" if b"," in lines[0] else None
+
+
+def is_trec(rows: list[list[bytes]]) -> bool:
+    """Whether rows of fields are those of a run or of qrels, which have no header."""
+    count = len(rows[0])
+    if count not in NUMBERS_OF_TREC:
+        return False
+    good = [
+        len(row) == count and all(_is_number(row[i]) for i in NUMBERS_OF_TREC[count])
+        for row in rows
+    ]
+    return good[0] and 2 * sum(good) > len(rows)  # the others are bad lines of such a file
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,284 @@
+"""Rows of text made of fields: where each column is in a row, and what its text stands for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.place import Place
+from rankmill.errors import InputError
+from rankmill.kernels.text import (
+    BAD_COUNT,
+    UNCLOSED,
+    first_with_blank,
+    last_row_end,
+    scan_blanks,
+    scan_delimited,
+    undouble,
+)
+from rankmill.sources.base import Batch, Block, Source
+from rankmill.sources.cells import PAIR_ITEMS, PAIR_NUMBERS, split
+from rankmill.sources.files import File
+from rankmill.sources.folders import folder_columns, whole_schema, with_folders
+from rankmill.sources.text import (
+    TextBlock,
+    integers,
+    last_line_end,
+    numbers,
+    read_blocks,
+    shown,
+    strings,
+)
+
+TEXT, NUMBER = pa.large_string(), pa.float64()
+
+
+class Column(NamedTuple):
+    """A column of rows of fields.
+
+    Attributes
+    ----------
+    field : int
+        The field that holds it, counted from 0.
+    type : pyarrow.DataType
+        The type of a value; in a list, of an item.
+    cell : str
+        What parts the items of a list, as in `cells.split`; an empty text if a cell holds one
+        value.
+    guarded : bool
+        Whether a blank, a comma or a bar in a value is an error. No value among the first rows had
+        one, so it may part the items of a list.
+    """
+
+    field: int
+    type: Any
+    cell: str = ""
+    guarded: bool = False
+
+    @property
+    def whole_type(self) -> Any:
+        """The type of a cell."""
+        return pa.large_list(self.type) if self.cell else self.type
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of a file are to be read.
+
+    Attributes
+    ----------
+    columns : dict of str to Column
+    fields : int
+        The number of fields of a row.
+    delimiter : int
+        The byte between fields; 0 if runs of blanks part them.
+    header : int
+        The number of bytes before the first row.
+    density : float
+        The number of rows a byte, as the first rows have it.
+    """
+
+    columns: dict[str, Column]
+    fields: int
+    delimiter: int = 0
+    header: int = 0
+    density: float = 0.0
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow types of the columns."""
+        return pa.schema({name: column.whole_type for name, column in self.columns.items()})
+
+    def typed(self, types: Mapping[str, Any]) -> "Layout":
+        """The same layout with other types of values."""
+        columns = {
+            name: column._replace(type=types.get(name, column.type))
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=columns)
+
+
+class Rows(NamedTuple):
+    """The fields of some rows: the place of each field that is read, int64[columns, rows]."""
+
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    doubled: np.ndarray
+    place: Place
+
+
+def open_fields(files: Sequence[File], name: str, layouts: Sequence[Layout], format: str) -> Source:
+    """Open files whose rows are fields of text, each with its layout."""
+    folders = folder_columns(files, [layout.schema for layout in layouts])
+
+    def pieces(columns: list[str]) -> list[Iterator[Block]]:
+        return [_read(*one, columns) for one in zip(files, layouts, folders, strict=True)]
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        bytes_of = [file.identity()[2] for file in files]
+        each = zip(bytes_of, layouts, strict=True)
+        rows = sum(int(size * layout.density) for size, layout in each)
+        return dict.fromkeys(columns, (rows, sum(bytes_of) // max(1, len(columns))))
+
+    def typed(types: Mapping[str, Any]) -> Source:
+        return open_fields(files, name, [layout.typed(types) for layout in layouts], format)
+
+    schemas = {
+        file.name: whole_schema(layout.schema, of_file)
+        for file, layout, of_file in zip(files, layouts, folders, strict=True)
+    }
+    source = Source(name, schemas, None, sizes, pieces, format=format)
+    return replace(source, typed=typed)
+
+
+def _read(
+    file: File, layout: Layout, folders: Mapping[str, Any], columns: list[str]
+) -> Iterator[Block]:
+    names = [name for name in columns if name in layout.columns]
+    cut = cut_rows(layout.delimiter)
+    for block in read_blocks(file, cut, header=layout.header):
+        yield partial(_parse, block, layout, names, folders, columns)
+
+
+def cut_rows(delimiter: int) -> Any:
+    """The function that tells where the last whole row ends; quotes matter in delimited text."""
+
+    def cut(data: bytes) -> int:
+        if not delimiter or b'"' not in data:
+            return last_line_end(data)
+        return int(last_row_end(np.frombuffer(data, np.uint8), delimiter))
+
+    return cut
+
+
+def _parse(
+    block: TextBlock,
+    layout: Layout,
+    names: list[str],
+    folders: Mapping[str, Any],
+    columns: list[str],
+) -> Batch:
+    places = {field: i for i, field in enumerate(dict.fromkeys(_field(layout, names)))}
+    rows = scan(block, layout, list(places))
+    arrays = [
+        column_of(block, rows, places[layout.columns[name].field], name, layout.columns[name])
+        for name in names
+    ]
+    count = rows.starts.shape[1]
+    if not arrays:  # the folders give all columns
+        names, arrays = [""], [pa.nulls(count)]
+    data = pa.RecordBatch.from_arrays(arrays, names=names)
+    return Batch(with_folders(data, folders, columns), rows.place)
+
+
+def _field(layout: Layout, names: list[str]) -> list[int]:
+    return [layout.columns[name].field for name in names]
+
+
+def scan(block: TextBlock, layout: Layout, fields: list[int]) -> Rows:
+    """Find some fields of all rows of a block.
+
+    Raises
+    ------
+    InputError
+        If a row has another number of fields, or its quotes are wrong.
+    """
+    wanted = np.full(layout.fields, -1)
+    wanted[fields] = np.arange(len(fields))
+    most = int(np.count_nonzero(block.data == 10)) + 1
+    starts, ends = np.empty((2, len(fields), most), np.int64)
+    doubled = np.zeros(len(fields), np.bool_)
+    lines = np.empty(most, np.int64)
+    bad = np.zeros(2, np.int64)
+    if layout.delimiter:
+        count = scan_delimited(
+            block.data, layout.delimiter, wanted, starts, ends, doubled, lines, bad
+        )
+    else:
+        count = scan_blanks(block.data, wanted, starts, ends, lines, bad)
+    if count < 0:
+        raise block.error(int(bad[0]), _what(count, int(bad[1]), layout))
+    place = block.place(lines[:count])
+    return Rows(block.data, starts[:, :count], ends[:, :count], doubled, place)
+
+
+def _what(code: int, found: int, layout: Layout) -> str:
+    if code == BAD_COUNT:
+        return f"{found} columns; expected {layout.fields}, as in the first line"
+    if code == UNCLOSED:
+        return "a quoted text that starts here is not closed; expected a quote at its end"
+    return (
+        "a quoted text is followed by more text; expected the end of the field after its quote: "
+        'write a quote within the text as ""'
+    )
+
+
+def column_of(block: TextBlock, rows: Rows, place: int, name: str, column: Column) -> Any:
+    """The Arrow array of a column; `place` is its number among the fields that were found.
+
+    Raises
+    ------
+    InputError
+        If a text is no number where a number is expected.
+    """
+    data, starts, ends = rows.data, rows.starts[place], rows.ends[place]
+    if rows.doubled[place]:
+        starts, ends = starts.copy(), ends.copy()
+        data = np.empty(int(ends.sum() - starts.sum()), np.uint8)
+        undouble(rows.data, starts, ends, data)
+    if column.guarded:
+        _check_guarded(block, rows.place, data, starts, ends)
+    if not column.cell:
+        return _values(block, name, column.type, data, starts, ends, rows.place.of)
+    offsets, data, starts, ends = split(block, rows.place, name, column.cell, data, starts, ends)
+    items = offsets
+    if column.cell in (PAIR_ITEMS, PAIR_NUMBERS):
+        first = int(column.cell == PAIR_NUMBERS)
+        starts, ends, items = starts[first::2], ends[first::2], offsets // 2
+
+    def line_of(value: int) -> str:
+        return rows.place.of(int(np.searchsorted(items, value, side="right")) - 1)
+
+    values = _values(block, name, column.type, data, starts, ends, line_of)
+    return pa.LargeListArray.from_arrays(pa.array(items), values)
+
+
+def _check_guarded(
+    block: TextBlock, place: Place, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
+) -> None:
+    bad = first_with_blank(data, starts, ends)
+    if bad >= 0:
+        raise InputError(
+            f"{block.file}: {place.of(bad)}: the item {shown(data, starts[bad], ends[bad])} may be "
+            "one item or a list of several, and no row before it tells which; name the format: "
+            "csv-long or csv-wide with --labels-as or --predictions-as, labels_as= or "
+            "predictions_as= in Python"
+        )
+
+
+def _values(
+    block: TextBlock,
+    name: str,
+    kind: Any,
+    data: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    line_of: Any,
+) -> Any:
+    if kind == TEXT:
+        return strings(data, starts, ends)
+    convert = integers if pa.types.is_integer(kind) else numbers
+    array, bad = convert(data, starts, ends)
+    if bad >= 0:
+        expected = "a number"
+        if convert is integers:
+            expected = "an integer without leading zeros that fits 64 bits"
+        raise InputError(
+            f"{block.file}: {line_of(bad)}: {name} is {shown(data, starts[bad], ends[bad])}; "
+            f"expected {expected}"
+        )
+    return array

@@ -1,0 +1,186 @@
+"""Read text a block of whole lines at a time, and turn places in a block into Arrow arrays."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, is_shortage
+from rankmill.kernels.lists import pack_strings
+from rankmill.kernels.text import parse_integers
+from rankmill.sources.files import File, check_unchanged
+from rankmill.sources.footers import first_line
+from rankmill.sources.formats import compression_of
+
+BLOCK_BYTES = 1 << 22
+HEAD_BYTES = 1 << 20
+# A longer line is refused: it is read whole, and may be the rest of a file after an open quote.
+LONGEST_LINE = 1 << 28
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# The first bytes of text in UTF-16 and UTF-32.
+OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+Cut = Callable[[bytes], int]
+
+
+class TextBlock(NamedTuple):
+    """Whole lines of a file, and the number of the first one, counted from 1."""
+
+    data: np.ndarray
+    file: str
+    first_line: int
+
+    def place(self, lines: np.ndarray) -> Place:
+        """The place of rows; `lines` are their lines, counted from 0 in this block."""
+        if len(lines) and lines[-1] - lines[0] == len(lines) - 1:
+            return Place(self.file, self.first_line + int(lines[0]), "line")
+        return Place(self.file, self.first_line, "line", lines + self.first_line)
+
+    def error(self, line: int, what: str) -> InputError:
+        """The error for a line of this block, counted from 0."""
+        return InputError(f"{self.file}: line {self.first_line + line}: {what}")
+
+
+def last_line_end(data: bytes) -> int:
+    """Where the last whole line ends; 0 if there is none."""
+    return data.rfind(b"\n") + 1
+
+
+def read_blocks(
+    file: File, cut: Cut = last_line_end, size: int = BLOCK_BYTES, header: int = 0
+) -> Iterator[TextBlock]:
+    """Yield the lines of a file, which may be compressed, in blocks of about `size` bytes.
+
+    `cut` tells where the last row of some bytes ends, or 0; by default a line is a row. The first
+    `header` bytes, which end in a line end, are passed over.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or decompressed, changes meanwhile, or has a row that is too
+        long.
+    """
+    identity = file.identity()
+    line = 1
+    pending = b""
+    try:
+        with file.opened() as raw:
+            stream = _decompressed(raw, file.name)
+            while chunk := stream.read(max(size, len(pending))):
+                if line == 1 and not pending:
+                    chunk = _started(chunk, file.name)
+                    line += chunk.count(b"\n", 0, header)
+                    chunk = chunk[header:]
+                pending += chunk
+                end = cut(pending)
+                if end:
+                    yield TextBlock(np.frombuffer(pending, np.uint8, end), file.name, line)
+                    line += pending.count(b"\n", 0, end)
+                    pending = pending[end:]
+                elif len(pending) > LONGEST_LINE:
+                    raise InputError(
+                        f"{file.name}: line {line} or a quoted text in it does not end within "
+                        f"{LONGEST_LINE} bytes; expected shorter rows: close the quotes"
+                    )
+    except (pa.ArrowException, OSError, EOFError) as error:
+        if is_shortage(error, f"reading {file.name}"):
+            raise
+        raise InputError(
+            f"{file.name} cannot be read after line {line}: {first_line(error)}. Is it whole?"
+        ) from None
+    if pending:
+        yield TextBlock(np.frombuffer(pending, np.uint8), file.name, line)
+    check_unchanged(file, identity)
+
+
+def read_head(file: File, cut: Cut = last_line_end) -> TextBlock:
+    """The first lines of a file; no line if the file is empty."""
+    blocks = read_blocks(file, cut, HEAD_BYTES)
+    empty = TextBlock(np.empty(0, np.uint8), file.name, 1)
+    try:
+        return next(blocks, empty)
+    finally:
+        blocks.close()  # type: ignore[attr-defined]
+
+
+def _decompressed(raw: Any, name: str) -> Any:
+    kind = compression_of(name)
+    return raw if kind is None else pa.CompressedInputStream(raw, kind)
+
+
+def _started(chunk: bytes, name: str) -> bytes:
+    """The first bytes of a text without a byte order mark."""
+    encoding = OTHER_ENCODINGS.get(chunk[:2])
+    if encoding is not None:
+        raise InputError(f"{name} is text in {encoding}; expected UTF-8: save it as UTF-8")
+    if b"\r" in chunk and b"\n" not in chunk:
+        raise InputError(
+            f"{name}: line 1: lines end in a carriage return alone; expected line feeds"
+        )
+    return chunk.removeprefix(BYTE_ORDER_MARK)
+
+
+def strings(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Any:
+    """Strings at places of a block as an Arrow array; an empty one is null."""
+    count = len(starts)
+    offsets = np.zeros(count + 1, np.int64)
+    packed = np.empty(int(ends.sum() - starts.sum()), np.uint8)
+    pack_strings(starts, ends, data, 0, offsets[1:], packed)
+    valid = ends > starts
+    validity = None
+    if not valid.all():
+        validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(packed)]
+    return pa.Array.from_buffers(pa.large_string(), count, buffers)
+
+
+def integers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Any, int]:
+    """Integers at places of a block as an Arrow array, and the first place without one, or -1.
+
+    An empty string is null. A number with leading zeros or a plus is no integer, because it may
+    be a text that was meant as it is.
+    """
+    values = np.empty(len(starts), np.int64)
+    bad = parse_integers(data, starts, ends, values)
+    valid = ends > starts
+    if bad >= 0 or valid.all():
+        return arrow_of(values), bad
+    validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [validity, pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.int64(), len(values), buffers), -1
+
+
+def numbers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Any, int]:
+    """Floats at places of a block as an Arrow array, and the first place without one, or -1.
+
+    An empty string is null.
+    """
+    texts = strings(data, starts, ends)
+    try:
+        return texts.cast(pa.float64()), -1
+    except pa.ArrowInvalid:
+        pass
+    values: list[float | None] = []
+    for i, text in enumerate(texts.cast(pa.large_binary()).to_pylist()):
+        value = _float_of(text)
+        if value is None and text is not None:
+            return None, i
+        values.append(value)
+    return pa.array(values, pa.float64()), -1
+
+
+def _float_of(text: bytes | None) -> float | None:
+    """The number that a text stands for, as C's strtod reads decimals; None if it is no number."""
+    try:
+        return None if text is None or b"_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def shown(data: np.ndarray, start: int, end: int) -> str:
+    """A text of a block for a message."""
+    text = data[start : min(end, start + 60)].tobytes().decode(errors="backslashreplace")
+    return repr(text) + ("..." if end > start + 60 else "")

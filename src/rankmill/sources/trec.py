@@ -1,0 +1,69 @@
+"""Read TREC's text files: qrels of three or four columns, and runs of six."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rankmill.errors import InputError
+from rankmill.sources.asked import Asked
+from rankmill.sources.base import Source
+from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, open_fields
+from rankmill.sources.files import File
+from rankmill.sources.text import TextBlock, read_head
+
+Kinds = dict[int, tuple[str, dict[str, Column]]]
+
+# The number of fields of a line -> the fields, and the columns that are read. The rank of a run is
+# not among them, because trec_eval ranks by the scores.
+RUNS: Kinds = {
+    6: (
+        "query, Q0, document, rank, score, tag",
+        {"query_id": Column(0, TEXT), "doc_id": Column(2, TEXT), "score": Column(4, NUMBER)},
+    )
+}
+QRELS: Kinds = {
+    4: (
+        "query, iteration, document, relevance",
+        {"query_id": Column(0, TEXT), "doc_id": Column(2, TEXT), "relevance": Column(3, NUMBER)},
+    ),
+    3: (
+        "query, document, relevance",
+        {"query_id": Column(0, TEXT), "doc_id": Column(1, TEXT), "relevance": Column(2, NUMBER)},
+    ),
+}
+
+
+def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
+    """Open runs as predictions, or qrels as labels.
+
+    Raises
+    ------
+    InputError
+        If the first line of a file has another number of fields than expected.
+    """
+    kinds = RUNS if asked.role == "predictions" else QRELS
+    layouts = [_layout(read_head(file), kinds, asked) for file in files]
+    return open_fields(files, name, layouts, "TREC run" if kinds is RUNS else "TREC qrels")
+
+
+def _layout(
+    head: TextBlock, kinds: dict[int, tuple[str, dict[str, Column]]], asked: Asked
+) -> Layout:
+    count = fields_of(head)
+    if count is None:  # an empty file
+        count = next(iter(kinds))
+    if count not in kinds:
+        expected = " or ".join(f"{one} ({fields})" for one, (fields, _) in kinds.items())
+        raise InputError(
+            f"{head.file}: line 1: {count} columns; {asked.role} in TREC's format have {expected}: "
+            f"name another format, such as tsv with the names of its --columns: --{asked.role}-as "
+            f"NAME on the command line, {asked.role}_as= in Python"
+        )
+    density = np.count_nonzero(head.data == 10) / max(1, len(head.data))
+    return Layout(kinds[count][1], count, density=density)
+
+
+def fields_of(head: TextBlock) -> int | None:
+    """The number of fields of the first line that is not empty, None if there is none."""
+    lines = (line.split() for line in head.data.tobytes().splitlines())
+    return next((len(line) for line in lines if line), None)
