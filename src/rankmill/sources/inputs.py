@@ -44,13 +44,16 @@ class Input:
     ragged: bool
 
     def described(self) -> dict[str, object]:
-        """A description of this input for the result."""
+        """A description of this input for the result; of several files the first one decides."""
+        schema = next(iter(self.source.schemas.values()))
+        unread = [name for name in schema.names if name not in self.columns.names()]
         return {
             "source": self.source.name,
             "files": len(self.source.schemas),
             "rows": self.source.rows,
             "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
             "columns": self.columns.mapping(),
+            **({"unread": unread} if unread else {}),
         }
 
     def id_types(self, role: str) -> set[Any]:
