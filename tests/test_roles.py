@@ -7,9 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import rankmill
 from cli_runs import process
+from rankmill import InputError
 
 LABELS = pa.table({"qid": ["a", "a", "b"], "docno": ["d3", "d2", "d1"]})
 RUN = pa.table({"qid": ["a", "a", "a", "b"], "docno": ["d1", "d2", "d3", "d1"]})
@@ -23,6 +25,92 @@ def plus(table: pa.Table, **columns: Any) -> pa.Table:
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))
     return table
+
+
+def ap(labels: pa.Table, predictions: Any, **options: Any) -> float:
+    """The average precision of query "a"."""
+    table = rankmill.evaluate(labels, predictions, ["map"], **options).per_query
+    assert table is not None
+    return dict(zip(table["qid"].to_pylist(), table["map"].to_pylist(), strict=True))["a"]
+
+
+def columns_of(labels: pa.Table, predictions: pa.Table, **options: Any) -> dict[str, Any]:
+    inputs = rankmill.evaluate(labels, predictions, ["map"], **options).inputs
+    return {side: inputs[side]["columns"] for side in inputs}
+
+
+# ------------------------------------------------------------------ names
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(["qid", "docno", gain] for gain in ("judgment", "Judgement", "relevance_score")),
+        *(["qid", "docno", gain] for gain in ("label", "labels", "score")),
+        ["q_id", "doc_id", "score"],  # qrels.parquet of ranx
+        ["query-id", "corpus-id", "score"],  # qrels of BEIR
+        ["query_id", "ref_id", "label"],
+    ],
+    ids=lambda names: names[-1] + " of " + names[-2],
+)
+def test_names_of_gains(names: list[str]) -> None:
+    labels = plus(LABELS, gain=[2, -1, 1]).rename_columns(names)
+    result = rankmill.evaluate(labels, RUN, ["dcg"])
+    assert result["dcg"] == pytest.approx((2 / 2 + 1) / 2)
+    assert result.audit["nonpositive_gains"] == 1
+    expected = dict(zip(("query", "item", "gain"), names, strict=True))
+    assert result.inputs["labels"]["columns"] == expected
+    assert "unread" not in result.inputs["labels"]
+
+
+def test_a_better_name_of_gains_comes_first() -> None:
+    numbers = {"score": [1, 1, 1], "label": [1, 1, 0]}
+    assert columns_of(plus(LABELS, **numbers), RUN)["labels"]["gain"] == "label"
+    graded = plus(LABELS, **numbers, rel=[2, 0, 1])
+    result = rankmill.evaluate(graded, RUN, ["map"])
+    assert result.inputs["labels"]["columns"]["gain"] == "rel"
+    assert result.inputs["labels"]["unread"] == ["score", "label"]
+    with pytest.raises(InputError, match=r"several columns could be the gain: rel, grade.*--gain"):
+        columns_of(plus(graded, grade=[1, 1, 1]), RUN)
+
+
+@pytest.mark.parametrize("values", [["d1", "d2", "d1"], [True, False, True], [["d1"]] * 3])
+def test_a_label_that_is_no_number_may_be_the_item(values: list[Any]) -> None:
+    labels = plus(LABELS, label=values)
+    with pytest.raises(InputError, match="several columns could be the item: docno, label"):
+        columns_of(labels, RUN)
+    assert "gain" not in columns_of(labels, RUN, label_item="docno")["labels"]
+
+
+def test_a_label_without_another_item_column_is_the_item() -> None:
+    labels = pa.table({"qid": ["a", "b"], "label": ["d2", "d1"]})
+    assert columns_of(labels, RUN)["labels"] == {"query": "qid", "item": "label"}
+    numbers = pa.table({"qid": [1, 2], "label": [1, 2]})
+    assert columns_of(numbers, numbers)["labels"] == {"query": "qid", "item": "label"}
+    for values in ([1, 0], 1):  # whatever it holds beside lists of items
+        lists = pa.table({"qid": ["a"], "items": [["d1", "d2"]], "labels": [values]})
+        with pytest.raises(InputError, match="several columns could be the item: items, labels"):
+            columns_of(lists, RUN)
+
+
+SCORES = ["sim", "logit", "logits", "yhat", "y_hat", "pred", "prob", "Sim"]
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_names_of_scores(name: str) -> None:
+    run = plus(RUN, **{name: NUMBERS})
+    assert ap(LABELS, run) == BY_NUMBERS
+    assert rankmill.evaluate(LABELS, run, ["gap"])["gap"] == pytest.approx(3 / 2)
+    assert columns_of(LABELS, plus(run, score=[4, 3, 2, 1]))["predictions"]["score"] == "score"
+    assert "score" not in columns_of(LABELS, plus(run, rank=[1, 2, 3, 1]))["predictions"]
+    assert ap(LABELS, plus(RUN, **{name: ["x"] * 4})) == pytest.approx(AS_READ)
+
+
+def test_a_prediction_that_is_no_number_is_no_score() -> None:
+    for values in (["x", "y", "z", "x"], [[0.1]] * 4, [True] * 4):
+        assert ap(LABELS, plus(RUN, pred=values)) == pytest.approx(AS_READ)
+    with pytest.raises(InputError, match="no column looks like the score"):
+        rankmill.evaluate(LABELS, plus(WIDE, pred=LISTS), ["gap"])
 
 
 # ------------------------------------------------------------------ what was not read

@@ -14,6 +14,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.sources.base import Batch, Source
+from rankmill.sources.finding import Role
 from rankmill.sources.long import (
     BYTES_A_ROW,
     group_lists,
@@ -22,7 +23,7 @@ from rankmill.sources.long import (
 )
 from rankmill.sources.parquet import open_parquet
 from rankmill.sources.ragged import open_ragged
-from rankmill.sources.roles import Columns, Role, check_comparable, find_columns
+from rankmill.sources.roles import Columns, check_comparable, find_columns
 from rankmill.sources.spill import spilled_lists
 from rankmill.sources.table import open_table
 from rankmill.sources.wide import confidences_of, wide_lists

@@ -1,9 +1,8 @@
 """Find the role of each column of an input, by its name or alias, and check its type."""
 
-import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow.types as kinds
 
@@ -12,8 +11,7 @@ from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.sources.base import Source
-
-Role = Literal["labels", "predictions"]
+from rankmill.sources.finding import Finder, Role, how
 
 # Names are compared in lower case, without underscores, dashes and spaces.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -26,11 +24,20 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("item", "items", "item_id", "item_ids", "doc", "docs", "doc_id", "doc_ids", "docno"),
         *("document", "document_id", "article", "articles", "article_id", "article_ids"),
         *("product", "products", "product_id", "product_ids", "movie_id", "track_id"),
-        *("landmark_id", "class_id"),
+        *("landmark_id", "class_id", "ref_id", "corpus_id"),
     ),
     "score": ("score", "scores", "confidence", "confidences", "conf", "probability", "similarity"),
     "rank": ("rank", "ranks", "position"),
-    "gain": ("gain", "gains", "relevance", "rel", "grade", "grades"),
+    "gain": (
+        *("gain", "gains", "relevance", "rel", "grade", "grades", "judgment", "judgement"),
+        "relevance_score",
+    ),
+}
+# Names that are used only for a column of numbers, and only if no column has a name of ALIASES. If
+# there are several groups, the names of the first group come first.
+WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "score": (("sim", "logit", "logits", "yhat", "prob", "pred"),),
+    "gain": (("label", "labels"), ("score", "scores")),
 }
 # Names of item columns of one side. The other side uses them only if it finds no other item column.
 ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
@@ -94,91 +101,65 @@ def find_columns(
     UsageError
         If the caller chose a column that an input of this shape cannot use.
     """
-    first, schema = next(iter(source.schemas.items()))
-    finder = _Finder(first, schema, chosen, role)
+    finder = Finder(source, chosen, role)
     for each in chosen:  # a mistyped name is an error even if its column is not needed
         finder.find(each, ())
     query = finder.require("query", ALIASES["query"])
-    other: Role = "labels" if role == "predictions" else "predictions"
-    item = finder.find("item", (*ALIASES["item"], *ITEM_ALIASES[role]))
-    item = item or finder.require("item", ITEM_ALIASES[other])
+    item = _find_item(finder)
     # All files are checked, because a column that holds only nulls has the null type.
-    kinds_of_items = [
-        each.field(item).type for each in source.schemas.values() if item in each.names
-    ]
-    wide = any(map(is_list_type, kinds_of_items))
-    score = rank = gain = None
+    wide = finder.holds_lists(item)
+    columns = Columns(query, item, wide, nan_last=semantics.nan_confidence == "last")
     if role == "labels":
-        gain = finder.find("gain", ALIASES["gain"])
+        columns = replace(columns, gain=_find_gain(finder, columns))
     else:
-        rank = None if wide else finder.find("rank", ALIASES["rank"])
-        if wide and chosen.get("rank"):
-            raise UsageError(
-                f"{first} holds lists in rank order, so there is no use for the rank column "
-                f"{chosen['rank']!r}: leave it out"
-            )
-        if need_score:
-            score = finder.require("score", ALIASES["score"])
-        elif chosen.get("score") or (not wide and rank is None) or semantics.order != "given":
-            score = finder.find("score", ALIASES["score"])
-    nan_last = semantics.nan_confidence == "last"
-    columns = Columns(query, item, wide, score, rank, gain, nan_last)
+        columns = _find_order(finder, columns, need_score, semantics)
     for name, each in source.schemas.items():
         _check_types(name, each, columns)
     return columns
 
 
-@dataclass(frozen=True)
-class _Finder:
-    source: str
-    schema: Any
-    chosen: Mapping[str, str | None]
-    side: Role
-
-    def find(self, role: str, aliases: tuple[str, ...]) -> str | None:
-        """The chosen column, else the only column whose name is an alias, else None."""
-        name = self.chosen.get(role)
-        if name is not None:
-            if self.schema.names.count(name) != 1:
-                near = difflib.get_close_matches(name, self.schema.names, 1)
-                hint = f", such as {near[0]}" if near else ""
-                raise self._error(
-                    f"no column {name!r} for the {role}", f"choose one of these{hint}"
-                )
-            return name
-        wanted = {_plain(alias) for alias in aliases}
-        found = [name for name in self.schema.names if _plain(name) in wanted]
-        if len(found) > 1:
-            raise self._error(
-                f"several columns could be the {role}: {', '.join(found)}",
-                f"say which: {_how(role, self.side)}",
-            )
-        return found[0] if found else None
-
-    def require(self, role: str, aliases: tuple[str, ...]) -> str:
-        """Like `find`, but raise InputError if there is no such column."""
-        name = self.find(role, aliases)
-        if name is None:
-            why = ", which gap needs" if role == "score" else ""
-            raise self._error(
-                f"no column looks like the {role}{why}", f"name it: {_how(role, self.side)}"
-            )
-        return name
-
-    def _error(self, what: str, todo: str) -> InputError:
-        there = ", ".join(f"{field.name} ({field.type})" for field in self.schema) or "none"
-        return InputError(f"{self.source}: {what}; the columns are {there}: {todo}")
+def _find_item(finder: Finder) -> str:
+    """The column of items. Beside one that is surely it, a number called label is a gain."""
+    own = finder.named(ITEM_ALIASES[finder.side])
+    usual = finder.named(ALIASES["item"])
+    if finder.side == "labels" and usual and not any(map(finder.holds_lists, usual)):
+        graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
+        own = [name for name in own if name not in graded or name not in numbers]
+    other: Role = "labels" if finder.side == "predictions" else "predictions"
+    item = finder.find("item", (*ALIASES["item"], *own))
+    return item or finder.require("item", ITEM_ALIASES[other])
 
 
-def _how(role: str, side: Role) -> str:
-    """The option and the argument that name a column; labels have their own for query and item."""
-    if side == "labels" and role in ("query", "item"):
-        return f"--label-{role} NAME on the command line, label_{role}= in Python"
-    return f"--{role} NAME on the command line, {role}= in Python"
+def _find_gain(finder: Finder, columns: Columns) -> str | None:
+    """The column of gains, if there is one."""
+    numbers = finder.numbers(columns.wide, columns.names())
+    weak = WEAK_ALIASES["gain"][1:] if columns.wide else WEAK_ALIASES["gain"]
+    return finder.find("gain", ALIASES["gain"], *weak, among=numbers)
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+def _find_order(
+    finder: Finder, columns: Columns, need_score: bool, semantics: Semantics
+) -> Columns:
+    """The columns with those of ranks and confidences that order the predictions or are needed."""
+    chosen, wide = finder.chosen, columns.wide
+    if wide and chosen.get("rank"):
+        raise UsageError(
+            f"{finder.file} holds lists in rank order, so there is no use for the rank column "
+            f"{chosen['rank']!r}: leave it out"
+        )
+    rank = None if wide else finder.find("rank", ALIASES["rank"])
+    numbers = finder.numbers(wide, [*columns.names(), *filter(None, [rank])])
+    weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
+    by_score = semantics.order != "given" or not (wide or rank)
+    score = None
+    if need_score or by_score or chosen.get("score"):
+        score = finder.find("score", ALIASES["score"], weak, among=numbers)
+    if score is None and need_score:
+        raise finder.error(
+            "no column looks like the score, which gap needs",
+            f"name it: {how('score', finder.side)}",
+        )
+    return replace(columns, score=score, rank=rank)
 
 
 def _check_types(source: str, schema: Any, columns: Columns) -> None:

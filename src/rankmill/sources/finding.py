@@ -1,0 +1,121 @@
+"""Look up the columns of an input by name or alias, and name them in messages."""
+
+import difflib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import pyarrow.types as kinds
+
+from rankmill.columns.lists import is_list_type
+from rankmill.errors import InputError
+from rankmill.sources.base import Source
+
+Role = Literal["labels", "predictions"]
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds columns of one input by name; the first file decides what the columns are."""
+
+    source: Source
+    chosen: Mapping[str, str | None]
+    side: Role
+
+    @property
+    def file(self) -> str:
+        """The name of the first file."""
+        return next(iter(self.source.schemas))
+
+    @property
+    def schema(self) -> Any:
+        """The schema of the first file."""
+        return self.source.schemas[self.file]
+
+    @cached_property
+    def _schemas(self) -> list[Any]:
+        """The different schemas; thousands of files usually share one."""
+        others = [one for one in self.source.schemas.values() if not one.equals(self.schema)]
+        return [self.schema, *others]
+
+    def find(
+        self, role: str, aliases: Sequence[str], *weak: Sequence[str], among: Collection[str] = ()
+    ) -> str | None:
+        """The chosen column, else the only column whose name is an alias, else None.
+
+        The `weak` aliases follow one after the other; they are names of the columns `among` only.
+        """
+        name = self.chosen.get(role)
+        if name is not None:
+            if self.schema.names.count(name) != 1:
+                near = difflib.get_close_matches(name, self.schema.names, 1)
+                hint = f", such as {near[0]}" if near else ""
+                raise self.error(f"no column {name!r} for the {role}", f"choose one of these{hint}")
+            return name
+        for number, names in enumerate((aliases, *weak)):
+            found = [one for one in self.named(names) if not number or one in among]
+            if len(found) > 1:
+                raise self.error(
+                    f"several columns could be the {role}: {', '.join(found)}",
+                    f"say which: {how(role, self.side)}",
+                )
+            if found:
+                return found[0]
+        return None
+
+    def require(self, role: str, aliases: Sequence[str]) -> str:
+        """Like `find`, but raise InputError if there is no such column."""
+        name = self.find(role, aliases)
+        if name is None:
+            raise self.error(f"no column looks like the {role}", f"name it: {how(role, self.side)}")
+        return name
+
+    def named(self, aliases: Sequence[str]) -> list[str]:
+        """The columns whose name is an alias."""
+        wanted = {plain(alias) for alias in aliases}
+        return [name for name in self.schema.names if plain(name) in wanted]
+
+    def kinds_of(self, name: str) -> Iterator[Any]:
+        """The types of a column in all files that have it."""
+        for schema in self._schemas:
+            place = schema.get_field_index(name)  # -1 if there is none, or several
+            if place >= 0:
+                yield schema.field(place).type
+
+    def holds_lists(self, name: str) -> bool:
+        """Whether a column holds lists, in any file."""
+        return any(map(is_list_type, self.kinds_of(name)))
+
+    def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:
+        """The columns with a number for each item, in any file, without those that are taken."""
+        return [
+            name
+            for name in self.schema.names
+            if name not in taken and any(_is_number(kind, wide) for kind in self.kinds_of(name))
+        ]
+
+    def error(self, what: str, todo: str) -> InputError:
+        """The error that tells what is wrong, the existing columns, and what to do."""
+        there = ", ".join(f"{field.name} ({field.type})" for field in self.schema) or "none"
+        return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
+
+
+def _is_number(kind: Any, wide: bool) -> bool:
+    """Whether a column of this type has a number for each item."""
+    if wide != is_list_type(kind):
+        return False
+    value = kind.value_type if wide else kind
+    return bool(kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_decimal(value))
+
+
+def how(role: str, side: Role) -> str:
+    """The option and the argument that name a column; labels have their own for query and item."""
+    if side == "labels" and role in ("query", "item"):
+        return f"--label-{role} NAME on the command line, label_{role}= in Python"
+    return f"--{role} NAME on the command line, {role}= in Python"
+
+
+def plain(name: str) -> str:
+    """A name as it is compared: in lower case, without underscores, dashes and spaces."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
