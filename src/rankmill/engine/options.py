@@ -7,7 +7,10 @@ from typing import Any, TypeVar
 
 Returned = TypeVar("Returned")
 
-COLUMNS = ("query", "item", "score", "rank", "gain", "label_query", "label_item")
+COLUMNS = (
+    *("query", "item", "score", "rank", "gain", "label_query", "label_item"),
+    *("in_order", "binary"),
+)
 RESOURCES = ("threads", "progress")
 
 

@@ -1,6 +1,10 @@
 """Look up the columns of an input by name or alias, and name them in messages."""
 
 import difflib
+import json
+import shlex
+import sys
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +17,9 @@ from rankmill.errors import InputError
 from rankmill.sources.base import Source
 
 Role = Literal["labels", "predictions"]
+
+# The most columns that a message names.
+_MOST_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,11 @@ class Finder:
         """Whether a column holds lists, in any file."""
         return any(map(is_list_type, self.kinds_of(name)))
 
+    def holds_integers(self, name: str) -> bool:
+        """Whether a column holds integers, or lists of them, in all files."""
+        of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
+        return all(map(kinds.is_integer, of_values))
+
     def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:
         """The columns with a number for each item, in any file, without those that are taken."""
         return [
@@ -109,13 +121,34 @@ def _is_number(kind: Any, wide: bool) -> bool:
     return bool(kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_decimal(value))
 
 
-def how(role: str, side: Role) -> str:
-    """The option and the argument that name a column; labels have their own for query and item."""
-    if side == "labels" and role in ("query", "item"):
-        return f"--label-{role} NAME on the command line, label_{role}= in Python"
-    return f"--{role} NAME on the command line, {role}= in Python"
+def named_numbers(names: Sequence[str]) -> str:
+    """The columns as the subject of a sentence."""
+    more = len(names) - _MOST_LISTED
+    listed = ", ".join(map(repr, names[:_MOST_LISTED])) + (f" and {more} more" if more > 0 else "")
+    return f"the columns of numbers {listed} are" if names[1:] else f"the number column {listed} is"
+
+
+def warn(message: str) -> None:
+    """Warn at the caller's own line, so that Python tells it again for another call."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == "rankmill":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
+
+
+def how(role: str, side: Role, name: str | None = None) -> str:
+    """How to name a column for a role; labels have their own options for query and item."""
+    option = f"label-{role}" if side == "labels" and role in ("query", "item") else role
+    typed = "NAME" if name is None else shlex.quote(name)
+    value = "" if name is None else json.dumps(name, ensure_ascii=False)
+    return f"--{option} {typed} on the command line, {option.replace('-', '_')}={value} in Python"
 
 
 def plain(name: str) -> str:
     """A name as it is compared: in lower case, without underscores, dashes and spaces."""
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def how_to_say(option: str) -> str:
+    """How to give an option that is just said."""
+    return f"--{option.replace('_', '-')} on the command line, {option}=True in Python"

@@ -72,6 +72,8 @@ def open_input(
     *,
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
+    in_order: bool = False,
+    binary: bool = False,
     may_be_empty: bool = False,
 ) -> Input:
     """Open labels or predictions, and find their columns.
@@ -88,6 +90,8 @@ def open_input(
         Whether a metric needs confidences.
     semantics
         Decides whether confidences order the predictions, and whether some may be missing.
+    in_order, binary
+        Whether long predictions keep the order of their rows, and whether labels have no gains.
     may_be_empty
         Whether an input without rows is accepted.
 
@@ -105,8 +109,38 @@ def open_input(
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
     source = open_source(value, role, numbers, may_be_empty=may_be_empty)
-    columns = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
+    columns = find_columns(
+        source,
+        role,
+        chosen,
+        need_score=need_score,
+        semantics=semantics,
+        in_order=in_order,
+        binary=binary,
+    )
     return Input(source, columns, isinstance(value, Ragged))
+
+
+def check_options(
+    semantics: Semantics, *, rank: Any, in_order: bool, gain: Any = None, binary: bool = False
+) -> None:
+    """Raise UsageError if options contradict each other."""
+    if binary and gain is not None:
+        raise UsageError(
+            "binary means that labels have no gains, but gains are named: leave out --binary "
+            "(binary) or --gain (gain)"
+        )
+    if in_order and rank is not None:
+        raise UsageError(
+            "in_order means that predictions are not ordered by ranks, but a rank column is named: "
+            "leave out --in-order (in_order) or --rank (rank)"
+        )
+    if in_order and semantics.order != "given":
+        raise UsageError(
+            "in_order means that predictions keep their order, but the semantics order them by "
+            f"confidence ({semantics.order}): leave out --in-order (in_order), or choose order "
+            "'given' (--semantics order=given)"
+        )
 
 
 def _check_ragged(labels: Any, predictions: Any) -> None:
@@ -140,10 +174,13 @@ def open_inputs(
     gain: Any = None,
     label_query: str | None = None,
     label_item: str | None = None,
+    in_order: bool = False,
+    binary: bool = False,
 ) -> tuple[Input, dict[str, Input]]:
     """Open labels and all predictions, find their columns, and check that their ids can match."""
     if not runs:
         raise UsageError("there are no predictions to evaluate")
+    check_options(semantics, rank=rank, in_order=in_order, gain=gain, binary=binary)
     for predictions in runs.values():
         _check_ragged(labels, predictions)
     label_input = open_input(
@@ -151,6 +188,7 @@ def open_inputs(
         "labels",
         gain,
         {"query": label_query or query, "item": label_item or item},
+        binary=binary,
         may_be_empty=may_be_empty,
     )
     chosen = {"query": query, "item": item, "rank": rank}
@@ -162,6 +200,7 @@ def open_inputs(
             chosen,
             need_score=need_score,
             semantics=semantics,
+            in_order=in_order,
             may_be_empty=may_be_empty,
         )
         for name, predictions in runs.items()
@@ -247,7 +286,7 @@ def map_lists(
         return workers.read(pieces, lambda batch: work(wide_lists(batch, columns)))
     if together:
         portions = stream_rows(source, columns, workers)
-        return workers.map(lambda rows: work(group_lists(rows, together=True)), portions)
+        return workers.map(lambda rows: work(group_lists(rows, columns, together=True)), portions)
     if memory is not None and source.rows * BYTES_A_ROW > memory:
         return workers.map(work, spilled_lists(source, columns, workers, memory))
     return workers.map(work, grouped_lists(source, columns, workers))

@@ -99,15 +99,15 @@ def grouped_lists(
     with closing(read_rows(source, columns, workers)) as batches:
         rows = list(batches)
     if rows:
-        yield from slice_lists(group_lists(rows))
+        yield from slice_lists(group_lists(rows, columns))
 
 
-def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
+def group_lists(parts: list[Rows], columns: Columns, *, together: bool = False) -> Lists:
     """Group long rows into one list for each query, in the order of the queries' first rows.
 
     The items of a query are sorted by rank if there are ranks, else by descending confidence if
-    there are confidences. Rows with the same rank or confidence, and rows without either, stay in
-    row order.
+    there are confidences and the columns do not say that rows are in order. Rows with the same rank
+    or confidence, and rows without either, stay in row order.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
     tied = 0
     if ranks is not None:
         tied = sort_lists(offsets, ranks, order)
-    elif numbers is not None:
+    elif numbers is not None and not columns.in_order:
         tied = sort_lists(offsets, -numbers, order)
     return Lists(
         take_ids(queries, first),

@@ -70,17 +70,20 @@ def spilled_lists(
                     places[number].append((both[0], both[1], packed.source))
         for partition in places:
             if partition:
-                yield from slice_lists(_grouped(file, partition, source.name))
+                yield from slice_lists(_grouped(file, partition, columns, source.name))
 
 
-def _grouped(file: IO[bytes], partition: list[tuple[_Place, _Place, str]], name: str) -> Lists:
+def _grouped(
+    file: IO[bytes], partition: list[tuple[_Place, _Place, str]], columns: Columns, name: str
+) -> Lists:
     """Group the rows of a partition into lists; the rows are freed on return."""
     with _on_disk(name):
         return group_lists(
             [
                 _unpack(_read(file, of_rows), _read(file, of_items), source)
                 for of_rows, of_items, source in partition
-            ]
+            ],
+            columns,
         )
 
 
