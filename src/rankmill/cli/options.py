@@ -28,6 +28,17 @@ _COLUMNS = (
     click.option("--label-query", metavar="COLUMN", help="Replaces --query for the labels."),
     click.option("--label-item", metavar="COLUMN", help="Replaces --item for the labels."),
     click.option(
+        "--in-order",
+        is_flag=True,
+        help="The rows of long predictions are in rank order: neither ranks nor confidences order "
+        "them. gap still reads the confidences.",
+    ),
+    click.option(
+        "--binary",
+        is_flag=True,
+        help="Labels are just relevant or not: no gains are read, and every label is relevant.",
+    ),
+    click.option(
         "--gain-function",
         type=click.Choice(("linear", "exp")),
         default="linear",

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+# The most columns that the text of an input names as not read.
+MOST_LISTED = 10
+
 
 class CountedQueries(NamedTuple):
     """The queries that a mean is over.
@@ -54,7 +57,8 @@ class Result:
     audit : dict of str to int
         What was counted, see `rankmill.results.audit.meanings`.
     inputs : dict
-        Under "labels" and "predictions": source, shape, rows and columns of what was read.
+        Under "labels" and "predictions": source, shape, rows and columns of what was read, and
+        the columns that were not, if any, as "unread".
     seconds : float
         Wall time of the evaluation.
     per_query : pyarrow.Table or None
@@ -305,4 +309,9 @@ def described(details: Mapping[str, object]) -> str:
         notes.append(f"{rows:,} rows")
     if isinstance(columns, dict) and columns:
         notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
+    unread = details.get("unread")
+    if isinstance(unread, list):
+        more = len(unread) - MOST_LISTED
+        shown = [*unread[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
+        notes.append(f"not read: {', '.join(shown)}")
     return f"{details.get('source', '')} ({'; '.join(notes)})"
