@@ -28,6 +28,20 @@ _COLUMNS = (
     click.option("--label-query", metavar="COLUMN", help="Replaces --query for the labels."),
     click.option("--label-item", metavar="COLUMN", help="Replaces --item for the labels."),
     click.option(
+        "--labels-as",
+        metavar="FORMAT",
+        help="The format of the labels, where names and content do not tell it: parquet, arrow, "
+        "orc, csv, tsv, trec or jsonl; or csv-long (an item a row), csv-wide (a list in a cell), "
+        "csv-pairs (items and confidences in a cell), and the same for tsv.",
+    ),
+    click.option("--predictions-as", metavar="FORMAT", help="The same for the predictions."),
+    click.option(
+        "--columns",
+        metavar="NAMES",
+        help="The names of the columns of text without a header, as query,item,score.",
+    ),
+    click.option("--label-columns", metavar="NAMES", help="Replaces --columns for the labels."),
+    click.option(
         "--in-order",
         is_flag=True,
         help="The rows of long predictions are in rank order: neither ranks nor confidences order "

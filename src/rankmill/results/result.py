@@ -304,7 +304,8 @@ def semantics_text(semantics: Semantics) -> str:
 def described(details: Mapping[str, object]) -> str:
     """Return what is known of an input, its source first, as a line of text."""
     rows, columns = details.get("rows"), details.get("columns")
-    notes = [str(details["shape"])] if "shape" in details else []
+    notes = [str(details[key]) for key in ("format", "shape") if key in details]
+    notes = [note for note in notes if note != "parquet"]
     if isinstance(rows, int):
         notes.append(f"{rows:,} rows")
     if isinstance(columns, dict) and columns:

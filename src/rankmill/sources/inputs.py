@@ -46,6 +46,7 @@ class Input:
         unread = [name for name in schema.names if name not in self.columns.names()]
         return {
             "source": self.source.name,
+            **({"format": self.source.format} if self.source.format else {}),
             "files": len(self.source.schemas),
             "rows": rows if self.source.rows is None else self.source.rows,
             "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
@@ -128,6 +129,9 @@ def open_input(
     except BaseException:
         source.close()
         raise
+    if source.typed is not None:  # text that may hold a number as an integer or as a float
+        types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
+        source = source.typed({name: kind for name, kind in types.items() if name is not None})
     # Long rows are read again if the rows of a query turn out not to be adjacent, and confidences
     # if they need more memory than they may take.
     if source.kept is not None and (need_score or not found.wide):

@@ -21,13 +21,14 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "query": (
         *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
         *("customer", "customer_id", "image", "image_id", "topic", "topic_id", "session"),
-        *("session_id", "visitor_id", "account_id"),
+        *("session_id", "visitor_id", "account_id", "display_id", "order_id"),
     ),
     "item": (
         *("item", "items", "item_id", "item_ids", "doc", "docs", "doc_id", "doc_ids", "docno"),
         *("document", "document_id", "article", "articles", "article_id", "article_ids"),
         *("product", "products", "product_id", "product_ids", "movie_id", "track_id"),
-        *("landmark_id", "class_id", "ref_id", "corpus_id"),
+        *("landmark_id", "landmark", "landmarks", "class_id", "class", "classes", "ref_id"),
+        *("corpus_id", "images"),
     ),
     "score": ("score", "scores", "confidence", "confidences", "conf", "probability", "similarity"),
     "rank": ("rank", "ranks", "position"),
@@ -36,9 +37,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "relevance_score",
     ),
 }
-# Names that are used only for a column of numbers, and only if no column has a name of ALIASES. If
-# there are several groups, the names of the first group come first.
+# Names that are used only if no column has a name of ALIASES; those of scores and gains only for
+# columns of numbers. If there are several groups, the names of the first group come first.
 WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "query": (("id",),),
+    "item": (("id", "ids"),),
     "score": (("sim", "logit", "logits", "yhat", "prob", "pred"),),
     "gain": (("label", "labels"), ("score", "scores")),
 }
@@ -126,8 +129,8 @@ def find_columns(
     finder = Finder(source, chosen, role)
     for each in chosen:  # a mistyped name is an error even if its column is not needed
         finder.find(each, ())
-    query = finder.require("query", ALIASES["query"])
-    item = _find_item(finder)
+    query = _find_query(finder)
+    item = _find_item(finder, query)
     # All files are checked, because a column that holds only nulls has the null type.
     wide = finder.holds_lists(item)
     columns = Columns(query, item, wide, nan_last=semantics.nan_confidence == "last")
@@ -140,7 +143,27 @@ def find_columns(
     return columns
 
 
-def _find_item(finder: Finder) -> str:
+def likely_ids(
+    schema: Any, side: Role, query: str | None, item: str | None
+) -> tuple[str | None, str | None]:
+    """The columns of query ids and items, as `find_columns` will find them; None if it will not."""
+    source = Source("", {"": schema}, None, lambda columns: {})
+    finder = Finder(source, {"query": query, "item": item}, side)
+    try:
+        query = _find_query(finder)
+        return query, _find_item(finder, query)
+    except InputError:
+        return None, None
+
+
+def _find_query(finder: Finder) -> str:
+    """The column of query ids; "id" is one if no other column is."""
+    names = finder.schema.names
+    found = finder.find("query", ALIASES["query"], WEAK_ALIASES["query"][0], among=names)
+    return found or finder.require("query", ())
+
+
+def _find_item(finder: Finder, query: str) -> str:
     """The column of items. Beside one that is surely it, a number called label is a gain."""
     own = finder.named(ITEM_ALIASES[finder.side])
     usual = finder.named(ALIASES["item"])
@@ -148,8 +171,10 @@ def _find_item(finder: Finder) -> str:
         graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
         own = [name for name in own if name not in graded or name not in numbers]
     other: Role = "labels" if finder.side == "predictions" else "predictions"
-    item = finder.find("item", (*ALIASES["item"], *own))
-    return item or finder.require("item", ITEM_ALIASES[other])
+    others = [name for name in finder.schema.names if name != query]
+    weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
+    item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
+    return item or finder.require("item", ())
 
 
 def _find_gain(finder: Finder, columns: Columns) -> str | None:
