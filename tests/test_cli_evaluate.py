@@ -37,6 +37,7 @@ def test_json_output(run, dump):
         "standard_errors",
         "bounds",
         "semantics",
+        "scope",
         "audit",
         "inputs",
         "seconds",

@@ -81,6 +81,7 @@ def test_json_has_all_keys_in_order_and_keeps_every_digit():
         "standard_errors",
         "bounds",
         "semantics",
+        "scope",
         "audit",
         "inputs",
         "seconds",

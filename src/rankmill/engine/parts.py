@@ -54,8 +54,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     columns, resources, choices = split_options(options)
     job = make_job(metrics, per_query=False, part=True, **choices)
     if job.holds_rows:
-        ties = job.semantics.gap_ties
-        raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
+        raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
     label_input, inputs = open_job(job, labels, {"": predictions}, columns)
     with Workers(resources["threads"]) as workers:
         held = HeldLabels(label_input)
@@ -69,6 +68,9 @@ _OTHERS = (
     "label_item",
     "gain_function",
     "semantics",
+    "rel",
+    "depth",
+    "judged_only",
     "per_query",
     "progress",
 )

@@ -55,7 +55,8 @@ def plan(
     -------
     dict
         "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
-        columns; "memory": the expected peak in bytes; "threads".
+        columns; "memory": the expected peak in bytes; "threads"; "scope": `rel`, `depth` and
+        `judged_only`.
 
     Raises
     ------
@@ -110,6 +111,7 @@ def plan_runs(
         "predictions": described,
         "threads": threads,
         "memory": needed + extra,
+        "scope": job.scope.to_dict(),
     }
 
 

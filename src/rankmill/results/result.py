@@ -13,6 +13,7 @@ from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS
+from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +69,8 @@ class Result:
         these semantics give all systems the same, and where the labels did not fit in memory.
     aliases : dict of str to str
         Other names of metrics, as `canonical` spells them -> the name that each was asked for by.
+    scope : Scope
+        Which labels and predictions counted: `rel`, `depth` and `judged_only` of `evaluate`.
 
     Examples
     --------
@@ -100,6 +103,7 @@ class Result:
     semantics: Semantics = DEFAULT
     counted: CountedQueries | None = None
     aliases: dict[str, str] = field(default_factory=dict)
+    scope: Scope = WHOLE
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -152,6 +156,7 @@ class Result:
             "standard_errors": self.standard_errors,
             "bounds": bounds,
             "semantics": self.semantics.to_dict(),
+            "scope": self.scope.to_dict(),
             "audit": self.audit,
             "inputs": self.inputs,
             "seconds": self.seconds,
@@ -247,11 +252,10 @@ def view_of(result: Result) -> View:
     """Return what is shown of one result: its metrics, what was counted, what was read and how."""
 
     def screen() -> list[Part]:
-        counted = audit_counts.rows([result.audit], result.semantics)
+        counted = audit_counts.rows([result.audit], result.semantics, result.scope)
         counts = Facts([(name, f"{count:,}", meaning) for name, (count,), meaning in counted])
         facts = {side: described(details) for side, details in result.inputs.items()}
-        if result.semantics != DEFAULT:
-            facts["semantics"] = semantics_text(result.semantics)
+        facts |= rules_of(result.semantics, result.scope)
         facts["seconds"] = f"{result.seconds:.2f}"
         return [metrics_table(result), "", counts, "", Facts(facts.items())]
 
@@ -259,7 +263,7 @@ def view_of(result: Result) -> View:
 
 
 def _page(result: Result) -> list[Part]:
-    meanings = audit_counts.meanings(result.semantics)
+    meanings = audit_counts.meanings(result.semantics, result.scope)
     counts = audit_counts.notable(result.audit).items()
     return [
         metrics_table(result),
@@ -288,6 +292,12 @@ def exact_table(result: Result) -> Table:
         for name, value in result.metrics.items()
     ]
     return Table([Column(name) for name in names], rows)
+
+
+def rules_of(semantics: Semantics, scope: Scope) -> dict[str, str]:
+    """Return what differs from the default in the rules of counting, as facts."""
+    facts = {"semantics": semantics_text(semantics)} if semantics != DEFAULT else {}
+    return facts | ({"scope": str(scope)} if scope != WHOLE else {})
 
 
 def semantics_text(semantics: Semantics) -> str:
