@@ -38,6 +38,7 @@ def test_json_output(run, dump):
         "bounds",
         "semantics",
         "scope",
+        "notes",
         "audit",
         "inputs",
         "seconds",

@@ -82,6 +82,7 @@ def test_json_has_all_keys_in_order_and_keeps_every_digit():
         "bounds",
         "semantics",
         "scope",
+        "notes",
         "audit",
         "inputs",
         "seconds",

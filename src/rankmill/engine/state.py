@@ -9,6 +9,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_of
+from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.fingerprints import FORMAT, digest
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.registry import parse, parse_all, spellings
@@ -130,6 +131,7 @@ class State:
             name: self.aggregates[name].finish(self.totals, among.get(name), workers)
             for name in self.metrics
         }
+        metrics = [parse(name) for name in self.metrics]
         tied = max((one.tied for one in values.values()), default=0)
         return Result(
             metrics={name: one.value for name, one in values.items()},
@@ -139,7 +141,8 @@ class State:
             audit=audit.add(self.audit, {"tied_confidences": tied}),
             semantics=self.semantics,
             scope=self.scope,
-            aliases=spellings(map(parse, self.metrics), self.scope.rel),
+            aliases=spellings(metrics, self.scope.rel),
+            notes=notes_on(metrics, self.semantics),
             **facts,
         )
 

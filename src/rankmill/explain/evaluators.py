@@ -19,8 +19,9 @@ from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, split_options
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
-from rankmill.explain.evaluators_view import Change, Differences, Example, name_there
+from rankmill.explain.evaluators_view import Change, Differences, Example
 from rankmill.metrics.base import Metric
+from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Semantics

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rankmill.metrics.base import Metric
+from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.registry import parse
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
@@ -218,10 +218,3 @@ def _meaning(field: str, comparison: Differences, name: str) -> str:
         CHOICES[field][getattr(comparison.semantics[one], field)] for one in (name, comparison.base)
     )
     return f"{choice}; {comparison.base}: {instead}"
-
-
-def name_there(name: str, metric: Metric) -> str:
-    """What a metric is called by whom a preset is of, "" if it is not there."""
-    metrics = PRESETS[name].metrics if name in PRESETS else {}
-    suffix = "" if metric.k is None else "@k"
-    return metrics.get(f"{metric.name}@{metric.k}") or metrics.get(metric.name + suffix, "")

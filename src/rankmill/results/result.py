@@ -71,6 +71,8 @@ class Result:
         Other names of metrics, as `canonical` spells them -> the name that each was asked for by.
     scope : Scope
         Which labels and predictions counted: `rel`, `depth` and `judged_only` of `evaluate`.
+    notes : list of str
+        Which metrics the evaluator of the preset does not have, or has otherwise.
 
     Examples
     --------
@@ -104,6 +106,7 @@ class Result:
     counted: CountedQueries | None = None
     aliases: dict[str, str] = field(default_factory=dict)
     scope: Scope = WHOLE
+    notes: list[str] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -157,6 +160,7 @@ class Result:
             "bounds": bounds,
             "semantics": self.semantics.to_dict(),
             "scope": self.scope.to_dict(),
+            "notes": self.notes,
             "audit": self.audit,
             "inputs": self.inputs,
             "seconds": self.seconds,
@@ -228,7 +232,8 @@ class Result:
     def __repr__(self) -> str:
         counts = audit_counts.notable(self.audit)
         noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        return plain_text([metrics_table(self), *(["", f"audit: {noted}"] if noted else [])])
+        below = ["", f"audit: {noted}"] if noted else []
+        return plain_text([metrics_table(self), *self.notes, *below])
 
     def _repr_html_(self) -> str:
         return html_text(_page(self))
@@ -257,7 +262,7 @@ def view_of(result: Result) -> View:
         facts = {side: described(details) for side, details in result.inputs.items()}
         facts |= rules_of(result.semantics, result.scope)
         facts["seconds"] = f"{result.seconds:.2f}"
-        return [metrics_table(result), "", counts, "", Facts(facts.items())]
+        return [metrics_table(result), *result.notes, "", counts, "", Facts(facts.items())]
 
     return View(screen, lambda: _page(result), lambda: exact_table(result), result.to_dict)
 
@@ -267,6 +272,7 @@ def _page(result: Result) -> list[Part]:
     counts = audit_counts.notable(result.audit).items()
     return [
         metrics_table(result),
+        *result.notes,
         Facts([(name, f"{count:,}", meanings[name]) for name, count in counts]),
     ]
 

@@ -26,16 +26,18 @@ def systems_view(results: Mapping[str, Result], same_queries: bool | None) -> Vi
         Whether they were averaged over the same queries; None if that is not known.
     """
     note = _note(results, same_queries)
+    notes = next(iter(results.values())).notes
 
     def screen() -> list[Part]:
         values = _values(results, comparable=not note)
         legend = ["* the best of a metric"] if values.marked else []
-        return [values, *legend, "", _counts(results), "", _facts(results, note)]
+        return [values, *legend, *notes, "", _counts(results), "", _facts(results, note)]
 
     def page() -> list[Part]:
         return [
             _long({name: metrics_table(one) for name, one in results.items()}),
             *([note] if note else []),
+            *notes,
         ]
 
     def exact() -> Table:
