@@ -206,7 +206,7 @@ def _of_whole(comparison: Differences, name: str) -> str:
     metric = parse(comparison.metric)
     whole, there = comparison.wholes[name], name_there(name, metric)
     if name in PRESETS and PRESETS[name].metrics and not there:
-        there = f"there is no {metric.text} there"
+        there = f"there is no {metric.text} there, or it is otherwise"
     if whole.kept:
         kept = f"* with {', '.join(whole.kept)} as in {comparison.base}"
         return f"{there}; {kept}" if there else kept
