@@ -21,7 +21,6 @@ import strategies
 from rankmill import UsageError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.results import audit
-from rankmill.semantics.presets import PRESETS
 from strategies import Case, examples
 from test_semantics import (
     CLOSE,
@@ -325,6 +324,21 @@ def test_gap_of_judged_predictions_is_held() -> None:
 
 
 @pytest.mark.small
+def test_scattered_rows_are_grouped_on_disk_for_gap_too() -> None:
+    """They take more than the memory allowed, but the judged ones do not."""
+    draw = np.random.default_rng(3)
+    rows = [(number % 50, str(number // 50), draw.random()) for number in range(5000)]
+    names = "query", "item", "score"
+    predictions = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    labels = pa.table({"query": range(50), "items": [[str(number)] for number in range(50)]})
+    values = [
+        rankmill.evaluate(labels, predictions, "gap", judged_only=True, memory=memory).metrics
+        for memory in (1 << 14, 1 << 30)
+    ]
+    assert values[0] == values[1] == {"gap": 1.0}
+
+
+@pytest.mark.small
 def test_evaluators_are_compared_within_the_scope() -> None:
     options = {"gain": "gain", "rel": 2, "depth": 4}
     found = rankmill.explain_evaluators(
@@ -371,19 +385,3 @@ def test_the_command_line(run: Any, tmp_path: Any) -> None:
     out = run("explain-evaluators", *paths[:2], "-m", "map", *ASKED)[1]
     assert out.endswith(f"scope: {SAID}\n")
     assert run("evaluate", *paths[:2], "--rel", "-1")[0] == 2
-
-
-def test_all_presets_take_the_options() -> None:
-    for name, one in PRESETS.items():
-        scope = {} if one.semantics.ties_open else {"depth": 4}
-        result = rankmill.evaluate(
-            LABELS,
-            PREDICTIONS.slice(0, 2),
-            ["map", "gap"],
-            gain="gain",
-            semantics=name,
-            rel=1,
-            judged_only=True,
-            **scope,
-        )
-        assert result["map"] is not None

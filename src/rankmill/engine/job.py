@@ -87,6 +87,11 @@ class Job:
         return "gap row by row" if self.pooled and self.keep_rows else ""
 
     @property
+    def needs_order(self) -> bool:
+        """Whether the order in which predictions are read matters to gap."""
+        return bool(self.pooled) and (self.semantics.gap_ties in ORDERED_TIES or self.keep_rows)
+
+    @property
     def asked(self) -> dict[str, Asked]:
         """How to make the aggregate of each metric; they share the memory for confidences."""
         memory = 0 if self.part else self.memory // max(1, len(self.pooled))
