@@ -47,6 +47,8 @@ from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
+# Arrow cannot take rows of views.
+_LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 # So many labels are listed by name.
 LISTED = 20
 
@@ -264,6 +266,7 @@ def _table(
     at_rank, at_item = order < width, order < count
     rank = pa.array(order + 1, mask=~at_rank)
     item_place = np.where(at_rank, order, order - width + count)
+    kinds = {_LARGE.get(kind, kind) for kind in kinds}
     item = ids_to_arrow(join_ids([items, dropped[0]]), kinds)
     item = item.take(pa.array(item_place, mask=at_rank & ~at_item))
     table = {"rank": rank, "item": item}
