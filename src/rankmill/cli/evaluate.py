@@ -12,6 +12,7 @@ from rankmill.cli.options import (
     column_options,
     output_options,
     resource_options,
+    scope_options,
     semantics_options,
 )
 from rankmill.cli.process import EXIT_CODES
@@ -75,6 +76,7 @@ Examples:
 )
 @column_options
 @semantics_options
+@scope_options
 @output_options
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."

@@ -13,7 +13,13 @@ from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import semantics_of
 
-__all__ = ["column_options", "output_options", "resource_options", "semantics_options"]
+__all__ = [
+    "column_options",
+    "output_options",
+    "resource_options",
+    "scope_options",
+    "semantics_options",
+]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -78,6 +84,27 @@ _SEMANTICS = (
         "option to change more. If a FIELD or CHOICE is unknown, the error message lists all.",
     ),
 )
+_SCOPE = (
+    click.option(
+        "--rel",
+        type=float,
+        metavar="N",
+        help="The least gain that counts as relevant, for every metric with a parameter rel: map "
+        "becomes map(rel=N). trec_eval -l.",
+    ),
+    click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only the first N predictions of each query count, for all metrics. trec_eval -M.",
+    ),
+    click.option(
+        "--judged-only",
+        is_flag=True,
+        help="Drop the predictions that are not among the labels with a gain of 0 or more; those "
+        "behind move up. trec_eval -J.",
+    ),
+)
 _OUTPUT = (
     click.option(
         "--format",
@@ -137,6 +164,11 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
                 param_hint="--semantics",
             )
     return semantics_of({"preset": preset} | {field: choice for field, _, choice in pairs})
+
+
+def scope_options(command: _Command) -> _Command:
+    """Add the options that say which labels and predictions count."""
+    return _with(_SCOPE, command)
 
 
 def output_options(command: _Command) -> _Command:

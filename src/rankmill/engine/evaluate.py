@@ -41,6 +41,9 @@ def evaluate(
     binary: bool = False,
     gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
+    rel: float | None = None,
+    depth: int | None = None,
+    judged_only: bool = False,
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -93,6 +96,17 @@ def evaluate(
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
         (``rankmill presets`` prints all of them), or a choice for each field. A mapping names only
         the fields that differ from the default.
+    rel : float, optional
+        The least gain that counts as relevant, for every metric that has the parameter ``rel`` and
+        no value for it in its name; trec_eval's -l. "map" becomes "map(rel=2)" in the result, which
+        has it as "map" too. ndcg, dcg, judged and gap do not have the parameter.
+    depth : int, optional
+        Only so many predictions of each query count, the first ones in the order of the semantics,
+        for all metrics; trec_eval's -M.
+    judged_only : bool
+        Whether predictions that are not judged are dropped, so that those behind move up;
+        trec_eval's -J. An item is judged if it is among the labels with a gain of 0 or more. They
+        are dropped after the cut at `depth`.
     threads : int, optional
         The number of threads; by default the number of CPUs that this process may use. The result
         does not depend on it.

@@ -54,8 +54,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     columns, resources, choices = split_options(options)
     job = make_job(metrics, per_query=False, part=True, **choices)
     if job.holds_rows:
-        ties = job.semantics.gap_ties
-        raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
+        raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
     with (
         open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
         Workers(resources["threads"]) as workers,
@@ -74,6 +73,9 @@ _OTHERS = (
     "binary",
     "gain_function",
     "semantics",
+    "rel",
+    "depth",
+    "judged_only",
     "per_query",
     "progress",
 )

@@ -56,7 +56,7 @@ def plan(
     dict
         "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
         columns, unread (the columns that are not read, if any); "memory": the expected peak in
-        bytes; "threads".
+        bytes; "threads"; "scope": `rel`, `depth` and `judged_only`.
 
     Raises
     ------
@@ -117,6 +117,7 @@ def _plan(
         "predictions": described,
         "threads": threads,
         "memory": needed + extra,
+        "scope": job.scope.to_dict(),
     }
 
 
