@@ -99,7 +99,10 @@ def _fields_of(head: TextBlock, row: np.ndarray, delimiter: int) -> list[str]:
     import csv
 
     text = row.tobytes().decode(errors="backslashreplace")
-    return [name.strip() for name in next(csv.reader([text], delimiter=chr(delimiter)), [])]
+    try:
+        return [name.strip() for name in next(csv.reader([text], delimiter=chr(delimiter)), [])]
+    except csv.Error as error:
+        raise head.error(0, f"the names of the columns cannot be read: {error}") from None
 
 
 def _sample(
