@@ -73,6 +73,8 @@ class Source:
         Ends what the source holds open; `close` calls it.
     positional : bool
         Whether the query ids are the places of the lists, 0 to n - 1.
+    unordered : bool
+        Whether the lists of predictions stand in no order of their own, and are ranked by score.
     format : str
         The format of the files; an empty text for objects in memory.
     """
@@ -89,6 +91,7 @@ class Source:
     kept: Callable[[int, list[str] | None], Self] | None = None
     end: Callable[[], None] | None = None
     positional: bool = False
+    unordered: bool = False
     format: str = ""
 
     def close(self) -> None:

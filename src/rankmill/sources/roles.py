@@ -44,7 +44,8 @@ class Columns:
     """The columns of an input.
 
     A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
-    is true, a confidence that is NaN or null counts as minus infinity.
+    is true, a confidence that is NaN or null counts as minus infinity. If ``unordered`` is true,
+    the lists are ranked by confidence.
     """
 
     query: str
@@ -54,6 +55,7 @@ class Columns:
     rank: str | None = None
     gain: str | None = None
     nan_last: bool = False
+    unordered: bool = False
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""
@@ -117,12 +119,12 @@ def find_columns(
                 f"{first} holds lists in rank order, so there is no use for the rank column "
                 f"{chosen['rank']!r}: leave it out"
             )
-        if need_score:
+        if need_score or source.unordered:
             score = finder.require("score", ALIASES["score"])
         elif chosen.get("score") or (not wide and rank is None) or semantics.order != "given":
             score = finder.find("score", ALIASES["score"])
     nan_last = semantics.nan_confidence == "last"
-    columns = Columns(query, item, wide, score, rank, gain, nan_last)
+    columns = Columns(query, item, wide, score, rank, gain, nan_last, source.unordered)
     for name, each in source.schemas.items():
         _check_types(name, each, columns)
     return columns
@@ -203,7 +205,8 @@ def _check_types(source: str, schema: Any, columns: Columns) -> None:
             )
         value = kind.value_type if expected_list else kind
         if role in ("query", "item") and not is_id_type(value):
-            hint = ": cast them to integers or strings first" if kinds.is_floating(value) else ""
+            castable = kinds.is_floating(value) or kinds.is_decimal(value)
+            hint = ": cast them to integers or strings first" if castable else ""
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; ids are integers or "
                 f"strings{hint}"
@@ -213,7 +216,10 @@ def _check_types(source: str, schema: Any, columns: Columns) -> None:
                 f"{source}: column {name!r} for the rank holds {kind}; expected integers"
             )
         if role in ("score", "gain") and not (
-            kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_null(value)
+            kinds.is_integer(value)
+            or kinds.is_floating(value)
+            or kinds.is_decimal(value)
+            or kinds.is_null(value)
         ):
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; expected numbers"
