@@ -403,12 +403,8 @@ def test_the_first_of_several_files_tells_and_long_lists_are_cut(tmp_path: Path)
         ({"rank": [0.5] * 4}, ["rank", "double", "integers", "--rank NAME", "--in-order"]),
         ({"score": ["x"] * 4}, ["score", "string", "numbers", "--score NAME"]),
         ({"score": [[0.5]] * 4}, ["score", "list", "--score NAME"]),
-        (
-            {"score": pa.array([1, 2, 3, 4], pa.int64()).cast(pa.decimal128(20, 1))},
-            ["decimal", "cast", "--score NAME"],
-        ),
     ],
-    ids=["rank", "text", "lists", "decimal"],
+    ids=["rank", "text", "lists"],
 )
 def test_errors_of_types_suggest_the_option(
     columns: dict[str, Any], wanted: list[str], files: Any, cli_fails: Any

@@ -20,6 +20,9 @@ def floats_of(numbers: Any) -> np.ndarray:
         If float64 cannot represent an integer exactly.
     """
     kind = numbers.type
+    if kinds.is_decimal(kind):  # through text, because Arrow rounds other casts more than once
+        numbers = numbers.cast(pa.string()).cast(pa.float64())
+        kind = numbers.type
     if kinds.is_float16(kind):
         numbers = numbers.cast(pa.float32())
     if kinds.is_null(kind):

@@ -59,14 +59,17 @@ def evaluate(
 
     Parameters
     ----------
-    labels, predictions : str, path, list of paths, pyarrow.Table or Ragged
-        A Parquet file, several, a glob, a directory (also Hive-partitioned), or arrays in memory.
+    labels, predictions : str, path, list of paths, frame, dict, lists or Arrow data
+        A Parquet file, several, a glob, a directory (also Hive-partitioned); or a frame of pandas
+        or Polars, a DuckDB relation, a pyarrow.Table or anything that exports an Arrow stream; or
+        ``{query: [items]}``, ``{query: {item: score or gain}}``, or lists aligned by position
+        (``rankmill docs python`` shows all of them).
         *Wide*: one row for each query, with a list column of items in rank order and, optionally,
         a list column of confidences. *Long*: one row for each query and item, optionally with a
         rank or a confidence. A long list is in the order of its ranks if there are any, else of
         falling confidence, else of its rows, if no column of numbers is left over. Ids are
-        integers or strings. If one side is a `Ragged`, both must be, and list q of both belongs to
-        query q.
+        integers or strings. If one side is a `Ragged` or a list of lists, so must be the other,
+        and list q of both belongs to query q.
     metrics : str or iterable of str
         Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all of them.
     query, item, score, rank, gain : str, optional

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.columns.ids import id_value
+from rankmill.columns.ragged import Ragged
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
@@ -18,7 +19,7 @@ from rankmill.engine.job import Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, split_options
 from rankmill.engine.tally import Tally
-from rankmill.errors import RankmillError, UsageError
+from rankmill.errors import RankmillError, UsageError, positive
 from rankmill.explain.evaluators_view import Change, Differences, Example
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
@@ -26,6 +27,8 @@ from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS, preset, semantics_of
+from rankmill.sources.asked import Asked, Role
+from rankmill.sources.opening import open_source, reusable
 from rankmill.threads import Workers
 
 # The fields that only these metrics depend on; all other fields matter to every metric.
@@ -34,6 +37,14 @@ ONLY_FOR = {
     for spec in REGISTRY.values()
     for field in spec.fields
 }
+
+
+class _Scored(NamedTuple):
+    """A metric's value, its values by query (NaN: does not count; None for gap), and their ids."""
+
+    value: float
+    values: np.ndarray | None
+    query: Callable[[int], int | str]
 
 
 @options_of(evaluate, without=("semantics", "per_query"))
@@ -98,8 +109,35 @@ def explain_evaluators(
     given = _named(presets, asked)
     named = {name: _as_seen_by(asked, semantics) for name, semantics in given.items()}
     steps = _steps(options["progress"], named)
-    score = _scorer(labels, predictions, asked, steps, options)
-    base, first = _first_scored(named, score)
+    with ExitStack() as opened:
+        # What can be read only once is kept here, because every semantics opens its inputs anew.
+        sides = (
+            _reopenable(labels, "labels", options, opened),
+            _reopenable(predictions, "predictions", options, opened),
+        )
+        score = _scorer(*sides, asked, steps, options)
+        base, first = _first_scored(named, score)
+        wholes, fields = _changes(named, base, first, score)
+    return Differences(asked.text, base, first.value, given, wholes, fields, job.scope)
+
+
+def _reopenable(value: Any, role: Role, options: Mapping[str, Any], opened: ExitStack) -> Any:
+    """Return an opened source for several readers; `opened` closes it."""
+    if isinstance(value, Ragged):  # its numbers stand beside it
+        return value
+    source = open_source(value, None, Asked.of(role, options))
+    source = reusable(source, positive(options["memory"], "memory"))
+    opened.callback(source.close)
+    return source.shared()
+
+
+def _changes(
+    named: Mapping[str, Semantics],
+    base: str,
+    first: _Scored,
+    score: Callable[[Semantics], _Scored],
+) -> tuple[dict[str, Change], dict[str, dict[str, Change]]]:
+    """Return what each preset changes as a whole, and each of its fields alone."""
 
     @cache
     def change_to(semantics: Semantics) -> Change:
@@ -108,7 +146,8 @@ def explain_evaluators(
         except RankmillError as error:
             return Change({}, reason=_short(error))
 
-    wholes, fields = {}, {}
+    wholes: dict[str, Change] = {}
+    fields: dict[str, dict[str, Change]] = {}
     for name, semantics in named.items():
         if name == base:
             continue
@@ -125,7 +164,7 @@ def explain_evaluators(
             if nearest.value is not None:
                 whole = replace(nearest, kept=tuple(kept), reason=whole.reason)
         wholes[name] = replace(whole, choices=choices)
-    return Differences(asked.text, base, first.value, given, wholes, fields, job.scope)
+    return wholes, fields
 
 
 def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
@@ -152,14 +191,6 @@ def _as_seen_by(metric: Metric, semantics: Semantics) -> Semantics:
     """Return the semantics with the default in all fields that the metric does not depend on."""
     unseen = [field for field, names in ONLY_FOR.items() if metric.name not in names]
     return replace(semantics, **{field: getattr(DEFAULT, field) for field in unseen})
-
-
-class _Scored(NamedTuple):
-    """A metric's value, its values by query (NaN: does not count; None for gap), and their ids."""
-
-    value: float
-    values: np.ndarray | None
-    query: Callable[[int], int | str]
 
 
 def _scorer(

@@ -90,6 +90,27 @@ def pack_strings(starts, ends, data, base, out_ends, out_data):
 
 
 @kernel
+def unpack_strings(data, out_ends, out_data):
+    """Write strings that a zero byte parts one after the other, and where each ends.
+
+    Returns the number of strings; `out_ends` has room for as many as it should be.
+    """
+    count = 0
+    written = 0
+    for i in range(len(data)):
+        if data[i] != 0:
+            out_data[written] = data[i]
+            written += 1
+        else:
+            if count < len(out_ends):
+                out_ends[count] = written
+            count += 1
+    if count < len(out_ends):
+        out_ends[count] = written
+    return count + 1
+
+
+@kernel
 def sort_by_group(groups, count, out_offsets, out_order):
     """Sort rows by group, keeping their order (a counting sort), and write the groups' offsets."""
     out_offsets[:] = 0
@@ -155,6 +176,11 @@ def _sort_long_list(start, end, sort_keys, order):
     keys = np.empty(end - start, sort_keys.dtype)
     for i in range(end - start):
         keys[i] = sort_keys[members[i]]
+    i = 1
+    while i < end - start and keys[i - 1] <= keys[i]:
+        i += 1
+    if i == end - start:  # most runs are written in order
+        return
     ascending = np.argsort(keys, kind="mergesort")
     for i in range(end - start):
         order[start + i] = members[ascending[i]]

@@ -1,7 +1,8 @@
 """What the caller told of an input, for the formats that do not tell it themselves."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Role = Literal["labels", "predictions"]
 
@@ -26,3 +27,14 @@ class Asked:
     columns: tuple[str, ...] = ()
     query: str | None = None
     item: str | None = None
+
+    @classmethod
+    def of(cls, role: Role, options: Mapping[str, Any]) -> "Asked":
+        """What options of `evaluate` tell of one side."""
+        names = options["columns"]
+        query, item = options["query"], options["item"]
+        if role == "labels":
+            names = options["label_columns"] or names
+            query, item = options["label_query"] or query, options["label_item"] or item
+        names = names.split(",") if isinstance(names, str) else names or ()
+        return cls(role, options[f"{role}_as"], tuple(names), query, item)

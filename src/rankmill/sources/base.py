@@ -1,7 +1,7 @@
 """The interface that every kind of input implements."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
@@ -75,6 +75,8 @@ class Source:
         Whether ids are text that may stand for integers: the other side decides whether they do.
     positional : bool
         Whether the query ids are the places of the lists, 0 to n - 1.
+    unordered : bool
+        Whether the lists of predictions stand in no order of their own, and are ranked by score.
     format : str
         The format of the files; an empty text for objects in memory.
     """
@@ -92,7 +94,15 @@ class Source:
     end: Callable[[], None] | None = None
     text_ids: bool = False
     positional: bool = False
+    unordered: bool = False
     format: str = ""
+
+    def shared(self) -> "Source":
+        """The source for one of several readers, whose `close` ends nothing."""
+        typed = self.typed
+        if typed is not None:
+            return replace(self, end=None, typed=lambda types: typed(types).shared())
+        return replace(self, end=None)
 
     def close(self) -> None:
         """End what the source holds open."""

@@ -31,11 +31,10 @@ MEMORY = 1 << 30
 
 @dataclass(frozen=True)
 class Input:
-    """An opened source and the columns found in it; `ragged` tells whether it is a Ragged."""
+    """An opened source and the columns found in it."""
 
     source: Source
     columns: Columns
-    ragged: bool
 
     def described(self, rows: int | None = None) -> dict[str, object]:
         """A description of this input for the result; `rows` is how many were read, if known.
@@ -49,10 +48,15 @@ class Input:
             **({"format": self.source.format} if self.source.format else {}),
             "files": len(self.source.schemas),
             "rows": rows if self.source.rows is None else self.source.rows,
-            "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
+            "shape": self._shape(),
             "columns": self.columns.mapping(),
             **({"unread": unread} if unread else {}),
         }
+
+    def _shape(self) -> str:
+        if self.source.positional:
+            return "ragged"
+        return "wide" if self.columns.wide else "long"
 
     def id_types(self, role: str) -> set[Any]:
         """The Arrow types of the ids in a column, over all files; for lists, of their items."""
@@ -111,6 +115,11 @@ def open_input(
             f"{kind} is a Ragged, but the {role} are not: name the column that holds it, or give "
             f"both as Ragged"
         )
+    if not (numbers is None or isinstance(numbers, str | Ragged)):
+        raise UsageError(
+            f"{kind} is a {type(numbers).__name__}; expected the name of a column, or a Ragged "
+            "beside a Ragged: give other lists as (item, number) pairs"
+        )
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
     names = columns.split(",") if isinstance(columns, str) else columns or ()
@@ -136,7 +145,7 @@ def open_input(
     # if they need more memory than they may take.
     if source.kept is not None and (need_score or not found.wide):
         source = source.kept(memory, found.names())
-    return Input(source, found, isinstance(value, Ragged))
+    return Input(source, found)
 
 
 def check_options(
@@ -161,19 +170,17 @@ def check_options(
         )
 
 
-def _check_ragged(labels: Any, predictions: Any) -> None:
-    """Raise an error if only one side is a Ragged, or if both have different lengths."""
-    if isinstance(labels, Ragged) != isinstance(predictions, Ragged):
-        one, other = (
-            ("labels", "predictions") if isinstance(labels, Ragged) else ("predictions", "labels")
-        )
+def _check_positions(labels: Source, predictions: Source) -> None:
+    """Raise an error if only one side has places for query ids, or if they differ in length."""
+    if labels.positional != predictions.positional:
+        one, other = ("labels", "predictions") if labels.positional else ("predictions", "labels")
         raise UsageError(
-            f"{one} are Ragged and have no query ids, but {other} are not: give both as "
-            "Ragged, list q of both for query q, or both with ids"
+            f"{one} are lists without query ids, but {other} have ids: give both as lists or "
+            "Ragged, list q of both for query q, or both with ids, such as {query: [items]}"
         )
-    if isinstance(labels, Ragged) and len(labels) != len(predictions):
+    if labels.positional and labels.rows != predictions.rows:
         raise InputError(
-            f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "
+            f"there are {labels.rows} lists of labels and {predictions.rows} of predictions; "
             "expected as many, list q of both for query q"
         )
 
@@ -205,8 +212,6 @@ def open_inputs(
     if not runs:
         raise UsageError("there are no predictions to evaluate")
     check_options(semantics, rank=rank, in_order=in_order, gain=gain, binary=binary)
-    for predictions in runs.values():
-        _check_ragged(labels, predictions)
     with ExitStack() as stack:
         label_input = open_input(
             labels,
@@ -239,6 +244,7 @@ def open_inputs(
             stack.callback(inputs[name].source.close)
         label_input, *others = with_one_id_type([label_input, *inputs.values()])
         for one in others:
+            _check_positions(label_input.source, one.source)
             check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
         yield label_input, dict(zip(inputs, others, strict=True))
 
@@ -316,6 +322,6 @@ def map_confidences(
             lists = arrange(lists)
         return work(lists.offsets, lists.confidences)
 
-    if columns.wide and arrange is None and source.lists is None:
+    if columns.wide and arrange is None and source.lists is None and not columns.unordered:
         return read_batches(of_batch, source, [name], workers)
     return map_lists(of_lists, source, columns, workers, memory=memory)

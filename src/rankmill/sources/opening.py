@@ -2,22 +2,24 @@
 
 import importlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.asked import Asked
+from rankmill.sources import objects, producers
+from rankmill.sources.asked import Asked, Role
 from rankmill.sources.base import Source
 from rankmill.sources.content import format_of
 from rankmill.sources.files import File, find_files
 from rankmill.sources.formats import FORMATS, check_format
+from rankmill.sources.frames import open_pandas
 from rankmill.sources.ragged import open_ragged
 from rankmill.sources.spool import is_pipe, spool
-from rankmill.sources.stream import open_once
 from rankmill.sources.table import open_table
 
 
@@ -26,8 +28,8 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
 
     Parameters
     ----------
-    value : str, path, list of them, pyarrow.Table or Ragged
-        The input.
+    value : object
+        The input: a path, a list of paths, or an object of `_OBJECTS`.
     numbers : Ragged or other
         The confidences or gains beside a Ragged; ignored for other inputs.
     asked : Asked
@@ -49,10 +51,6 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
     elif isinstance(value, Ragged):
         number_column = "score" if role == "predictions" else "gain"
         source = open_ragged(value, numbers, number_column, f"the Ragged of {role}")
-    elif isinstance(value, pa.RecordBatchReader):
-        source = open_once(f"the stream of {role}", value)
-    elif isinstance(value, pa.Table):
-        source = open_table(value, f"the table of {role}")
     elif isinstance(value, str | os.PathLike):
         source = open_paths([os.fspath(value)], asked)
     elif isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value):
@@ -60,22 +58,51 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
             raise UsageError(f"the list of files of {role} is empty")
         source = open_paths([os.fspath(one) for one in value], asked)
     else:
-        raise UsageError(
-            f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a "
-            f"pyarrow.Table or a Ragged{_hint(value)}"
-        )
+        source = _open_object(value, role)
     if source.rows == 0 and not may_be_empty:
         raise InputError(f"{source.name} holds no rows; expected {role}")
     return source
 
 
-def _hint(value: Any) -> str:
-    """What to do with an input of another kind; an empty text if that is not known."""
-    if isinstance(value, Mapping):
-        return ": give several systems to evaluate_runs"
-    if hasattr(value, "__arrow_c_stream__"):
-        return ": make a table of it with pyarrow.table(...)"
-    return ""
+def _open_object(value: Any, role: Role) -> Source:
+    """Open what a Python program holds: the first kind that fits is taken."""
+    for fits, opener in _OBJECTS:
+        if fits(value):
+            return opener(value, role)
+    raise UsageError(
+        f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
+        "table, a dict by query, or a list of lists ('rankmill docs python' shows each)"
+    )
+
+
+def _is_of(package: str, *names: str) -> Callable[[Any], bool]:
+    """Whether a value has one of these classes of a package, which need not be installed."""
+    return lambda value: any(
+        one.__name__ in names and one.__module__.lstrip("_").split(".")[0] == package
+        for one in type(value).__mro__
+    )
+
+
+def _is_a(*classes: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, classes)
+
+
+_OBJECTS: list[tuple[Callable[[Any], bool], Callable[[Any, Role], Source]]] = [
+    (_is_a(pa.Table), lambda table, role: open_table(table, f"the table of {role}")),
+    (_is_of("pandas", "DataFrame", "Series"), open_pandas),
+    (_is_of("polars", "DataFrame"), producers.open_polars),
+    (_is_of("polars", "LazyFrame"), producers.open_lazy_polars),
+    (_is_of("duckdb", "DuckDBPyRelation"), producers.open_duckdb),
+    (_is_of("pyarrow", "Dataset"), producers.open_dataset),
+    (_is_of("pyarrow", "Scanner"), producers.open_scanner),
+    (_is_of("ranx", "Qrels", "Run"), objects.open_ranx),
+    (_is_a(pa.ChunkedArray), producers.open_arrays),
+    (lambda value: hasattr(value, "__arrow_c_array__"), producers.open_arrays),
+    (lambda value: hasattr(value, "__arrow_c_stream__"), producers.open_reader),
+    (_is_a(Mapping), objects.open_mapping),
+    (_is_a(list, tuple, np.ndarray), objects.open_positional),
+    (lambda value: isinstance(value, Iterable) and not isinstance(value, bytes), objects.open_rows),
+]
 
 
 def reusable(source: Source, memory: int) -> Source:

@@ -66,7 +66,8 @@ class Columns:
 
     A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
     is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
-    items of a query are in the order of its rows, whatever their confidences.
+    items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
+    true, the lists are ranked by confidence.
     """
 
     query: str
@@ -77,6 +78,7 @@ class Columns:
     gain: str | None = None
     nan_last: bool = False
     in_order: bool = False
+    unordered: bool = False
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""
@@ -137,7 +139,9 @@ def find_columns(
     if role == "labels":
         columns = columns if binary else replace(columns, gain=_find_gain(finder, columns))
     else:
-        columns = _find_order(finder, columns, need_score, semantics, in_order)
+        needed = need_score or source.unordered
+        columns = _find_order(finder, columns, needed, semantics, in_order)
+        columns = replace(columns, unordered=source.unordered)
     for name, each in source.schemas.items():
         _check_types(name, each, columns, role)
     return columns
@@ -283,7 +287,8 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None
             )
         value = kind.value_type if expected_list else kind
         if role in ("query", "item") and not is_id_type(value):
-            cast = "cast them to integers or strings first, or " * kinds.is_floating(value)
+            castable = kinds.is_floating(value) or kinds.is_decimal(value)
+            cast = "cast them to integers or strings first, or " * castable
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; ids are integers or "
                 f"strings: {cast}{another}"
@@ -295,7 +300,10 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None
                 f"{how_to_say('in_order')}"
             )
         if role in ("score", "gain") and not (
-            kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_null(value)
+            kinds.is_integer(value)
+            or kinds.is_floating(value)
+            or kinds.is_decimal(value)
+            or kinds.is_null(value)
         ):
             cast = "cast it to double, or " * kinds.is_decimal(value)
             less = f"; to do without, say {how_to_say('binary')}" if role == "gain" else ""

@@ -46,19 +46,30 @@ def open_batches(
 def open_once(name: str, reader: Any) -> Source:
     """Open a stream of record batches that can be read only once, a pyarrow.RecordBatchReader."""
 
-    def of_stream(columns: list[str]) -> Iterator[Any]:
-        return (data.select(columns) for data in _of_reader(reader, name))
+    def of_reader(columns: list[str]) -> Iterator[Any]:
+        return (data.select(columns) for data in batches_of(reader, name))
+
+    return open_stream(name, reader.schema, of_reader)
+
+
+def open_stream(
+    name: str,
+    schema: Any,
+    begin: Callable[[list[str]], Iterator[Any]],
+    *,
+    checked: bool = False,
+) -> Source:
+    """Open what gives record batches only once; `begin` is called with the columns to read."""
 
     def kept(memory: int, columns: list[str] | None = None) -> Source:
-        every = of_stream(columns or reader.schema.names)
-        keeper = _Keeper(name, every, memory)
-        source = open_batches(name, reader.schema, keeper.batches)
+        keeper = _Keeper(name, begin(columns or schema.names), memory)
+        source = open_batches(name, schema, keeper.batches, checked=checked)
         return replace(source, end=keeper.close)
 
-    return replace(open_batches(name, reader.schema, of_stream), kept=kept)
+    return replace(open_batches(name, schema, begin, checked=checked), kept=kept)
 
 
-def _of_reader(reader: Any, name: str) -> Iterator[Any]:
+def batches_of(reader: Any, name: str) -> Iterator[Any]:
     """Yield the batches of a reader; raises InputError if the stream is broken."""
     while True:
         try:
@@ -79,10 +90,11 @@ def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]
     for data in joined(_sliced(batches)):
         place = Place(name, first)
         first += data.num_rows
-        yield Batch(data, place) if checked else partial(_validated, data, place)
+        yield Batch(data, place) if checked else partial(validated, data, place)
 
 
-def _validated(data: Any, place: Place) -> Batch:
+def validated(data: Any, place: Place) -> Batch:
+    """A batch of record batch `data`; raises InputError if it breaks the rules of Arrow."""
     try:
         data.validate(full=True)
     except pa.ArrowInvalid as error:

@@ -30,15 +30,16 @@ def open_table(table: Any, name: str) -> Source:
         return [_read(needed, name)]
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        found = {}
-        for column in columns:
-            chunks = table.column(column).chunks
-            flat = is_list_type(table.schema.field(column).type)
-            values = sum(len(chunk.flatten() if flat else chunk) for chunk in chunks)
-            found[column] = values, table.column(column).nbytes
-        return found
+        return {column: size_of(table.column(column)) for column in columns}
 
     return Source(name, {name: table.schema}, table.num_rows, sizes, pieces)
+
+
+def size_of(column: Any) -> tuple[int, int]:
+    """The number of values of an Arrow column, those in lists if it holds lists, and its bytes."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    flat = is_list_type(column.type)
+    return sum(len(chunk.flatten() if flat else chunk) for chunk in chunks), column.nbytes
 
 
 def _read(table: Any, name: str) -> Iterator[Batch]:

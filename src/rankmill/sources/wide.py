@@ -1,18 +1,20 @@
 """Turn wide rows into lists, and check query ids and numbers of any shape."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from rankmill.columns.buffers import validity_of
-from rankmill.columns.ids import drop_nulls, id_text, plain, to_ids
+from rankmill.columns.ids import drop_nulls, id_text, plain, take_ids, to_ids
 from rankmill.columns.lists import drop_values, split_lists
 from rankmill.columns.numbers import floats_of
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
+from rankmill.kernels.lists import sort_lists
 from rankmill.sources.base import Batch
 from rankmill.sources.roles import Columns
 
@@ -42,7 +44,16 @@ def wide_lists(batch: Batch, columns: Columns) -> Lists:
         values = drop_nulls(values)
         numbers = None if numbers is None else numbers[keep]
     items = to_ids(values, f"{batch.source}: column {columns.item!r}")
-    return Lists(queries, offsets, items, numbers, nulls, 0, batch.place, batch.data.num_rows)
+    lists = Lists(queries, offsets, items, numbers, nulls, 0, batch.place, batch.data.num_rows)
+    return _ranked(lists) if columns.unordered else lists
+
+
+def _ranked(lists: Lists) -> Lists:
+    """The lists in the order of falling confidence, as long rows are."""
+    order = np.arange(len(lists.items.keys))
+    tied = sort_lists(lists.offsets, -lists.confidences, order)
+    items, numbers = take_ids(lists.items, order), lists.confidences[order]
+    return replace(lists, items=items, numbers=numbers, tied=tied)
 
 
 def numbers_of_lists(
