@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rankmill.cli.explain_evaluators",
         "Compare how evaluators count: which question moves a metric how far.",
     ),
+    "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
     "docs": ("rankmill.cli.docs", "Show a page about rankmill, or list the pages."),

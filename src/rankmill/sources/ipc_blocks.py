@@ -56,7 +56,7 @@ def _read(file: Any) -> Blocks:
     footer = _at(file, end, length)
     root = _number("<I", footer, 0)
     batches, dictionaries = (_blocks(footer, root, field) for field in (3, 2))
-    _check_whole(np.concatenate([batches, dictionaries]), _schema_end(file), end)
+    _check_whole(np.concatenate([batches, dictionaries]), end)
     starts, heads, bodies = (batches[name].tolist() for name in ("start", "head", "body"))
     rows = [
         _rows(_at(file, *place), body) for *place, body in zip(starts, heads, bodies, strict=True)
@@ -70,16 +70,13 @@ def _at(file: Any, start: int, size: int) -> bytes:
     return raw
 
 
-def _schema_end(file: Any) -> int:
-    """Where the first message ends, which is the schema."""
-    raw = _at(file, 8, 8)
-    first = _number("<I", raw, 0)
-    return 16 + _number("<i", raw, 4) if first == CONTINUED else 12 + first
+def _check_whole(blocks: Any, end: int) -> None:
+    """Raise ValueError if blocks overlap, or bytes between the first block and `end` are in none.
 
-
-def _check_whole(blocks: Any, start: int, end: int) -> None:
-    """Raise ValueError if blocks overlap, or bytes between `start` and `end` are in none."""
+    The schema stands before the first block, but not every writer tells its size.
+    """
     order = np.argsort(blocks["start"], kind="stable")
+    start = max(len(MAGIC), int(blocks["start"].min(initial=end)))
     for first, head, body in blocks[order].tolist():
         if not (0 <= first - start <= LARGEST_GAP and head >= 8 and 0 <= body <= end):
             raise ValueError(f"its footer says that a record batch starts at byte {first}")

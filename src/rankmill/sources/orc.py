@@ -65,6 +65,8 @@ def _opened(file: File) -> OrcPart:
         raise InputError(f"{file.name} cannot be opened: {error.strerror or error}") from None
     with blamed(file, identity, "its footer"), native(file) as raw:
         found = orc.ORCFile(raw)
+        if found.nrows and not found.nstripes:
+            raise ValueError(f"it says {found.nrows} rows, but names no stripe")
         return OrcPart(file, identity, found.schema, found.nrows, found.nstripes, {})
 
 

@@ -1,0 +1,49 @@
+"""`rankmill convert`: write any input as wide Parquet, sorted by query id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rankmill.cli.draw import emit
+from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.one_input import input_options
+from rankmill.cli.options import resource_options
+from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.progress import Progress
+
+__all__ = ["command"]
+
+_HELP = """Write INPUT, labels or predictions of any kind, to OUTPUT as wide Parquet.
+
+The file has a row for each query, sorted by query id: query_id, items in rank order, and scores or
+gains if there are any. Evaluating it gives the same values, and reads least. Null items are left
+out; gains of 0 or less, repeats and empty lists are kept. OUTPUT ends in .parquet, and is written
+whole or not at all.
+
+\b
+Examples:
+  rankmill convert run.trec run.parquet
+  rankmill convert qrels.txt labels.parquet --labels
+  rankmill convert 'scores/*.csv' scores.parquet --query user --score sim
+"""
+
+
+@click.command("convert", help=_HELP + EXIT_CODES)
+@click.argument("source", metavar="INPUT")
+@click.argument("output")
+@input_options
+@resource_options
+def command(source: str, output: str, told_format: str | None, **options: Any) -> None:
+    """Check the names, convert, and tell what was written."""
+    paths = source_of(source, "INPUT")
+    from rankmill.engine.convert import check_path, convert
+    from rankmill.results.converted import converted_lines
+    from rankmill.results.writers import plain_text
+
+    check_path(output)
+    check_outputs(output, None, [paths])
+    with Progress() as progress:
+        told = convert(paths, output, format=told_format, **options, progress=progress)
+    emit(plain_text(converted_lines(told)) + "\n")
