@@ -109,7 +109,8 @@ def outcome(case: Case, folder: Path) -> tuple[str, str]:
     if ended.code and case.damage == "none":
         return f"refused, but it is not damaged: {ending(ended)}", said
     if ended.code:
-        told = ended.errors.startswith("error: ") and not ended.output
+        lines = ended.errors.splitlines()  # a warning may stand before the error
+        told = any(line.startswith("error: ") for line in lines) and not ended.output
         return "refused" if told else "refused, but not told why", said
     if case.command == "plan":
         return "scored", said

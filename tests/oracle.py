@@ -358,6 +358,8 @@ def audit(
         "nonpositive_gains": sum(gain <= 0 for _, gain in real),
         "repeated_items": sum(len(ls) - len({item for item, _ in ls}) for ls in lists.values()),
         "null_items": sum(len(listed or []) - len(lists[q]) for q, listed in predictions.items()),
+        "items_beyond_depth": 0,
+        "unjudged_items": 0,
         "short_lists": sum(len(lists[q]) < max(cutoffs) for q in both) if cutoffs else 0,
         "tied_confidences": _tied_confidences(labels, predictions, gap_cutoffs),
         "tied_ranks": sum(map(_tied_ranks, lists.values())) if by_confidence else 0,

@@ -101,9 +101,17 @@ def text(item: Item) -> bytes:
 
 
 def runs_of(
-    listed: Any, truth: Truth, semantics: Choices, by_confidence: bool
+    listed: Any,
+    truth: Truth,
+    semantics: Choices,
+    by_confidence: bool,
+    depth: int | None = None,
+    judged: set[Item] | None = None,
 ) -> list[list[Prediction]]:
-    """Return the predictions of a query in runs; a run has one member if its place is fixed."""
+    """Return the predictions of a query in runs; a run has one member if its place is fixed.
+
+    Those beyond `depth` are cut off, then those that are not in `judged` are dropped.
+    """
     pairs = [(item, conf) for item, conf in listed or [] if item is not None]
     order = semantics["order"] if by_confidence else "given"
     if order.startswith("item_"):
@@ -124,6 +132,7 @@ def runs_of(
                 worth = None
         seen.add(item)
         kept.append(Prediction(item, confidence, worth))
+    kept = [one for one in kept[:depth] if judged is None or one.item in judged]
     if order not in OPEN_ORDERS:
         return [[one] for one in kept]
     return [list(run) for _, run in itertools.groupby(kept, key=lambda one: one.confidence)]
@@ -345,8 +354,10 @@ def evaluate(
     *,
     confidences_read: bool = True,
     long_by_confidence: bool = False,
+    depth: int | None = None,
+    judged_only: bool = False,
 ) -> oracle.Evaluation:
-    """Return what rankmill.evaluate must return.
+    """Return what rankmill.evaluate must return; without the audit if predictions are left out.
 
     ``confidences_read`` is False if the input has no confidences. ``long_by_confidence`` says that
     the lists come from long rows without ranks, and are already sorted by confidence.
@@ -359,12 +370,15 @@ def evaluate(
     truths = {q: truth_of(listed, gains, semantics) for q, listed in labels.items()}
     none = Truth({}, 0, [])
     settled = {q: settle(ls, semantics, confidences_read) for q, ls in predictions.items()}
-    runs = {
-        query: runs_of(listed, truths.get(query, none), semantics, confidences_read)
-        for query, listed in settled.items()
-    }
+    judged = {query: judged_items(labels.get(query)) if judged_only else None for query in settled}
+
+    def runs_for(query: Any, truth: Truth) -> list[list[Prediction]]:
+        how = semantics, confidences_read, depth, judged.get(query)
+        return runs_of(settled.get(query), truth, *how)
+
+    runs = {query: runs_for(query, truths.get(query, none)) for query in settled}
     labelled = [query for query, truth in truths.items() if truth.count]
-    predicted = {query for query, listed in runs.items() if listed}
+    predicted = {q for q, ls in settled.items() if any(item is not None for item, _ in ls)}
     scores = counted_queries(truths, runs, predicted, semantics)
     result = oracle.Evaluation({}, {}, {}, len(scores), {}, {})
     order = semantics["order"] if confidences_read else "given"
@@ -390,12 +404,7 @@ def evaluate(
             continue
         own = {q: truth_for(metric, listed, gains, semantics) for q, listed in labels.items()}
         values = {
-            query: query_value(
-                metric,
-                runs_of(settled.get(query), own[query], semantics, confidences_read),
-                own[query],
-                semantics,
-            )
+            query: query_value(metric, runs_for(query, own[query]), own[query], semantics)
             if score is None
             else score
             for query, score in scores.items()
@@ -405,6 +414,8 @@ def evaluate(
         result.metrics[metric], result.standard_errors[metric] = (
             mean_and_error(found) if found else (None, None)
         )
+    if depth is not None or judged_only:
+        return result
     result.audit = oracle.audit(labels, settled, [m for m in metrics if parse(m)[0] != "gap"])
     by_file_order = order == "confidence" or (order == "given" and long_by_confidence)
     cutoffs = [k for _, k in map(parse, metrics) if k is not None]
@@ -418,6 +429,30 @@ def evaluate(
         ),
     }
     return result
+
+
+def judged_items(labels: Any) -> set[Item]:
+    """An item is judged if one of its gains is 0 or more, as in trec_eval."""
+    return {item for item, gain in labels or [] if item is not None and gain >= 0}
+
+
+def dropped(
+    labels: Mapping[Any, Any],
+    predictions: Mapping[Any, Any],
+    semantics: Choices,
+    depth: int | None,
+    judged_only: bool,
+) -> dict[str, int]:
+    """What the audit says of predictions beyond the depth, and of unjudged ones."""
+    settled = {q: settle(ls, semantics, confidences_read=True) for q, ls in predictions.items()}
+    counts = {"items_beyond_depth": 0, "unjudged_items": 0}
+    for query, listed in settled.items():
+        runs = runs_of(listed, Truth({}, 0, []), semantics, by_confidence=True)
+        items = [one.item for run in runs for one in run]
+        counts["items_beyond_depth"] += len(items) - len(items[:depth])
+        judged = judged_items(labels.get(query)) if judged_only else set(items)
+        counts["unjudged_items"] += sum(item not in judged for item in items[:depth])
+    return counts
 
 
 def tied_ranks(listed: Any) -> int:

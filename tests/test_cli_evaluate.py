@@ -38,6 +38,8 @@ def test_json_output(run, dump):
         "standard_errors",
         "bounds",
         "semantics",
+        "scope",
+        "notes",
         "audit",
         "inputs",
         "seconds",

@@ -401,3 +401,13 @@ def test_a_query_that_stands_twice_is_refused_as_by_evaluate(row: int) -> None:
     for labels, predictions in ((once, twice), (twice, once)):
         with pytest.raises(rankmill.InputError, match=f"query 7 stands a second time in row {row}"):
             rankmill.explain(labels, predictions, "map", 7)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+def test_items_that_are_views(kind: pa.DataType) -> None:
+    items = pa.array([["a", "b"]], pa.list_(pa.large_string())).cast(pa.list_(kind))
+    table = pa.table({"query": [1], "items": items})
+    found = explain(table, table, "map", 1)
+    assert found.value == 1.0
+    assert [str(row["item"]) for row in found.rows()] == ["a", "b"]

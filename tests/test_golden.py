@@ -83,7 +83,8 @@ def bits_of_dump(name: str, folder: Path) -> dict[str, Any]:
 
 def bits_of_movielens(name: str, folder: Path) -> dict[str, Any]:
     recommender, gains = MOVIELENS[name]
-    options = {} if gains == "binary" else {"gain": "rating", "gain_function": gains}
+    graded = {"gain": "rating", "gain_function": gains}
+    options = {"binary": True} if gains == "binary" else graded
     predictions = folder / f"predictions_{recommender}.parquet"
     return bits(folder / "labels.parquet", predictions, **options)
 

@@ -68,6 +68,42 @@ def test_labels_of_no_gain(name):
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("name", PRESETS)
+def test_sides_without_a_query_in_common(run, dump, name):
+    """A mean over nothing has no value and the exit code is 3, unless the preset counts queries."""
+    semantics = PRESETS[name].semantics
+    counted = 2 * (semantics.unpredicted == "zero") + 2 * (semantics.unlabelled == "zero")
+    arguments = ["evaluate", *dump[:2], "-m", "map@3", "--preset", name]
+    if semantics.unlabelled == "error":
+        with pytest.raises(rankmill.InputError, match="unlabelled is 'error'"):
+            rankmill.evaluate(*apart(), "map@3", semantics=name)
+        assert run(*arguments)[0] == 3
+        return
+    result = rankmill.evaluate(*apart(), "map@3", semantics=name)
+    assert (result["map@3"], result.queries) == (0.0 if counted else None, counted)
+    assert run(*arguments)[0] == (0 if counted else 3)
+    shown = json.loads(run(*arguments, "--format", "json")[1])["metrics"]
+    assert shown == {"map@3": 0.0 if counted else None}
+    cell = run(*arguments, "--format", "csv")[1].splitlines()[1].split(",")[1]
+    assert cell == ("0.0" if counted else "")
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", PRESETS)
+def test_zero_gains_on_the_command_line(run, tmp_path, name):
+    paths = [tmp_path / "l.parquet", tmp_path / "p.parquet"]
+    for path, table in zip(paths, zero_gains(), strict=True):
+        pq.write_table(table, path)
+    asked = ["-m", "map@3", "--gain", "gain", "--preset", name, "--format", "json"]
+    code, out, err = run("evaluate", *paths, *asked)
+    if name in COUNTING:
+        assert (code, err, json.loads(out)["metrics"]) == (0, "", {"map@3": 0.0})
+    else:
+        assert (code, out) == (3, "")
+        assert "no query has a label, so there is nothing to average" in err
+
+
+@pytest.mark.small
 def test_queries_that_score_one_are_a_mean_too():
     for semantics in ({"no_relevant": "one"}, {"unlabelled": "one"}):
         labels, predictions = zero_gains()

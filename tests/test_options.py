@@ -63,7 +63,8 @@ def test_signatures_are_that_of_evaluate() -> None:
     assert options("evaluate_part").keys() == whole.keys() - {"per_query"}
     assert options("explain").keys() == whole.keys() - {"per_query"} | {"rows"}
     assert options("explain_evaluators").keys() == whole.keys() - {"per_query", "semantics"}
-    assert {*options("second_pass")} == {"query", "item", "score", "rank", "threads", "memory"}
+    of_predictions = {"query", "item", "score", "rank", "in_order", "predictions_as", "columns"}
+    assert {*options("second_pass")} == {*of_predictions, "threads", "memory"}
 
 
 @pytest.mark.small

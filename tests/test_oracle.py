@@ -91,6 +91,8 @@ def test_a_whole_evaluation_by_hand() -> None:
         "nonpositive_gains": 1,
         "repeated_items": 1,
         "null_items": 1,
+        "items_beyond_depth": 0,
+        "unjudged_items": 0,
         "short_lists": 1,
         "tied_confidences": 3,
         "tied_ranks": 0,

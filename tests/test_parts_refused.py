@@ -139,7 +139,7 @@ def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merge
 def damages() -> dict[str, tuple[dict[str, Any], str]]:
     """Damage to the row of a state: the fields that differ, and the text of the error."""
     return {
-        "older": ({"format": 0}, "is of format 0, and this version of rankmill reads format 1"),
+        "older": ({"format": 0}, "is of format 0, and this version of rankmill reads format 2"),
         "metric": ({"metrics": ["gap", "map@2"]}, "it has no 'map@2.count'"),
         "no list": ({"metrics": "gap"}, "metrics is 'gap', not a list of texts"),
         "unknown": ({"metrics": ["gap", "mapp"]}, "unknown metric 'mapp'"),
@@ -149,6 +149,8 @@ def damages() -> dict[str, tuple[dict[str, Any], str]]:
             {"gain_function": "exp"},
             "fingerprint is not that of its metrics, semantics and gain function",
         ),
+        "scope": ({"scope": '{"far": 1}'}, "scope: .*'far'"),
+        "other scope": ({"scope": '{"depth": 1}'}, "fingerprint is not that of .*, or its scope"),
         "queries": ({"queries": -1}, "queries is -1, not a count"),
         "half": ({"gap_total": 1.5}, "gap_total is 1.5, not a count"),
         "audit": ({"audit.null_items": None}, "audit.null_items is None, not a count"),

@@ -1,9 +1,10 @@
 """Comparison with peers on random runs: trec_eval (pytrec-eval-terrier) and scikit-learn.
 
-pytrec_eval returns Python floats that trec_eval computed as C doubles, so 1e-12 holds. trec_eval
-sorts a run by score as C floats, so the runs here have no ties in float32. It does not average:
-only queries in both files have values, so all queries have predictions here. Its ``map_cut``
-divides by R instead of min(k, R) and cannot be compared with ``map@k``.
+pytrec_eval returns Python floats that trec_eval computed as C doubles, so 1e-12 holds. It holds
+trec_eval 9, which sorts a run by score as C floats (10 as doubles), so the runs here have no
+ties in float32. It does not average: only queries in both files have values, so all queries have
+predictions here. Its ``map_cut`` divides by R instead of min(k, R) and cannot be compared with
+``map@k``.
 """
 
 from __future__ import annotations

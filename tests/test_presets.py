@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import pytrec_eval
 
 import rankmill
 from dumps import DUMPS, dump
@@ -186,6 +187,21 @@ def test_what_a_library_refuses_is_an_error(name: str) -> None:
                 function(labels, predictions, k)
         else:
             rankmill.evaluate(*tables(labels, predictions), metric, semantics=name)
+
+
+def test_scores_are_doubles_as_in_trec_eval_10() -> None:
+    """As the note of the preset says, pytrec_eval ties what differs beyond float32."""
+    scores = {"a": 1 + 1e-9, "b": 1.0}
+    asked = pytrec_eval.RelevanceEvaluator({"q": {"a": 1}}, {"recip_rank"})
+    assert asked.evaluate({"q": scores})["q"]["recip_rank"] == 0.5
+    labels = pa.table({"query": ["q"], "items": [["a"]]})
+    predictions = pa.table({"query": ["q"], "items": [[*scores]], "score": [[*scores.values()]]})
+    result = rankmill.evaluate(labels, predictions, "first_hit", semantics="trec_eval")
+    assert result["first_hit"] == 1.0
+    narrow = pa.array([[*scores.values()]], pa.list_(pa.float32()))
+    predictions = predictions.set_column(2, "score", narrow)
+    result = rankmill.evaluate(labels, predictions, "first_hit", semantics="trec_eval")
+    assert result["first_hit"] == 0.5
 
 
 def test_an_unknown_preset_is_an_error_that_names_the_nearest() -> None:

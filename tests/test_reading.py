@@ -276,7 +276,8 @@ def test_folders_below_what_is_given_are_partitions(tmp_path: Path, given: str) 
 def test_folders_that_give_all_columns(tmp_path: Path, rows: int) -> None:
     folder = tmp_path / "query_id=7" / "item_id=8"
     folder.mkdir(parents=True)
-    pq.write_table(pa.table({"other": np.zeros(rows)}), folder / "a.parquet", row_group_size=70_000)
+    other = pa.table({"other": np.zeros(rows, np.bool_)})
+    pq.write_table(other, folder / "a.parquet", row_group_size=70_000)
     result = rankmill.evaluate(pa.table({"query_id": [7], "item_id": [8]}), tmp_path, ["map"])
     assert result["map"] == 1.0
     assert result.inputs["predictions"]["rows"] == rows

@@ -81,6 +81,8 @@ def test_json_has_all_keys_in_order_and_keeps_every_digit():
         "standard_errors",
         "bounds",
         "semantics",
+        "scope",
+        "notes",
         "audit",
         "inputs",
         "seconds",

@@ -12,6 +12,7 @@ from rankmill.cli.options import (
     column_options,
     output_options,
     resource_options,
+    scope_options,
     semantics_options,
 )
 from rankmill.cli.process import EXIT_CODES
@@ -34,7 +35,8 @@ schema:
   wide   a row a query: its id, a list of items in rank order
          and, if you like, a list of their confidences
   long   a row an item: query id, item, and a rank or confidence;
-         without either, items rank in the order of the file
+         without either, items rank in the order of the file, if no
+         column of numbers is left over; --in-order says so
 
 Columns are found by common names, in any case, with or without underscores; the options below
 say which to take where yours are called something else:
@@ -43,15 +45,16 @@ say which to take where yours are called something else:
   query ids    query_id, qid, user_id, customer_id, image_id, topic, ...
   items        item_id, items, doc_id, article_id, product_id, ...
                or labels and predictions
-  confidences  score, confidence, conf, probability, ...
+  confidences  score, confidence, conf, probability, similarity, ...
   ranks        rank, position
-  gains        gain, relevance, rel, grade
+  gains        gain, relevance, rel, grade, judgment, ...
 
 \b
 Examples:
   rankmill evaluate labels.parquet predictions.parquet -m map@12
   rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
   rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
+  rankmill evaluate labels run -m map --binary --in-order
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
   rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
   rankmill evaluate labels.parquet run.parquet -m map --preset trec_eval
@@ -73,6 +76,7 @@ Examples:
 )
 @column_options
 @semantics_options
+@scope_options
 @output_options
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."

@@ -13,6 +13,7 @@ from rankmill.cli.options import (
     column_options,
     output_options,
     resource_options,
+    scope_options,
     semantics_options,
 )
 from rankmill.cli.process import EXIT_CODES
@@ -53,6 +54,7 @@ _ROWS = 50
 )
 @column_options
 @semantics_options
+@scope_options
 @output_options
 @resource_options
 def command(

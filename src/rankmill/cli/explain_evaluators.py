@@ -8,7 +8,12 @@ import click
 
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of
-from rankmill.cli.options import column_options, output_options, resource_options
+from rankmill.cli.options import (
+    column_options,
+    output_options,
+    resource_options,
+    scope_options,
+)
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 
@@ -42,6 +47,7 @@ Examples:
     help="Presets between commas; if not given, default and all that have the metric.",
 )
 @column_options
+@scope_options
 @output_options
 @resource_options
 def command(

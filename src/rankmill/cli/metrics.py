@@ -22,6 +22,8 @@ hit, else 0; P(i) is the share of hits among its first i. name@k: only the first
 k predictions of each query count; name[@k]: the cutoff may be left out.
 Parameters stand in parentheses before it: map(rel=2)@12. Names may be in any
 case, and as trec_eval has them: map_cut_10 is map@10.
+The definitions are those of the default rules: presets and --semantics change
+divisors, the order of ties, and which queries a mean is over.
 """
 
 

@@ -13,7 +13,13 @@ from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import semantics_of
 
-__all__ = ["column_options", "output_options", "resource_options", "semantics_options"]
+__all__ = [
+    "column_options",
+    "output_options",
+    "resource_options",
+    "scope_options",
+    "semantics_options",
+]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -27,6 +33,31 @@ _COLUMNS = (
     ),
     click.option("--label-query", metavar="COLUMN", help="Replaces --query for the labels."),
     click.option("--label-item", metavar="COLUMN", help="Replaces --item for the labels."),
+    click.option(
+        "--labels-as",
+        metavar="FORMAT",
+        help="The format of the labels, where names and content do not tell it: parquet, arrow, "
+        "orc, csv, tsv, trec or jsonl; or csv-long (an item a row), csv-wide (a list in a cell), "
+        "csv-pairs (items and confidences in a cell), and the same for tsv.",
+    ),
+    click.option("--predictions-as", metavar="FORMAT", help="The same for the predictions."),
+    click.option(
+        "--columns",
+        metavar="NAMES",
+        help="The names of the columns of text without a header, as query,item,score.",
+    ),
+    click.option("--label-columns", metavar="NAMES", help="Replaces --columns for the labels."),
+    click.option(
+        "--in-order",
+        is_flag=True,
+        help="The rows of long predictions are in rank order: neither ranks nor confidences order "
+        "them. gap still reads the confidences.",
+    ),
+    click.option(
+        "--binary",
+        is_flag=True,
+        help="Labels are just relevant or not: no gains are read, and every label is relevant.",
+    ),
     click.option(
         "--gain-function",
         type=click.Choice(("linear", "exp")),
@@ -51,6 +82,27 @@ _SEMANTICS = (
         multiple=True,
         help="Change one choice of the preset, for example repeated_predictions=drop. Repeat the "
         "option to change more. If a FIELD or CHOICE is unknown, the error message lists all.",
+    ),
+)
+_SCOPE = (
+    click.option(
+        "--rel",
+        type=float,
+        metavar="N",
+        help="The least gain that counts as relevant, for every metric with a parameter rel: map "
+        "becomes map(rel=N). trec_eval -l.",
+    ),
+    click.option(
+        "--depth",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Only the first N predictions of each query count, for all metrics. trec_eval -M.",
+    ),
+    click.option(
+        "--judged-only",
+        is_flag=True,
+        help="Drop the predictions that are not among the labels with a gain of 0 or more; those "
+        "behind move up. trec_eval -J.",
     ),
 )
 _OUTPUT = (
@@ -112,6 +164,11 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
                 param_hint="--semantics",
             )
     return semantics_of({"preset": preset} | {field: choice for field, _, choice in pairs})
+
+
+def scope_options(command: _Command) -> _Command:
+    """Add the options that say which labels and predictions count."""
+    return _with(_SCOPE, command)
 
 
 def output_options(command: _Command) -> _Command:

@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankmill.columns.ids import slice_ids
+from rankmill.columns.ids import slice_ids, take_ids
+from rankmill.columns.lists import drop_values
 from rankmill.columns.place import Place
 from rankmill.kernels.identity import Ids
 
@@ -54,6 +55,15 @@ class Lists:
             numbers=None if self.numbers is None else self.numbers[start:end],
             place=self.place.onwards(place),
             rows=1,
+        )
+
+    def keep(self, keep: np.ndarray) -> "Lists":
+        """The lists with only the items that are marked in `keep`."""
+        return replace(
+            self,
+            offsets=drop_values(self.offsets, keep),
+            items=take_ids(self.items, np.flatnonzero(keep)),
+            numbers=None if self.numbers is None else self.numbers[keep],
         )
 
     @property

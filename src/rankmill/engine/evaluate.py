@@ -37,8 +37,13 @@ def evaluate(
     predictions_as: str | None = None,
     columns: str | Sequence[str] | None = None,
     label_columns: str | Sequence[str] | None = None,
+    in_order: bool = False,
+    binary: bool = False,
     gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
+    rel: float | None = None,
+    depth: int | None = None,
+    judged_only: bool = False,
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -59,8 +64,9 @@ def evaluate(
         *Wide*: one row for each query, with a list column of items in rank order and, optionally,
         a list column of confidences. *Long*: one row for each query and item, optionally with a
         rank or a confidence. A long list is in the order of its ranks if there are any, else of
-        falling confidence, else of its rows. Ids are integers or strings. If one side is a
-        `Ragged`, both must be, and list q of both belongs to query q.
+        falling confidence, else of its rows, if no column of numbers is left over. Ids are
+        integers or strings. If one side is a `Ragged`, both must be, and list q of both belongs to
+        query q.
     metrics : str or iterable of str
         Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all of them.
     query, item, score, rank, gain : str, optional
@@ -77,12 +83,30 @@ def evaluate(
     columns, label_columns : str or sequence of str, optional
         The names of the columns of text without a header, in order, such as "query,item,score".
         `columns` applies to both sides, unless `label_columns` is given.
+    in_order : bool
+        Whether the rows of long predictions are in rank order: neither ranks nor confidences order
+        them. gap still reads the confidences. The semantics must keep the order "given".
+    binary : bool
+        Whether labels are just relevant or not: no gains are read, and every label is relevant. By
+        default, a RuntimeWarning names columns of numbers in labels that could be gains but have no
+        name by which they are found.
     gain_function : {"linear", "exp"}
         Whether a label of gain g counts as g or as 2**g - 1 in ndcg and dcg.
     semantics : str, Semantics or mapping
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
         (``rankmill presets`` prints all of them), or a choice for each field. A mapping names only
         the fields that differ from the default.
+    rel : float, optional
+        The least gain that counts as relevant, for every metric that has the parameter ``rel`` and
+        no value for it in its name; trec_eval's -l. "map" becomes "map(rel=2)" in the result, which
+        has it as "map" too. ndcg, dcg, judged and gap do not have the parameter.
+    depth : int, optional
+        Only so many predictions of each query count, the first ones in the order of the semantics,
+        for all metrics; trec_eval's -M.
+    judged_only : bool
+        Whether predictions that are not judged are dropped, so that those behind move up;
+        trec_eval's -J. An item is judged if it is among the labels with a gain of 0 or more. They
+        are dropped after the cut at `depth`.
     threads : int, optional
         The number of threads; by default the number of CPUs that this process may use. The result
         does not depend on it.

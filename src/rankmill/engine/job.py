@@ -5,14 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from rankmill.errors import positive
+from rankmill.errors import UsageError, positive
 from rankmill.matching.labels import check_gain_function
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
-from rankmill.metrics.base import NO_CUTOFF, Metric
+from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.gap import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
+from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.sources.inputs import MEMORY, Input, open_inputs
 
 Progress = Callable[[int, int | None], None]
@@ -33,6 +34,7 @@ class Job:
         Whether every prediction is kept with its ids for a metric over all predictions.
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
+    scope : Scope
     """
 
     metrics: tuple[Metric, ...]
@@ -42,6 +44,7 @@ class Job:
     keep_values: bool = True
     keep_rows: bool = False
     part: bool = False
+    scope: Scope = WHOLE
 
     @property
     def per_query(self) -> list[Metric]:
@@ -57,6 +60,11 @@ class Job:
     def needs_judged(self) -> bool:
         """Whether a metric asks for judged items of gain 0 or less."""
         return any(metric.spec.needs_judged for metric in self.metrics)
+
+    @property
+    def keeps_judged(self) -> bool:
+        """Whether judged items of gain 0 or less are kept with the labels."""
+        return self.scope.judged_only or self.needs_judged
 
     @property
     def limit(self) -> int:
@@ -75,7 +83,14 @@ class Job:
         """The option that needs every prediction with its ids, as an error names it, or ""."""
         if self.pooled and self.semantics.gap_ties in ORDERED_TIES:
             return f"gap_ties {self.semantics.gap_ties!r}"
+        if self.pooled and self.scope.judged_only:  # a second pass would see confidences alone
+            return "gap with judged_only"
         return "gap row by row" if self.pooled and self.keep_rows else ""
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether the order in which predictions are read matters to gap."""
+        return bool(self.pooled) and (self.semantics.gap_ties in ORDERED_TIES or self.keep_rows)
 
     @property
     def asked(self) -> dict[str, Asked]:
@@ -96,6 +111,9 @@ def make_job(
     gain_function: str = "linear",
     memory: int = MEMORY,
     per_query: bool = True,
+    rel: float | None = None,
+    depth: int | None = None,
+    judged_only: bool = False,
     **more: Any,
 ) -> Job:
     """Check a request and make its job; `more` are fields of `Job`.
@@ -105,13 +123,23 @@ def make_job(
     UsageError
         If a metric or a choice does not exist, or a number is out of range.
     """
-    asked = parse_all(metrics)
+    if rel is not None:
+        rel = REL.read(str(rel), "all metrics")
+    if depth is not None:
+        depth = positive(depth, "depth")
+    asked = parse_all(metrics, rel)
     memory = positive(memory, "memory")
     check_gain_function(gain_function)
     counting = semantics_of(semantics)
     for metric in asked:
         check_defined(metric, counting)
-    return Job(tuple(asked), counting, gain_function, memory, per_query, **more)
+    if depth is not None and counting.ties_open:
+        raise UsageError(
+            f"depth {depth} may cut through equal confidences, which order {counting.order!r} does "
+            "not put in order: choose another order, such as item_descending, or leave out depth"
+        )
+    scope = Scope(rel, depth, bool(judged_only))
+    return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **more)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ class HeldLabels:
 
     def index(self, job: Job, workers: Workers) -> LabelIndex:
         """The index of all labels; raises InputError if there must be one and is none."""
-        key = job.semantics.repeated_labels, job.gain_function, job.needs_judged
+        key = job.semantics.repeated_labels, job.gain_function, job.keeps_judged
         if key not in self._known:
             self._known[key] = read_labels(self.input, job, workers)
         check_labelled(self.input, job, len(self._known[key].labels.items.keys))
@@ -33,7 +33,7 @@ class HeldLabels:
 def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
     """Read and clean all label lists; raises InputError if they are not as said.
 
-    Judged items of gain 0 or less are kept beside them if a metric needs these.
+    Judged items of gain 0 or less are kept beside them if the job needs these.
     """
     clean = partial(clean_lists, job=job)
     expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
@@ -74,7 +74,7 @@ def clean_lists(lists: Lists, job: Job) -> tuple[Lists, Labels, dict[str, int]]:
             lists.numbers,
             repeats=job.semantics.repeated_labels,
             queries=lists.queries,
-            judged=job.needs_judged,
+            judged=job.keeps_judged,
         )
     except InputError as error:
         raise InputError(f"{lists.place.source}: {error}") from None

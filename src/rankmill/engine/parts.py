@@ -13,7 +13,7 @@ from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
 from rankmill.errors import UsageError, positive
 from rankmill.metrics.gap_counts import Among
-from rankmill.sources.inputs import open_input
+from rankmill.sources.inputs import check_options, open_input
 from rankmill.threads import Workers
 
 
@@ -54,8 +54,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     columns, resources, choices = split_options(options)
     job = make_job(metrics, per_query=False, part=True, **choices)
     if job.holds_rows:
-        ties = job.semantics.gap_ties
-        raise UsageError(f"gap_ties {ties!r} needs all predictions at once: evaluate does that")
+        raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
     with (
         open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
         Workers(resources["threads"]) as workers,
@@ -71,8 +70,12 @@ _OTHERS = (
     "label_item",
     "labels_as",
     "label_columns",
+    "binary",
     "gain_function",
     "semantics",
+    "rel",
+    "depth",
+    "judged_only",
     "per_query",
     "progress",
 )
@@ -98,13 +101,15 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
         give the sum to `State.result`. Their `to_row` makes a row, which `State.read_counts` reads.
     """
     threads, memory = options.pop("threads"), positive(options.pop("memory"), "memory")
+    check_options(state.semantics, rank=options["rank"], in_order=options["in_order"])
     one = open_input(
         predictions,
         "predictions",
         options.pop("score"),
-        options,
+        {name: options[name] for name in ("query", "item", "rank")},
         need_score=True,
         semantics=state.semantics,
+        in_order=options["in_order"],
         may_be_empty=True,
         memory=memory,
         told_format=options.pop("predictions_as"),

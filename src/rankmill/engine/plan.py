@@ -55,7 +55,8 @@ def plan(
     -------
     dict
         "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
-        columns; "memory": the expected peak in bytes; "threads".
+        columns, unread (the columns that are not read, if any); "memory": the expected peak in
+        bytes; "threads"; "scope": `rel`, `depth` and `judged_only`.
 
     Raises
     ------
@@ -116,6 +117,7 @@ def _plan(
         "predictions": described,
         "threads": threads,
         "memory": needed + extra,
+        "scope": job.scope.to_dict(),
     }
 
 

@@ -12,8 +12,9 @@ from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.hits import Hits, Patterns, group_hits, match, match_judged
-from rankmill.matching.index import LabelIndex
+from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
+from rankmill.matching.scope import within
 from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Scored, aggregate_of
 from rankmill.metrics.values import Matched
@@ -54,9 +55,11 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     semantics = job.semantics
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
+    predicted, dropped = np.diff(lists.offsets) > 0, NO_COUNTS
+    if job.scope.drops:  # a query whose predictions are all dropped still has predictions
+        lists, dropped = within(lists, index.labels, rows, job.scope)
     found, judged = match_block(lists, index, rows, job, job.limit)
     labelled = found.label_counts > 0
-    predicted = found.prediction_counts > 0
     unlabelled = predicted & (rows < 0)
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
@@ -79,6 +82,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
             "null_items": lists.nulls,
             "short_lists": int((both & (found.prediction_counts < job.largest_cutoff)).sum()),
             "tied_ranks": lists.tied,
+            **dropped,
         },
         counts={
             "unlabelled": int(unlabelled.sum()),

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankmill.engine.state import State
 from rankmill.matching.order import arrange, changes_lists
+from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.fingerprints import NOTHING, Seen
 from rankmill.metrics.gap import first_confidences
 from rankmill.metrics.gap_counts import Among
@@ -38,7 +39,8 @@ def reread_among(
     """Read the confidences of an opened input a second time, and count them."""
     counters = {name: one.counter(workers) for name, one in state.two_passes.items()}
     seen = dict.fromkeys(counters, NOTHING)
-    limits = {name: parse(name).limit for name in counters}
+    depth = state.scope.depth or NO_CUTOFF
+    limits = {name: min(parse(name).limit, depth) for name in counters}
     arranged: Callable[[Any], Any] | None = None
     if changes_lists(state.semantics) or state.audit["null_items"] > 0:
         arranged = partial(arrange, semantics=state.semantics)

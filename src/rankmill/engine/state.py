@@ -3,19 +3,23 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_of
+from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.fingerprints import FORMAT, digest
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
+
+Rules = TypeVar("Rules", Semantics, Scope)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,8 @@ class State:
         In the order of the request.
     semantics : Semantics
     gain_function : {"linear", "exp"}
+    scope : Scope
+        Which labels and predictions count: rel, depth and judged_only.
     queries : int
         The number of queries that count.
     gap_total : int
@@ -41,6 +47,7 @@ class State:
     metrics: tuple[str, ...]
     semantics: Semantics
     gain_function: str
+    scope: Scope
     queries: int
     gap_total: int
     audit: Mapping[str, int]
@@ -50,7 +57,7 @@ class State:
     def of(cls, job: Job) -> Self:
         """Return the state of a job before any query is added."""
         names = tuple(metric.text for metric in job.metrics)
-        how = job.semantics, job.gain_function
+        how = job.semantics, job.gain_function, job.scope
         return cls(names, *how, 0, 0, audit.empty(), job.aggregates())
 
     def merge(self, other: Self) -> Self:
@@ -59,9 +66,9 @@ class State:
         Raises
         ------
         UsageError
-            If they differ in metrics, semantics or gain function.
+            If they differ in metrics, semantics, gain function or scope.
         """
-        for name in ("metrics", "semantics", "gain_function"):
+        for name in ("metrics", "semantics", "gain_function", "scope"):
             if getattr(self, name) != getattr(other, name):
                 raise UsageError(
                     f"states of other {name} do not merge: {getattr(self, name)} and "
@@ -124,6 +131,7 @@ class State:
             name: self.aggregates[name].finish(self.totals, among.get(name), workers)
             for name in self.metrics
         }
+        metrics = [parse(name) for name in self.metrics]
         tied = max((one.tied for one in values.values()), default=0)
         return Result(
             metrics={name: one.value for name, one in values.items()},
@@ -132,7 +140,9 @@ class State:
             queries=self.queries,
             audit=audit.add(self.audit, {"tied_confidences": tied}),
             semantics=self.semantics,
-            aliases=spellings(map(parse, self.metrics)),
+            scope=self.scope,
+            aliases=spellings(metrics, self.scope.rel),
+            notes=notes_on(metrics, self.semantics),
             **facts,
         )
 
@@ -149,7 +159,7 @@ class State:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of format version, metrics, semantics and gain function; only equal ones merge."""
+        """A hash of the format version and of what is computed and how; only equal ones merge."""
         return digest(json.dumps(self._job()))
 
     def counted_among(self, name: str) -> str:
@@ -157,7 +167,8 @@ class State:
         return self.two_passes[name].fingerprint(json.dumps([*self._job(), name]))
 
     def _job(self) -> list[Any]:
-        return [FORMAT, self.metrics, self.semantics.to_dict(), self.gain_function]
+        how = self.semantics.to_dict(), self.gain_function, self.scope.to_dict()
+        return [FORMAT, self.metrics, *how]
 
     def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless the counts fit this state; kernels do not check them."""
@@ -183,6 +194,7 @@ class State:
             "metrics": list(self.metrics),
             "semantics": json.dumps(self.semantics.to_dict()),
             "gain_function": self.gain_function,
+            "scope": json.dumps(self.scope.to_dict()),
             "queries": self.queries,
             "gap_total": self.gap_total,
         }
@@ -202,14 +214,11 @@ class State:
         """
         rows.check_format(row)
         metrics = parse_all(rows.texts(row, "metrics"))
-        try:
-            semantics = Semantics(**json.loads(rows.text(row, "semantics")))
-        except (TypeError, ValueError) as error:
-            raise rows.damaged(f"semantics: {error}") from None
         state = cls(
             metrics=tuple(one.text for one in metrics),
-            semantics=semantics,
+            semantics=_read(Semantics, row, "semantics"),
             gain_function=rows.text(row, "gain_function"),
+            scope=_read(Scope, row, "scope"),
             queries=rows.count(row, "queries"),
             gap_total=rows.count(row, "gap_total"),
             audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},
@@ -225,6 +234,15 @@ class State:
                 )
         if rows.text(row, "fingerprint") != state.fingerprint:
             raise rows.damaged(
-                "its fingerprint is not that of its metrics, semantics and gain function"
+                "its fingerprint is not that of its metrics, semantics and gain function, or its "
+                "scope"
             )
         return state
+
+
+def _read(kind: type[Rules], row: Mapping[str, Any], name: str) -> Rules:
+    """Return the rules that a field of a row holds as JSON."""
+    try:
+        return kind(**json.loads(rows.text(row, name)))
+    except (TypeError, ValueError) as error:
+        raise rows.damaged(f"{name}: {error}") from None

@@ -19,8 +19,9 @@ from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, split_options
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError
-from rankmill.explain.evaluators_view import Change, Differences, Example, name_there
+from rankmill.explain.evaluators_view import Change, Differences, Example
 from rankmill.metrics.base import Metric
+from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -91,7 +92,9 @@ def explain_evaluators(
     >>> found.fields["spark"]["repeated_predictions"].example
     Example(query=0, before=1.0, after=2.0)
     """
-    asked = parse(metric)
+    parse(metric)  # one metric, not several
+    job = make_job([metric], **split_options(options)[2])
+    (asked,) = job.metrics
     given = _named(presets, asked)
     named = {name: _as_seen_by(asked, semantics) for name, semantics in given.items()}
     steps = _steps(options["progress"], named)
@@ -122,7 +125,7 @@ def explain_evaluators(
             if nearest.value is not None:
                 whole = replace(nearest, kept=tuple(kept), reason=whole.reason)
         wholes[name] = replace(whole, choices=choices)
-    return Differences(asked.text, base, first.value, given, wholes, fields)
+    return Differences(asked.text, base, first.value, given, wholes, fields, job.scope)
 
 
 def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:

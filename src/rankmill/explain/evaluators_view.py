@@ -4,12 +4,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from rankmill.metrics.base import Metric
+from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.registry import parse
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import PRESETS
+from rankmill.semantics.scope import WHOLE, Scope
 
 _LEGEND = "(R labels and n predictions of a query, k the cutoff)"
 
@@ -77,6 +78,8 @@ class Differences:
         Name -> what all its choices together make of the metric; not for the base.
     fields : dict of str to dict of str to Change
         Name -> field that differs -> what it alone makes of the metric, all others as in the base.
+    scope : Scope
+        Which labels and predictions counted, for all of them.
     """
 
     metric: str
@@ -85,6 +88,7 @@ class Differences:
     semantics: dict[str, Semantics]
     wholes: dict[str, Change]
     fields: dict[str, dict[str, Change]]
+    scope: Scope = WHOLE
 
     def interplay(self, name: str) -> float | None:
         """What remains of a whole difference once those of its fields alone are taken off."""
@@ -102,6 +106,7 @@ class Differences:
             "base": self.base,
             "value": self.value,
             "semantics": {name: one.to_dict() for name, one in self.semantics.items()},
+            "scope": self.scope.to_dict(),
             "changes": {
                 name: whole.to_dict()
                 | {
@@ -131,7 +136,8 @@ def _parts(found: Differences) -> list[Part]:
     columns, rows = _table(found)
     meanings = dict.fromkeys((str(row[0]).strip(), str(row[-1])) for row in rows if row[-1])
     table = Table(columns[:-1], [row[:-1] for row in rows])
-    return [table, "", Facts(list(meanings)), _LEGEND]
+    scope = [f"scope: {found.scope}"] if found.scope != WHOLE else []
+    return [table, "", Facts(list(meanings)), _LEGEND, *scope]
 
 
 def _table(found: Differences) -> Table:
@@ -200,7 +206,7 @@ def _of_whole(comparison: Differences, name: str) -> str:
     metric = parse(comparison.metric)
     whole, there = comparison.wholes[name], name_there(name, metric)
     if name in PRESETS and PRESETS[name].metrics and not there:
-        there = f"there is no {metric.text} there"
+        there = f"there is no {metric.text} there, or it is otherwise"
     if whole.kept:
         kept = f"* with {', '.join(whole.kept)} as in {comparison.base}"
         return f"{there}; {kept}" if there else kept
@@ -212,10 +218,3 @@ def _meaning(field: str, comparison: Differences, name: str) -> str:
         CHOICES[field][getattr(comparison.semantics[one], field)] for one in (name, comparison.base)
     )
     return f"{choice}; {comparison.base}: {instead}"
-
-
-def name_there(name: str, metric: Metric) -> str:
-    """What a metric is called by whom a preset is of, "" if it is not there."""
-    metrics = PRESETS[name].metrics if name in PRESETS else {}
-    suffix = "" if metric.k is None else "@k"
-    return metrics.get(f"{metric.name}@{metric.k}") or metrics.get(metric.name + suffix, "")

@@ -79,7 +79,7 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
     if not parts:
         return None
     if not one.columns.wide:
-        return group_lists([long_rows(part, one.columns) for part in parts])
+        return group_lists([long_rows(part, one.columns) for part in parts], one.columns)
     rows = [(part.place, i) for part in parts for i in range(part.data.num_rows)]
     if len(rows) > 1:
         raise repeated_query(query, 0, *rows[1])

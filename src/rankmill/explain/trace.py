@@ -1,6 +1,7 @@
 """explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
 import math
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -36,6 +37,7 @@ from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
+from rankmill.matching.scope import only_judged, within
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import Gap
@@ -46,6 +48,8 @@ from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
+# Arrow cannot take rows of views.
+_LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 # So many labels are listed by name.
 LISTED = 20
 
@@ -196,6 +200,7 @@ def _walk_list(
     semantics = job.semantics
     arranged = arrange(lists, semantics)
     rows = index.find(arranged.queries)
+    arranged, dropped = within(arranged, index.labels, rows, job.scope)
     found, judged = match_block(arranged, index, rows, job, NO_CUTOFF)
     hits = Matched(judged or found, semantics, job.gain_function).hits(metric)
     order = semantics.order if arranged.numbers is not None else "given"
@@ -211,13 +216,13 @@ def _walk_list(
         take_ids(arranged.items, places[:count]),
         columns,
         np.empty(0) if ideal is None else ideal(hits, metric, semantics),
-        _dropped(lists, semantics, count),
+        _repeats(lists, index.labels, rows, job, count),
         predictions.id_types("item"),
     )
     divisor = divisor_of(metric, hits, semantics)
     title = "judged" if metric.spec.needs_judged else "labels"
     facts = {title: _listed(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))}
-    facts["predictions"] = _counted(lists, arranged, count)
+    facts["predictions"] = _counted(lists, arranged, dropped, count)
     if order != "given":
         facts["order"] = f"{CHOICES['order'][order]} (order {order})"
     if divisor is not None:
@@ -231,14 +236,19 @@ def _walk_list(
         table,
         facts,
         semantics,
+        job.scope,
     )
 
 
-def _dropped(lists: Lists, semantics: Semantics, count: int) -> tuple[Ids, np.ndarray]:
+def _repeats(
+    lists: Lists, labels: Labels, rows: np.ndarray, job: Job, count: int
+) -> tuple[Ids, np.ndarray]:
     """Repeats that were dropped, and how many predictions stand before each; up to a rank."""
-    if semantics.repeated_predictions != "drop":
+    if job.semantics.repeated_predictions != "drop":
         return slice_ids(lists.items, 0, 0), np.empty(0, np.int64)
-    listed = arrange(lists, replace(semantics, repeated_predictions="each"))
+    listed = arrange(lists, replace(job.semantics, repeated_predictions="each"))
+    if job.scope.judged_only:
+        listed = only_judged(listed, labels, rows)
     repeat = np.empty(len(listed.items.keys), np.bool_)
     mark_repeats(listed.offsets, listed.items, SEED, repeat)
     before = np.cumsum(~repeat)
@@ -260,6 +270,7 @@ def _table(
     at_rank, at_item = order < width, order < count
     rank = pa.array(order + 1, mask=~at_rank)
     item_place = np.where(at_rank, order, order - width + count)
+    kinds = {_LARGE.get(kind, kind) for kind in kinds}
     item = ids_to_arrow(join_ids([items, dropped[0]]), kinds)
     item = item.take(pa.array(item_place, mask=at_rank & ~at_item))
     table = {"rank": rank, "item": item}
@@ -298,7 +309,7 @@ def _listed(items: Ids, count: int) -> str:
     return f"{count:,}: {', '.join([*named, *more])}" if count else "0"
 
 
-def _counted(lists: Lists, arranged: Lists, count: int) -> str:
+def _counted(lists: Lists, arranged: Lists, dropped: Mapping[str, int], count: int) -> str:
     """How many predictions there are, and which of them do not count."""
     predictions = len(arranged.items.keys)
     text = f"{predictions:,}"
@@ -308,6 +319,10 @@ def _counted(lists: Lists, arranged: Lists, count: int) -> str:
         text += f"; repeats dropped: {arranged.repeats:,}"
     if lists.nulls:
         text += f"; null items dropped: {lists.nulls:,}"
+    if dropped["items_beyond_depth"]:
+        text += f"; beyond the depth: {dropped['items_beyond_depth']:,}"
+    if dropped["unjudged_items"]:
+        text += f"; unjudged, dropped: {dropped['unjudged_items']:,}"
     return text
 
 
@@ -354,6 +369,7 @@ def _trace_gap(
         pa.table(table),
         facts,
         semantics,
+        job.scope,
     )
     return _first_rows(found, rows, len(ranked.order))
 

@@ -9,10 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as types
 
-from rankmill.results.result import semantics_text
+from rankmill.results.result import rules_of
 from rankmill.results.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.scope import WHOLE, Scope
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
 # So many rows are drawn as text.
@@ -39,6 +40,8 @@ class Trace:
     facts : dict of str to str
         What else there is to know: title -> text.
     semantics : Semantics
+    scope : Scope
+        Which labels and predictions counted.
     """
 
     metric: str
@@ -49,6 +52,7 @@ class Trace:
     table: pa.Table
     facts: dict[str, str] = field(default_factory=dict)
     semantics: Semantics = DEFAULT
+    scope: Scope = WHOLE
 
     @property
     def headline(self) -> str:
@@ -74,6 +78,7 @@ class Trace:
             "divisor": self.divisor,
             "facts": self.facts,
             "semantics": self.semantics.to_dict(),
+            "scope": self.scope.to_dict(),
             "rows": [{name: _strict(value) for name, value in row.items()} for row in self.rows()],
         }
 
@@ -97,9 +102,7 @@ def view_of(found: Trace) -> View:
     """Return what is shown of a trace: all its rows are."""
 
     def screen() -> list[Part]:
-        facts = dict(found.facts)
-        if found.semantics != DEFAULT:
-            facts["semantics"] = semantics_text(found.semantics)
+        facts = found.facts | rules_of(found.semantics, found.scope)
         return [_shown(found.table), "", Facts((facts | {"value": found.headline}).items())]
 
     def exact() -> Table:

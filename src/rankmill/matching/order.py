@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import id_text, ids_to_arrow, take_ids
-from rankmill.columns.lists import drop_values
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
@@ -44,7 +43,7 @@ def arrange(lists: Lists, semantics: Semantics) -> Lists:
         if mark_repeats(lists.offsets, lists.items, SEED, repeat):
             if refused:
                 raise _repeated(lists, int(repeat.argmax()), semantics)
-            lists = _drop(lists, repeat)
+            lists = replace(lists.keep(~repeat), repeats=int(repeat.sum()))
     return lists
 
 
@@ -82,16 +81,6 @@ def _sort_ties(lists: Lists, places: np.ndarray, direction: str) -> None:
 def text_of(ids: Ids) -> Any:
     """Return ids as an Arrow array of text, which Arrow compares byte by byte."""
     return ids_to_arrow(ids, set()).cast(pa.large_string())
-
-
-def _drop(lists: Lists, repeat: np.ndarray) -> Lists:
-    return replace(
-        lists,
-        offsets=drop_values(lists.offsets, ~repeat),
-        items=take_ids(lists.items, np.flatnonzero(~repeat)),
-        numbers=None if lists.numbers is None else lists.numbers[~repeat],
-        repeats=int(repeat.sum()),
-    )
 
 
 def _repeated(lists: Lists, place: int, semantics: Semantics) -> InputError:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rankmill.errors import UsageError
 from rankmill.metrics import browsing, gain, judged, pooled, precision
-from rankmill.metrics.base import Metric, MetricSpec
+from rankmill.metrics.base import REL, Metric, MetricSpec
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import Semantics
 
@@ -22,10 +22,11 @@ _BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spe
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
 
 
-def parse(text: str) -> Metric:
+def parse(text: str, rel: float | None = None) -> Metric:
     """The metric that a name such as "map(rel=2)@12" asks for, in any case.
 
-    The text of the metric is what was asked for, its parameters in canonical form.
+    The text of the metric is what was asked for, its parameters in canonical form. `rel` is given
+    to a metric that takes it and has none in its name; it stands in the text then.
 
     Raises
     ------
@@ -39,6 +40,8 @@ def parse(text: str) -> Metric:
     Metric(k=5, text='mrr@5', given=())
     >>> parse("RBP( p=.80 )@10").text
     'RBP(p=0.8)@10'
+    >>> parse("map@12", rel=2).text
+    'map(rel=2)@12'
     """
     if not isinstance(text, str):
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
@@ -54,7 +57,7 @@ def parse(text: str) -> Metric:
         rest = text.strip()[len(name) :]
         hint = f"did you mean {near[0]}{rest}? " if near else ""
         raise UsageError(f"unknown metric {text!r}: {hint}there are {', '.join(NAMES)}")
-    given = _parameters(spec, inner, text)
+    given = _parameters(spec, inner, text, rel)
     shown = f"({_given_text(given)})" if given else ""
     if cut is not None:
         if cutoff is not None:
@@ -82,7 +85,9 @@ def _spec_of(name: str) -> tuple[MetricSpec | None, str | None]:
     return spec, None
 
 
-def _parameters(spec: MetricSpec, inner: str | None, text: str) -> tuple[tuple[str, float], ...]:
+def _parameters(
+    spec: MetricSpec, inner: str | None, text: str, rel: float | None
+) -> tuple[tuple[str, float], ...]:
     """The parameters in parentheses, in the order in which the metric declares them."""
     known = {one.name: one for one in spec.parameters}
     there = "; ".join(f"{one.name}, {one.expected}: {one.meaning}" for one in known.values())
@@ -99,6 +104,8 @@ def _parameters(spec: MetricSpec, inner: str | None, text: str) -> tuple[tuple[s
         if name in given:
             raise UsageError(f"{text!r} gives {name} twice: leave out one")
         given[name] = known[name].read(value, text)
+    if rel is not None:
+        given.setdefault(REL.name, rel)
     return tuple((name, given[name]) for name in known if name in given)
 
 
@@ -106,15 +113,18 @@ def _given_text(given: Iterable[tuple[str, float]]) -> str:
     return ",".join(f"{name}={number_text(value)}" for name, value in given)
 
 
-def parse_all(texts: str | Iterable[str]) -> list[Metric]:
-    """The metrics asked for, each once, in order; a text may hold several, between commas."""
+def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:
+    """The metrics asked for, each once, in order; a text may hold several, between commas.
+
+    `rel` is as in `parse`.
+    """
     if not isinstance(texts, str | Iterable) and texts is not None:
         raise UsageError(f"metrics is {texts!r}; expected names such as 'map@12'")
     named = [texts] if isinstance(texts, str) else list(texts or [])
-    metrics = {metric.text: metric for text in named for metric in map(parse, _split(text))}
+    metrics = [parse(one, rel) for text in named for one in _split(text)]
     if not metrics:
         raise UsageError(f"no metric was asked for; there are {', '.join(NAMES)}")
-    return list(metrics.values())
+    return list({metric.text: metric for metric in metrics}.values())
 
 
 def _split(text: str) -> list[str]:
@@ -127,16 +137,17 @@ def _split(text: str) -> list[str]:
     return names
 
 
-def spellings(metrics: Iterable[Metric]) -> dict[str, str]:
+def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, str]:
     """All names of metrics that were asked for, in canonical form, each with that asked for.
 
-    Where two names of one metric were asked for, the first is given for all others.
+    Where two names of one metric were asked for, the first is given for all others. A name without
+    ``rel`` is of the metric with `rel`, as for `parse`.
     """
     found: dict[str, str] = {}
     for metric in metrics:
         found.setdefault(canonical(metric.text), metric.text)
         at = "" if metric.k is None else f"@{metric.k}"
-        for inner in _spelled_parameters(metric):
+        for inner in _spelled_parameters(metric, rel):
             for name in (metric.spec.name, *metric.spec.aliases):
                 found.setdefault(canonical(f"{name}{inner}{at}"), metric.text)
             for name in metric.spec.cut_names if metric.k is not None else ():
@@ -144,9 +155,9 @@ def spellings(metrics: Iterable[Metric]) -> dict[str, str]:
     return found
 
 
-def _spelled_parameters(metric: Metric) -> set[str]:
+def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
     """The parameters as given, all of them, and those that are not as by default."""
-    defaults = {one.name: one.default for one in metric.spec.parameters}
+    defaults = {one.name: one.default for one in metric.spec.parameters} | {REL.name: rel}
     every = metric.values.items()
     needed = [(name, value) for name, value in every if value != defaults[name]]
     return {f"({_given_text(one)})" if one else "" for one in (metric.given, every, needed)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import WHOLE, Scope
 
 __all__ = ["FIELDS", "HEADLINE", "add", "empty", "meanings", "notable", "rows"]
 
@@ -20,6 +21,8 @@ FIELDS = (
     "nonpositive_gains",
     "repeated_items",
     "null_items",
+    "items_beyond_depth",
+    "unjudged_items",
     "short_lists",
     "tied_confidences",
     "tied_ranks",
@@ -48,15 +51,16 @@ _REPEATED_ITEMS = {
 }
 
 
-def meanings(semantics: Semantics) -> dict[str, str]:
-    """Return what each count of `FIELDS` counts, and what these semantics make of it."""
+def meanings(semantics: Semantics, scope: Scope = WHOLE) -> dict[str, str]:
+    """Return what each count of `FIELDS` counts, and what these rules make of it."""
+    in_gap = "what is judged of them is wrong in gap" if scope.judged_only else "wrong in gap"
     return {
         "queries_labelled": "queries with at least one label",
         "queries_predicted": "queries with at least one prediction",
         "queries_in_both": "queries with labels and predictions",
         "queries_only_labelled": f"labelled but never predicted: {_unpredicted(semantics)}",
         "queries_only_predicted": (
-            f"predicted but without a label: {_unlabelled(semantics)}; wrong in gap"
+            f"predicted but without a label: {_unlabelled(semantics)}; {in_gap}"
         ),
         "empty_label_lists": (
             f"queries of the label input that were left without a label: {_no_relevant(semantics)}"
@@ -65,12 +69,14 @@ def meanings(semantics: Semantics) -> dict[str, str]:
             f"labels that their query had already: {_REPEATED_LABELS[semantics.repeated_labels]}"
         ),
         "null_labels": "null items among the labels, dropped",
-        "nonpositive_gains": "labels dropped because their gain is 0 or less",
+        "nonpositive_gains": "items judged with a gain of 0 or less, which makes them no labels",
         "repeated_items": (
             "predictions that repeat an earlier one of their list: "
             f"{_REPEATED_ITEMS[semantics.repeated_predictions]}"
         ),
         "null_items": "null items among the predictions, dropped: those behind move up",
+        "items_beyond_depth": "predictions beyond the depth, cut off",
+        "unjudged_items": "predictions that are not judged, dropped: those behind move up",
         "short_lists": "lists with fewer predictions than the largest cutoff",
         "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
         "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",
@@ -118,7 +124,7 @@ def notable(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def rows(
-    audits: Sequence[Mapping[str, int]], semantics: Semantics
+    audits: Sequence[Mapping[str, int]], semantics: Semantics, scope: Scope = WHOLE
 ) -> list[tuple[str, list[int], str]]:
     """Return what audits count, side by side: name, the count of each audit, and meaning.
 
@@ -127,6 +133,6 @@ def rows(
     shown = HEADLINE.union(*map(notable, audits))
     return [
         (name, [one.get(name, 0) for one in audits], meaning)
-        for name, meaning in meanings(semantics).items()
+        for name, meaning in meanings(semantics, scope).items()
         if name in shown
     ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.results.tables import Column, Facts, Part, Table, View, size_text
+from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.version import __version__
 
 
@@ -25,7 +26,10 @@ def plan_view(plan: Mapping[str, Any]) -> View:
     def screen() -> list[Part]:
         memory = f"{size_text(plan['memory'])} with {plan['threads']} threads"
         total = size_text(sum(one["bytes"] for one in inputs.values()))
-        return [table(), "", Facts([("to read", total), ("memory expected", memory)])]
+        facts = {"to read": total, "memory expected": memory}
+        scope = Scope(**plan.get("scope", {}))
+        facts |= {"scope": str(scope)} if scope != WHOLE else {}
+        return [table(), "", Facts(facts.items())]
 
     def exact() -> Table:
         keys = ("source", "shape", "files", "rows", "values", "bytes")

@@ -13,10 +13,14 @@ from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS
+from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
+
+# The most columns that the text of an input names as not read.
+MOST_LISTED = 10
 
 
 class CountedQueries(NamedTuple):
@@ -54,7 +58,8 @@ class Result:
     audit : dict of str to int
         What was counted, see `rankmill.results.audit.meanings`.
     inputs : dict
-        Under "labels" and "predictions": source, shape, rows and columns of what was read.
+        Under "labels" and "predictions": source, shape, rows and columns of what was read, and
+        the columns that were not, if any, as "unread".
     seconds : float
         Wall time of the evaluation.
     per_query : pyarrow.Table or None
@@ -68,6 +73,10 @@ class Result:
         these semantics give all systems the same, and where the labels did not fit in memory.
     aliases : dict of str to str
         Other names of metrics, as `canonical` spells them -> the name that each was asked for by.
+    scope : Scope
+        Which labels and predictions counted: `rel`, `depth` and `judged_only` of `evaluate`.
+    notes : list of str
+        Which metrics the evaluator of the preset does not have, or has otherwise.
 
     Examples
     --------
@@ -100,6 +109,8 @@ class Result:
     semantics: Semantics = DEFAULT
     counted: CountedQueries | None = None
     aliases: dict[str, str] = field(default_factory=dict)
+    scope: Scope = WHOLE
+    notes: list[str] = field(default_factory=list)
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -152,6 +163,8 @@ class Result:
             "standard_errors": self.standard_errors,
             "bounds": bounds,
             "semantics": self.semantics.to_dict(),
+            "scope": self.scope.to_dict(),
+            "notes": self.notes,
             "audit": self.audit,
             "inputs": self.inputs,
             "seconds": self.seconds,
@@ -223,7 +236,8 @@ class Result:
     def __repr__(self) -> str:
         counts = audit_counts.notable(self.audit)
         noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
-        return plain_text([metrics_table(self), *(["", f"audit: {noted}"] if noted else [])])
+        below = ["", f"audit: {noted}"] if noted else []
+        return plain_text([metrics_table(self), *self.notes, *below])
 
     def _repr_html_(self) -> str:
         return html_text(_page(self))
@@ -247,22 +261,22 @@ def view_of(result: Result) -> View:
     """Return what is shown of one result: its metrics, what was counted, what was read and how."""
 
     def screen() -> list[Part]:
-        counted = audit_counts.rows([result.audit], result.semantics)
+        counted = audit_counts.rows([result.audit], result.semantics, result.scope)
         counts = Facts([(name, f"{count:,}", meaning) for name, (count,), meaning in counted])
         facts = {side: described(details) for side, details in result.inputs.items()}
-        if result.semantics != DEFAULT:
-            facts["semantics"] = semantics_text(result.semantics)
+        facts |= rules_of(result.semantics, result.scope)
         facts["seconds"] = f"{result.seconds:.2f}"
-        return [metrics_table(result), "", counts, "", Facts(facts.items())]
+        return [metrics_table(result), *result.notes, "", counts, "", Facts(facts.items())]
 
     return View(screen, lambda: _page(result), lambda: exact_table(result), result.to_dict)
 
 
 def _page(result: Result) -> list[Part]:
-    meanings = audit_counts.meanings(result.semantics)
+    meanings = audit_counts.meanings(result.semantics, result.scope)
     counts = audit_counts.notable(result.audit).items()
     return [
         metrics_table(result),
+        *result.notes,
         Facts([(name, f"{count:,}", meanings[name]) for name, count in counts]),
     ]
 
@@ -290,6 +304,12 @@ def exact_table(result: Result) -> Table:
     return Table([Column(name) for name in names], rows)
 
 
+def rules_of(semantics: Semantics, scope: Scope) -> dict[str, str]:
+    """Return what differs from the default in the rules of counting, as facts."""
+    facts = {"semantics": semantics_text(semantics)} if semantics != DEFAULT else {}
+    return facts | ({"scope": str(scope)} if scope != WHOLE else {})
+
+
 def semantics_text(semantics: Semantics) -> str:
     """Return the names that semantics have, and how they differ from the default, as a line."""
     names = [name for name, one in PRESETS.items() if one.semantics == semantics]
@@ -300,9 +320,15 @@ def semantics_text(semantics: Semantics) -> str:
 def described(details: Mapping[str, object]) -> str:
     """Return what is known of an input, its source first, as a line of text."""
     rows, columns = details.get("rows"), details.get("columns")
-    notes = [str(details["shape"])] if "shape" in details else []
+    notes = [str(details[key]) for key in ("format", "shape") if key in details]
+    notes = [note for note in notes if note != "parquet"]
     if isinstance(rows, int):
         notes.append(f"{rows:,} rows")
     if isinstance(columns, dict) and columns:
         notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
+    unread = details.get("unread")
+    if isinstance(unread, list):
+        more = len(unread) - MOST_LISTED
+        shown = [*unread[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
+        notes.append(f"not read: {', '.join(shown)}")
     return f"{details.get('source', '')} ({'; '.join(notes)})"

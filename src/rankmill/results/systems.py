@@ -10,10 +10,9 @@ from rankmill.results.result import (
     described,
     exact_table,
     metrics_table,
-    semantics_text,
+    rules_of,
 )
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
-from rankmill.semantics.choices import DEFAULT
 
 
 def systems_view(results: Mapping[str, Result], same_queries: bool | None) -> View:
@@ -27,16 +26,18 @@ def systems_view(results: Mapping[str, Result], same_queries: bool | None) -> Vi
         Whether they were averaged over the same queries; None if that is not known.
     """
     note = _note(results, same_queries)
+    notes = next(iter(results.values())).notes
 
     def screen() -> list[Part]:
         values = _values(results, comparable=not note)
         legend = ["* the best of a metric"] if values.marked else []
-        return [values, *legend, "", _counts(results), "", _facts(results, note)]
+        return [values, *legend, *notes, "", _counts(results), "", _facts(results, note)]
 
     def page() -> list[Part]:
         return [
             _long({name: metrics_table(one) for name, one in results.items()}),
             *([note] if note else []),
+            *notes,
         ]
 
     def exact() -> Table:
@@ -73,9 +74,10 @@ def _values(results: Mapping[str, Result], *, comparable: bool) -> Table:
 
 
 def _counts(results: Mapping[str, Result]) -> Table:
-    semantics = next(iter(results.values())).semantics
+    first = next(iter(results.values()))
     columns = [Column("audit"), *(Column(name, "count") for name in results), Column("")]
-    counted = audit.rows([one.audit for one in results.values()], semantics)
+    audits = [one.audit for one in results.values()]
+    counted = audit.rows(audits, first.semantics, first.scope)
     return Table(columns, [[name, *counts, meaning] for name, counts, meaning in counted])
 
 
@@ -94,8 +96,7 @@ def _facts(results: Mapping[str, Result], note: str) -> Facts:
     first = next(iter(results.values()))
     facts = [("labels", described(first.inputs.get("labels", {})))]
     facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
-    if first.semantics != DEFAULT:
-        facts.append(("semantics", semantics_text(first.semantics)))
+    facts += rules_of(first.semantics, first.scope).items()
     if note:
         facts.append(("queries", note))
     facts.append(("seconds", f"{sum(one.seconds for one in results.values()):.2f}"))

@@ -55,8 +55,9 @@ PRESETS: dict[str, Preset] = {
             "bpref": "bpref",
         },
         "trec_eval by way of pytrec-eval-terrier 0.5.11, run",
-        "It holds scores as float32: those that differ beyond it are tied there. -c is "
-        "unpredicted='zero', and -l 2 is rel=2, as in map(rel=2).",
+        "trec_eval 9.0.8 and pytrec_eval hold scores as float32: those that differ beyond it are "
+        "tied there. trec_eval 10 holds them as double, as here. -c is unpredicted='zero', -l 2 is "
+        "--rel 2, -M 100 is --depth 100, and -J is --judged-only.",
     ),
     "ml_metrics": Preset(
         Semantics(repeated_labels="count", unlabelled="zero", no_relevant="zero"),

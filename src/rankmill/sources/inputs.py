@@ -38,13 +38,20 @@ class Input:
     ragged: bool
 
     def described(self, rows: int | None = None) -> dict[str, object]:
-        """A description of this input for the result; `rows` is how many were read, if known."""
+        """A description of this input for the result; `rows` is how many were read, if known.
+
+        Of several files the first one decides which columns are not read.
+        """
+        schema = next(iter(self.source.schemas.values()))
+        unread = [name for name in schema.names if name not in self.columns.names()]
         return {
             "source": self.source.name,
+            **({"format": self.source.format} if self.source.format else {}),
             "files": len(self.source.schemas),
             "rows": rows if self.source.rows is None else self.source.rows,
             "shape": "ragged" if self.ragged else "wide" if self.columns.wide else "long",
             "columns": self.columns.mapping(),
+            **({"unread": unread} if unread else {}),
         }
 
     def id_types(self, role: str) -> set[Any]:
@@ -62,6 +69,8 @@ def open_input(
     *,
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
+    in_order: bool = False,
+    binary: bool = False,
     may_be_empty: bool = False,
     memory: int = MEMORY,
     told_format: str | None = None,
@@ -81,6 +90,8 @@ def open_input(
         Whether a metric needs confidences.
     semantics
         Decides whether confidences order the predictions, and whether some may be missing.
+    in_order, binary
+        Whether long predictions keep the order of their rows, and whether labels have no gains.
     may_be_empty
         Whether an input without rows is accepted.
     memory
@@ -106,15 +117,48 @@ def open_input(
     asked = Asked(role, told_format, tuple(names), chosen.get("query"), chosen.get("item"))
     source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
     try:
-        found = find_columns(source, role, chosen, need_score=need_score, semantics=semantics)
+        found = find_columns(
+            source,
+            role,
+            chosen,
+            need_score=need_score,
+            semantics=semantics,
+            in_order=in_order,
+            binary=binary,
+        )
     except BaseException:
         source.close()
         raise
+    if source.typed is not None:  # text that may hold a number as an integer or as a float
+        types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
+        source = source.typed({name: kind for name, kind in types.items() if name is not None})
     # Long rows are read again if the rows of a query turn out not to be adjacent, and confidences
     # if they need more memory than they may take.
     if source.kept is not None and (need_score or not found.wide):
         source = source.kept(memory, found.names())
     return Input(source, found, isinstance(value, Ragged))
+
+
+def check_options(
+    semantics: Semantics, *, rank: Any, in_order: bool, gain: Any = None, binary: bool = False
+) -> None:
+    """Raise UsageError if options contradict each other."""
+    if binary and gain is not None:
+        raise UsageError(
+            "binary means that labels have no gains, but gains are named: leave out --binary "
+            "(binary) or --gain (gain)"
+        )
+    if in_order and rank is not None:
+        raise UsageError(
+            "in_order means that predictions are not ordered by ranks, but a rank column is named: "
+            "leave out --in-order (in_order) or --rank (rank)"
+        )
+    if in_order and semantics.order != "given":
+        raise UsageError(
+            "in_order means that predictions keep their order, but the semantics order them by "
+            f"confidence ({semantics.order}): leave out --in-order (in_order), or choose order "
+            "'given' (--semantics order=given)"
+        )
 
 
 def _check_ragged(labels: Any, predictions: Any) -> None:
@@ -153,11 +197,14 @@ def open_inputs(
     predictions_as: str | None = None,
     columns: Sequence[str] | str | None = None,
     label_columns: Sequence[str] | str | None = None,
+    in_order: bool = False,
+    binary: bool = False,
     memory: int = MEMORY,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open labels and all predictions, find their columns, and check that their ids can match."""
     if not runs:
         raise UsageError("there are no predictions to evaluate")
+    check_options(semantics, rank=rank, in_order=in_order, gain=gain, binary=binary)
     for predictions in runs.values():
         _check_ragged(labels, predictions)
     with ExitStack() as stack:
@@ -166,6 +213,7 @@ def open_inputs(
             "labels",
             gain,
             {"query": label_query or query, "item": label_item or item},
+            binary=binary,
             may_be_empty=may_be_empty,
             memory=memory,
             told_format=labels_as,
@@ -182,6 +230,7 @@ def open_inputs(
                 chosen,
                 need_score=need_score,
                 semantics=semantics,
+                in_order=in_order,
                 may_be_empty=may_be_empty,
                 memory=memory,
                 told_format=predictions_as,
@@ -237,7 +286,7 @@ def map_lists(
         )
     if together:
         portions = stream_rows(source, columns, workers)
-        return workers.map(lambda rows: work(group_lists(rows, together=True)), portions)
+        return workers.map(lambda rows: work(group_lists(rows, columns, together=True)), portions)
     return workers.map(work, grouped_lists(source, columns, workers, memory))
 
 

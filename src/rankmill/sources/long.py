@@ -93,12 +93,12 @@ def read_rows(source: Source, columns: Columns, workers: Workers) -> Generator[R
     return read_batches(partial(long_rows, columns=columns), source, columns.names(), workers)
 
 
-def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
+def group_lists(parts: list[Rows], columns: Columns, *, together: bool = False) -> Lists:
     """Group long rows into one list for each query, in the order of the queries' first rows.
 
     The items of a query are sorted by rank if there are ranks, else by descending confidence if
-    there are confidences. Rows with the same rank or confidence, and rows without either, stay in
-    row order.
+    there are confidences and the columns do not say that rows are in order. Rows with the same rank
+    or confidence, and rows without either, stay in row order.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def group_lists(parts: list[Rows], *, together: bool = False) -> Lists:
     tied = 0
     if ranks is not None:
         tied = sort_lists(offsets, ranks, order)
-    elif numbers is not None:
+    elif numbers is not None and not columns.in_order:
         tied = sort_lists(offsets, -numbers, order)
     return Lists(
         take_ids(queries, first),

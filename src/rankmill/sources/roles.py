@@ -1,9 +1,10 @@
 """Find the role of each column of an input, by its name or alias, and check its type."""
 
-import difflib
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow.types as kinds
 
@@ -13,29 +14,50 @@ from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.sources.asked import Role
 from rankmill.sources.base import Source
+from rankmill.sources.finding import Finder, how, how_to_say, named_numbers, plain, warn
 
 # Names are compared in lower case, without underscores, dashes and spaces.
 ALIASES: dict[str, tuple[str, ...]] = {
     "query": (
         *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
         *("customer", "customer_id", "image", "image_id", "topic", "topic_id", "session"),
-        *("session_id", "visitor_id", "account_id"),
+        *("session_id", "visitor_id", "account_id", "display_id", "order_id"),
     ),
     "item": (
         *("item", "items", "item_id", "item_ids", "doc", "docs", "doc_id", "doc_ids", "docno"),
         *("document", "document_id", "article", "articles", "article_id", "article_ids"),
         *("product", "products", "product_id", "product_ids", "movie_id", "track_id"),
-        *("landmark_id", "class_id"),
+        *("landmark_id", "landmark", "landmarks", "class_id", "class", "classes", "ref_id"),
+        *("corpus_id", "images"),
     ),
     "score": ("score", "scores", "confidence", "confidences", "conf", "probability", "similarity"),
     "rank": ("rank", "ranks", "position"),
-    "gain": ("gain", "gains", "relevance", "rel", "grade", "grades"),
+    "gain": (
+        *("gain", "gains", "relevance", "rel", "grade", "grades", "judgment", "judgement"),
+        "relevance_score",
+    ),
+}
+# Names that are used only if no column has a name of ALIASES; those of scores and gains only for
+# columns of numbers. If there are several groups, the names of the first group come first.
+WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "query": (("id",),),
+    "item": (("id", "ids"),),
+    "score": (("sim", "logit", "logits", "yhat", "prob", "pred"),),
+    "gain": (("label", "labels"), ("score", "scores")),
 }
 # Names of item columns of one side. The other side uses them only if it finds no other item column.
 ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
     "labels": ("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
     "predictions": ("prediction", "predictions", "predicted", "recommendations", "recommended"),
 }
+# Columns of numbers that are neither a score nor a gain: those with one of these names, and those
+# whose last word is one of these words, as in category_id or createdAt.
+OTHER_NUMBERS = {
+    *ALIASES["rank"],
+    *("time", "timestamp", "datetime", "date", "year", "month", "day", "hour"),
+    *("iteration", "iter", "q0", "index", "indexlevel0", "unnamed:0"),
+}
+OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +65,8 @@ class Columns:
     """The columns of an input.
 
     A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
-    is true, a confidence that is NaN or null counts as minus infinity.
+    is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
+    items of a query are in the order of its rows, whatever their confidences.
     """
 
     query: str
@@ -53,6 +76,7 @@ class Columns:
     rank: str | None = None
     gain: str | None = None
     nan_last: bool = False
+    in_order: bool = False
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""
@@ -71,8 +95,12 @@ def find_columns(
     *,
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
+    in_order: bool = False,
+    binary: bool = False,
 ) -> Columns:
     """Find the columns of an input and its shape.
+
+    A warning names the columns of numbers in labels that could be gains but are not read.
 
     Parameters
     ----------
@@ -84,111 +112,164 @@ def find_columns(
         Whether a metric needs confidences.
     semantics
         Decides whether confidences order the predictions, and whether some may be missing.
+    in_order : bool
+        Whether neither ranks nor confidences order long predictions.
+    binary : bool
+        Whether labels have no gains.
 
     Raises
     ------
     InputError
-        If a column is missing or ambiguous, or has an unsuitable type; the message lists the
-        existing columns.
+        If a column is missing or ambiguous, or has an unsuitable type, or if predictions may be
+        ordered by a column of numbers whose role is not known; the message lists the existing
+        columns.
     UsageError
         If the caller chose a column that an input of this shape cannot use.
     """
-    first, schema = next(iter(source.schemas.items()))
-    finder = _Finder(first, schema, chosen, role)
+    finder = Finder(source, chosen, role)
     for each in chosen:  # a mistyped name is an error even if its column is not needed
         finder.find(each, ())
-    query = finder.require("query", ALIASES["query"])
-    other: Role = "labels" if role == "predictions" else "predictions"
-    item = finder.find("item", (*ALIASES["item"], *ITEM_ALIASES[role]))
-    item = item or finder.require("item", ITEM_ALIASES[other])
+    query = _find_query(finder)
+    item = _find_item(finder, query)
     # All files are checked, because a column that holds only nulls has the null type.
-    kinds_of_items = [
-        each.field(item).type for each in source.schemas.values() if item in each.names
-    ]
-    wide = any(map(is_list_type, kinds_of_items))
-    score = rank = gain = None
+    wide = finder.holds_lists(item)
+    columns = Columns(query, item, wide, nan_last=semantics.nan_confidence == "last")
     if role == "labels":
-        gain = finder.find("gain", ALIASES["gain"])
+        columns = columns if binary else replace(columns, gain=_find_gain(finder, columns))
     else:
-        rank = None if wide else finder.find("rank", ALIASES["rank"])
-        if wide and chosen.get("rank"):
-            raise UsageError(
-                f"{first} holds lists in rank order, so there is no use for the rank column "
-                f"{chosen['rank']!r}: leave it out"
-            )
-        if need_score:
-            score = finder.require("score", ALIASES["score"])
-        elif chosen.get("score") or (not wide and rank is None) or semantics.order != "given":
-            score = finder.find("score", ALIASES["score"])
-    nan_last = semantics.nan_confidence == "last"
-    columns = Columns(query, item, wide, score, rank, gain, nan_last)
+        columns = _find_order(finder, columns, need_score, semantics, in_order)
     for name, each in source.schemas.items():
-        _check_types(name, each, columns)
+        _check_types(name, each, columns, role)
     return columns
 
 
-@dataclass(frozen=True)
-class _Finder:
-    source: str
-    schema: Any
-    chosen: Mapping[str, str | None]
-    side: Role
-
-    def find(self, role: str, aliases: tuple[str, ...]) -> str | None:
-        """The chosen column, else the only column whose name is an alias, else None."""
-        name = self.chosen.get(role)
-        if name is not None:
-            if self.schema.names.count(name) != 1:
-                near = difflib.get_close_matches(name, self.schema.names, 1)
-                hint = f", such as {near[0]}" if near else ""
-                raise self._error(
-                    f"no column {name!r} for the {role}", f"choose one of these{hint}"
-                )
-            return name
-        wanted = {_plain(alias) for alias in aliases}
-        found = [name for name in self.schema.names if _plain(name) in wanted]
-        if len(found) > 1:
-            raise self._error(
-                f"several columns could be the {role}: {', '.join(found)}",
-                f"say which: {_how(role, self.side)}",
-            )
-        return found[0] if found else None
-
-    def require(self, role: str, aliases: tuple[str, ...]) -> str:
-        """Like `find`, but raise InputError if there is no such column."""
-        name = self.find(role, aliases)
-        if name is None:
-            why = ", which gap needs" if role == "score" else ""
-            raise self._error(
-                f"no column looks like the {role}{why}", f"name it: {_how(role, self.side)}"
-            )
-        return name
-
-    def _error(self, what: str, todo: str) -> InputError:
-        there = ", ".join(f"{field.name} ({field.type})" for field in self.schema) or "none"
-        return InputError(f"{self.source}: {what}; the columns are {there}: {todo}")
+def likely_ids(
+    schema: Any, side: Role, query: str | None, item: str | None
+) -> tuple[str | None, str | None]:
+    """The columns of query ids and items, as `find_columns` will find them; None if it will not."""
+    source = Source("", {"": schema}, None, lambda columns: {})
+    finder = Finder(source, {"query": query, "item": item}, side)
+    try:
+        query = _find_query(finder)
+        return query, _find_item(finder, query)
+    except InputError:
+        return None, None
 
 
-def _how(role: str, side: Role) -> str:
-    """The option and the argument that name a column; labels have their own for query and item."""
-    if side == "labels" and role in ("query", "item"):
-        return f"--label-{role} NAME on the command line, label_{role}= in Python"
-    return f"--{role} NAME on the command line, {role}= in Python"
+def _find_query(finder: Finder) -> str:
+    """The column of query ids; "id" is one if no other column is."""
+    names = finder.schema.names
+    found = finder.find("query", ALIASES["query"], WEAK_ALIASES["query"][0], among=names)
+    return found or finder.require("query", ())
 
 
-def _plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+def _find_item(finder: Finder, query: str) -> str:
+    """The column of items. Beside one that is surely it, a number called label is a gain."""
+    own = finder.named(ITEM_ALIASES[finder.side])
+    usual = finder.named(ALIASES["item"])
+    if finder.side == "labels" and usual and not any(map(finder.holds_lists, usual)):
+        graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
+        own = [name for name in own if name not in graded or name not in numbers]
+    other: Role = "labels" if finder.side == "predictions" else "predictions"
+    others = [name for name in finder.schema.names if name != query]
+    weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
+    item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
+    return item or finder.require("item", ())
 
 
-def _check_types(source: str, schema: Any, columns: Columns) -> None:
+def _find_gain(finder: Finder, columns: Columns) -> str | None:
+    """The column of gains; warns if there is none but one that could be it."""
+    numbers = finder.numbers(columns.wide, columns.names())
+    weak = WEAK_ALIASES["gain"][1:] if columns.wide else WEAK_ALIASES["gain"]
+    gain = finder.find("gain", ALIASES["gain"], *weak, among=numbers)
+    unclear = _unclear(finder, numbers)
+    if gain is None and unclear:
+        it = "one of them" if unclear[1:] else "it"
+        warn(
+            f"{finder.file}: {named_numbers(unclear)} not read, so that every label counts as "
+            f"relevant: if {it} is the gain, say {how('gain', 'labels', unclear[0])}; if labels "
+            f"are just relevant or not, say {how_to_say('binary')}"
+        )
+    return gain
+
+
+def _find_order(
+    finder: Finder, columns: Columns, need_score: bool, semantics: Semantics, in_order: bool
+) -> Columns:
+    """The columns with those of ranks and confidences that order the predictions or are needed."""
+    chosen, wide = finder.chosen, columns.wide
+    if wide and chosen.get("rank"):
+        raise UsageError(
+            f"{finder.file} holds lists in rank order, so there is no use for the rank column "
+            f"{chosen['rank']!r}: leave it out"
+        )
+    if in_order and not wide and not need_score and chosen.get("score"):
+        raise UsageError(
+            f"in_order leaves the rows of {finder.file} in their order, and no metric needs the "
+            f"score column {chosen['score']!r}: leave out --in-order (in_order) or --score (score)"
+        )
+    rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
+    numbers = finder.numbers(wide, [*columns.names(), *filter(None, [rank])])
+    weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
+    by_score = not in_order and (semantics.order != "given" or not (wide or rank))
+    score = None
+    if need_score or by_score or chosen.get("score"):
+        score = finder.find("score", ALIASES["score"], weak, among=numbers)
+    unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
+    if score is None and need_score:
+        raise finder.error(
+            "no column looks like the score, which gap needs",
+            f"name it: {how('score', finder.side, *unclear[:1])}",
+        )
+    if score is None and by_score and unclear:
+        raise _unclear_order(finder, unclear, wide or rank is not None, semantics)
+    return replace(columns, score=score, rank=rank, in_order=in_order)
+
+
+def _unclear_order(
+    finder: Finder, unclear: Sequence[str], ordered: bool, semantics: Semantics
+) -> InputError:
+    """The error for predictions that a column of numbers may order; `ordered`: they are already."""
+    it = "one of them" if unclear[1:] else "it"
+    whole = [one for one in unclear if finder.holds_integers(one)]
+    ways = [f"if {it} is the score, say {how('score', finder.side, unclear[0])}"]
+    given = f"order 'given' (--semantics order=given) instead of {semantics.order!r}"
+    if ordered:
+        ways.append(f"if the predictions are in rank order, choose {given}")
+    else:
+        ways += [f"if {it} is the rank, say {how('rank', finder.side, one)}" for one in whole[:1]]
+        also = f", and choose {given}" if semantics.order != "given" else ""
+        ways.append(f"if the rows are in rank order, say {how_to_say('in_order')}{also}")
+    missing = "score" if ordered else "rank or score"
+    return finder.error(
+        f"no column looks like the {missing}, but {named_numbers(unclear)} left over",
+        "; ".join(ways),
+    )
+
+
+def _unclear(finder: Finder, numbers: Sequence[str]) -> list[str]:
+    """Those of the columns of numbers that could be a score or a gain."""
+    folders = re.split(r"[/\\]", finder.file)[:-1]
+    keys = {unquote(folder).partition("=")[0] for folder in folders}  # of a Hive partition
+    return [name for name in numbers if name not in keys and not _is_other(name)]
+
+
+def _is_other(name: str) -> bool:
+    """Whether the name tells that the numbers are neither scores nor gains."""
+    words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
+    return plain(name) in OTHER_NUMBERS or (bool(words) and words[-1].lower() in OTHER_WORDS)
+
+
+def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None:
     """Raise InputError if a column of one file is missing or has an unsuitable type."""
     for role, name in columns.mapping().items():
         count = schema.names.count(name)
+        another = f"name another with {how(role, side)}"
         if count != 1:
             found = "no column" if count == 0 else f"{count} columns"
             raise InputError(
                 f"{source}: {found} {name!r} for the {role}; the columns are "
-                f"{', '.join(schema.names) or 'none'}"
+                f"{', '.join(schema.names) or 'none'}: {another}"
             )
         kind = schema.field(name).type
         expected_list = columns.wide and role != "query"
@@ -198,24 +279,29 @@ def _check_types(source: str, schema: Any, columns: Columns) -> None:
             shape = "wide: lists" if columns.wide else "long: one row an item"
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}, but the input is {shape}; "
-                f"expected {'a list' if expected_list else 'a single value'} in each row"
+                f"expected {'a list' if expected_list else 'a single value'} in each row: {another}"
             )
         value = kind.value_type if expected_list else kind
         if role in ("query", "item") and not is_id_type(value):
-            hint = ": cast them to integers or strings first" if kinds.is_floating(value) else ""
+            cast = "cast them to integers or strings first, or " * kinds.is_floating(value)
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; ids are integers or "
-                f"strings{hint}"
+                f"strings: {cast}{another}"
             )
         if role == "rank" and not kinds.is_integer(value):
             raise InputError(
-                f"{source}: column {name!r} for the rank holds {kind}; expected integers"
+                f"{source}: column {name!r} for the rank holds {kind}; expected integers: "
+                f"cast it, or {another}; if the rows are in rank order, say "
+                f"{how_to_say('in_order')}"
             )
         if role in ("score", "gain") and not (
             kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_null(value)
         ):
+            cast = "cast it to double, or " * kinds.is_decimal(value)
+            less = f"; to do without, say {how_to_say('binary')}" if role == "gain" else ""
             raise InputError(
-                f"{source}: column {name!r} for the {role} holds {kind}; expected numbers"
+                f"{source}: column {name!r} for the {role} holds {kind}; expected numbers: "
+                f"{cast}{another}{less}"
             )
 
 

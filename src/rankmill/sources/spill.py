@@ -61,10 +61,10 @@ def grouped_lists(
             count += len(rows.queries.keys)
             if memory is not None and max(count, source.rows or 0) * BYTES_A_ROW > memory:
                 every = itertools.chain(_emptied(held), batches)
-                yield from _spilled_lists(every, source, workers, memory)
+                yield from _spilled_lists(every, source, columns, workers, memory)
                 return
     if held:
-        yield from slice_lists(group_lists(held))
+        yield from slice_lists(group_lists(held, columns))
 
 
 def _emptied(held: list[Rows]) -> Iterator[Rows]:
@@ -75,7 +75,7 @@ def _emptied(held: list[Rows]) -> Iterator[Rows]:
 
 
 def _spilled_lists(
-    batches: Iterable[Rows], source: Source, workers: Workers, memory: int
+    batches: Iterable[Rows], source: Source, columns: Columns, workers: Workers, memory: int
 ) -> Generator[Lists, None, None]:
     """Yield the lists of all rows, which are grouped in partitions of a temporary file.
 
@@ -99,17 +99,20 @@ def _spilled_lists(
                     places[number].append((both[0], both[1], packed.source))
         for partition in places:
             if partition:
-                yield from slice_lists(_grouped(file, partition, source.name))
+                yield from slice_lists(_grouped(file, partition, columns, source.name))
 
 
-def _grouped(file: IO[bytes], partition: list[tuple[_Place, _Place, str]], name: str) -> Lists:
+def _grouped(
+    file: IO[bytes], partition: list[tuple[_Place, _Place, str]], columns: Columns, name: str
+) -> Lists:
     """Group the rows of a partition into lists; the rows are freed on return."""
     with _on_disk(name):
         return group_lists(
             [
                 _unpack(_read(file, of_rows), _read(file, of_items), source)
                 for of_rows, of_items, source in partition
-            ]
+            ],
+            columns,
         )
 
 

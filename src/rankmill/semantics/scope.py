@@ -1,0 +1,49 @@
+"""Scope: the labels and predictions that count at all; trec_eval's -l, -M and -J."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which labels and predictions count, for all metrics of a job.
+
+    Attributes
+    ----------
+    rel : float or None
+        The least gain that counts as relevant, for the metrics that have this parameter; None for
+        any above 0. It stands in the names of these metrics too.
+    depth : int or None
+        Only so many predictions of each query count, the first ones in the order of the semantics.
+    judged_only : bool
+        Whether predictions that are not judged are dropped, so that those behind move up. An item
+        is judged if it is among the labels of the query with a gain of 0 or more, as in trec_eval.
+        Those beyond `depth` are cut off before.
+    """
+
+    rel: float | None = None
+    depth: int | None = None
+    judged_only: bool = False
+
+    @property
+    def drops(self) -> bool:
+        """Whether some predictions may not count."""
+        return self.depth is not None or self.judged_only
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields with their values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """The fields that are not as by default, in a line; "" if all are."""
+        said = [
+            "" if self.rel is None else f"relevant from gain {self.rel:g}",
+            "" if self.depth is None else f"the first {self.depth:,} predictions of each query",
+            "judged predictions only" if self.judged_only else "",
+        ]
+        return ", ".join(filter(None, said))
+
+
+WHOLE = Scope()

@@ -1,0 +1,232 @@
+"""Read CSV and TSV: one item a row, or a row a query with a list of items in a cell."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.errors import InputError, UsageError
+from rankmill.sources.asked import Asked
+from rankmill.sources.base import Source
+from rankmill.sources.cells import (
+    BLANK,
+    BRACKETS,
+    PAIR_ITEMS,
+    PAIR_NUMBERS,
+    SEPARATORS,
+)
+from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, cut_rows, open_fields, scan
+from rankmill.sources.files import File
+from rankmill.sources.roles import likely_ids
+from rankmill.sources.text import TextBlock, read_head
+
+DELIMITERS = {"csv": ",", "tsv": "\t"}
+# A CSV file may have another delimiter; the one with which the first rows agree best is taken.
+OTHERS = {"csv": ";|\t", "tsv": ""}
+SAMPLED_ROWS = 10_000
+CONFIDENCE = "confidence"
+# What parts the items of a cell -> how a result tells it.
+PARTED = {
+    BLANK: "items parted by blanks",
+    ",": "items parted by commas",
+    ";": "items parted by semicolons",
+    "|": "items parted by bars",
+    BRACKETS: "items in brackets",
+    PAIR_ITEMS: "items with their confidences",
+    PAIR_NUMBERS: "items with their confidences",
+}
+
+Cells = dict[str, list[str]]
+
+
+def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
+    """Open CSV or TSV files; their first rows tell the columns and the shape.
+
+    Raises
+    ------
+    InputError
+        If the first rows make no table, or the files have different columns.
+    """
+    kind, _, shape = str(asked.format).partition("-")
+    layouts = [_layout(file, kind, shape, asked) for file in files]
+    if (
+        len(set(map(bool, map(_cells_of, layouts)))) > 1
+    ):  # one of the files has no list among its first rows
+        layouts = [_layout(file, kind, "wide", asked) for file in files]
+    parted = {PARTED[one] for one in map(_cells_of, layouts) if one}
+    return open_fields(files, name, layouts, ", ".join([kind.upper(), *sorted(parted)]))
+
+
+def _cells_of(layout: Layout) -> str:
+    """What parts the items of a cell; an empty text if no column holds lists."""
+    return next((column.cell for column in layout.columns.values() if column.cell), "")
+
+
+def _layout(file: File, kind: str, shape: str, asked: Asked) -> Layout:
+    """The layout of one file."""
+    delimiter = ord(DELIMITERS[kind])
+    head = read_head(file, cut_rows(delimiter))
+    first = head.data[: _first_row_end(head, delimiter)]
+    for other in OTHERS[kind]:
+        text = first.tobytes().decode(errors="replace")
+        if chr(delimiter) not in text and other in text:
+            delimiter = ord(other)
+    names = asked.columns or tuple(_fields_of(head, first, delimiter))
+    header = 0 if asked.columns else len(first)
+    if not names:
+        raise InputError(f"{file.name} is empty; expected a header with the names of the columns")
+    if len(set(names)) < len(names):
+        again = next(one for one in names if names.count(one) > 1)
+        raise InputError(f"{file.name}: line 1: two columns are called {again!r}; rename one")
+    sample = _sample(head, header, names, delimiter, asked)
+    rows = np.count_nonzero(head.data == 10)
+    columns = columns_of(sample, shape, asked)
+    return Layout(columns, len(names), delimiter, header, rows / max(1, len(head.data)))
+
+
+def _first_row_end(head: TextBlock, delimiter: int) -> int:
+    """Where the first row ends, which may hold line ends in quotes."""
+    text = head.data.tobytes()
+    end = text.find(b"\n") + 1
+    while 0 < end < len(text) and text[:end].count(b'"') % 2:
+        end = text.find(b"\n", end) + 1 or len(text)
+    return end or len(text)
+
+
+def _fields_of(head: TextBlock, row: np.ndarray, delimiter: int) -> list[str]:
+    """The names in the header."""
+    import csv
+
+    text = row.tobytes().decode(errors="backslashreplace")
+    return [name.strip() for name in next(csv.reader([text], delimiter=chr(delimiter)), [])]
+
+
+def _sample(
+    head: TextBlock, header: int, names: Sequence[str], delimiter: int, asked: Asked
+) -> Cells:
+    """The cells of the first rows, by column."""
+    skipped = int(np.count_nonzero(head.data[:header] == 10))
+    block = TextBlock(head.data[header:], head.file, head.first_line + skipped)
+    layout = Layout({}, len(names), delimiter)
+    try:
+        rows = scan(block, layout, list(range(len(names))))
+    except InputError as error:
+        if not asked.columns:
+            raise
+        raise UsageError(f"--columns (columns=) names {len(names)} columns, but {error}") from None
+    places = zip(names, rows.starts[:, :SAMPLED_ROWS], rows.ends[:, :SAMPLED_ROWS], strict=True)
+    return {
+        name: [
+            block.data[start:end].tobytes().decode(errors="replace").strip()
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+        for name, starts, ends in places
+    }
+
+
+def columns_of(sample: Cells, shape: str, asked: Asked) -> dict[str, Column]:
+    """What the columns hold, by the cells of the first rows.
+
+    Parameters
+    ----------
+    sample
+        The cells of each column.
+    shape : {"", "long", "wide", "pairs"}
+        How the cells of the item column are to be read; an empty text if they have to tell.
+    asked
+        The role of the input, and the columns of query ids and items that were named.
+    """
+    columns = {name: Column(i, _type_of(cells)) for i, (name, cells) in enumerate(sample.items())}
+    schema = pa.schema({name: column.type for name, column in columns.items()})
+    query, item = likely_ids(schema, asked.role, asked.query, asked.item)
+    if query is None or item is None:
+        return columns
+    for name in (query, item):
+        columns[name] = columns[name]._replace(type=TEXT)
+    cell = _cell_of(sample, query, item, shape, asked)
+    if not cell:
+        guarded = shape != "long" and not _any_separator(sample[item])
+        columns[item] = columns[item]._replace(guarded=guarded)
+        return columns
+    items = columns[item]._replace(cell=cell)
+    columns[item] = items
+    if cell == PAIR_ITEMS:
+        columns[CONFIDENCE] = Column(items.field, NUMBER, PAIR_NUMBERS)
+    for name, column in columns.items():
+        if not column.cell and name != query and (column.type == TEXT or cell == BRACKETS):
+            columns[name] = _beside(column, sample[name], sample[item], cell)
+    return columns
+
+
+def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked) -> str:
+    """What parts the items of a cell of the item column; an empty text if a cell is one item."""
+    cells = [cell for cell in sample[item] if cell]
+    if shape == "long":
+        return ""
+    if shape == "pairs":
+        return PAIR_ITEMS
+    if _all(lambda cell: cell[0] == "[" and cell[-1] == "]", cells):
+        return BRACKETS
+    repeated = len(set(sample[query])) < len(sample[query])
+    if not shape and (repeated or not _any_separator(cells)):
+        return ""
+    if not shape and asked.role == "predictions" and _all(_is_pairs, cells):
+        return PAIR_ITEMS
+    return next((one for one in SEPARATORS if any(one in cell for cell in cells)), BLANK)
+
+
+def _beside(column: Column, cells: list[str], items: list[str], cell: str) -> Column:
+    """The column as lists of numbers, if its cells have as many numbers as the items' cells."""
+    split = _splitter(cell)
+    try:
+        numbers, lists = list(map(split, cells)), list(map(split, items))
+    except ValueError:
+        return column
+    same = list(map(len, numbers)) == list(map(len, lists))
+    if same and _all(_is_number, [str(one) for each in numbers for one in each]):
+        return column._replace(type=NUMBER, cell=cell)
+    return column
+
+
+def _splitter(cell: str) -> Callable[[str], list[Any]]:
+    """The function that splits a cell of the sample."""
+    if cell == BRACKETS:
+        return lambda text: text[1:-1].replace(",", " ").split() if text else []
+    return lambda text: text.split(None if cell not in SEPARATORS[:-1] else cell) if text else []
+
+
+def _type_of(cells: list[str]) -> Any:
+    """The type of the values of a column, if it holds no ids."""
+    if not _all(_is_number, cells):
+        return TEXT
+    return pa.int64() if _all(str.isdecimal, [cell.removeprefix("-") for cell in cells]) else NUMBER
+
+
+def _all(test: Callable[[str], bool], cells: list[str]) -> bool:
+    """Whether all cells that hold something pass a test, and there is one."""
+    held = [cell for cell in cells if cell]
+    return bool(held) and all(map(test, held))
+
+
+def _any_separator(cells: list[str]) -> bool:
+    return any(one in cell for cell in cells for one in SEPARATORS)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _is_pairs(cell: str) -> bool:
+    """Whether a cell holds items that are each followed by a number that is no integer."""
+    words = cell.split()
+    numbers = words[1::2]
+    return len(words) % 2 == 0 and all(map(_is_fraction, numbers))
+
+
+def _is_fraction(text: str) -> bool:
+    return _is_number(text) and not text.lstrip("-").isdecimal()

@@ -1,0 +1,154 @@
+"""Look up the columns of an input by name or alias, and name them in messages."""
+
+import difflib
+import json
+import shlex
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow.types as kinds
+
+from rankmill.columns.lists import is_list_type
+from rankmill.errors import InputError
+from rankmill.sources.asked import Role
+from rankmill.sources.base import Source
+
+# The most columns that a message names.
+_MOST_LISTED = 5
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds columns of one input by name; the first file decides what the columns are."""
+
+    source: Source
+    chosen: Mapping[str, str | None]
+    side: Role
+
+    @property
+    def file(self) -> str:
+        """The name of the first file."""
+        return next(iter(self.source.schemas))
+
+    @property
+    def schema(self) -> Any:
+        """The schema of the first file."""
+        return self.source.schemas[self.file]
+
+    @cached_property
+    def _schemas(self) -> list[Any]:
+        """The different schemas; thousands of files usually share one."""
+        others = [one for one in self.source.schemas.values() if not one.equals(self.schema)]
+        return [self.schema, *others]
+
+    def find(
+        self, role: str, aliases: Sequence[str], *weak: Sequence[str], among: Collection[str] = ()
+    ) -> str | None:
+        """The chosen column, else the only column whose name is an alias, else None.
+
+        The `weak` aliases follow one after the other; they are names of the columns `among` only.
+        """
+        name = self.chosen.get(role)
+        if name is not None:
+            if self.schema.names.count(name) != 1:
+                near = difflib.get_close_matches(name, self.schema.names, 1)
+                hint = f", such as {near[0]}" if near else ""
+                raise self.error(f"no column {name!r} for the {role}", f"choose one of these{hint}")
+            return name
+        for number, names in enumerate((aliases, *weak)):
+            found = [one for one in self.named(names) if not number or one in among]
+            if len(found) > 1:
+                raise self.error(
+                    f"several columns could be the {role}: {', '.join(found)}",
+                    f"say which: {how(role, self.side)}",
+                )
+            if found:
+                return found[0]
+        return None
+
+    def require(self, role: str, aliases: Sequence[str]) -> str:
+        """Like `find`, but raise InputError if there is no such column."""
+        name = self.find(role, aliases)
+        if name is None:
+            raise self.error(f"no column looks like the {role}", f"name it: {how(role, self.side)}")
+        return name
+
+    def named(self, aliases: Sequence[str]) -> list[str]:
+        """The columns whose name is an alias."""
+        wanted = {plain(alias) for alias in aliases}
+        return [name for name in self.schema.names if plain(name) in wanted]
+
+    def kinds_of(self, name: str) -> Iterator[Any]:
+        """The types of a column in all files that have it."""
+        for schema in self._schemas:
+            place = schema.get_field_index(name)  # -1 if there is none, or several
+            if place >= 0:
+                yield schema.field(place).type
+
+    def holds_lists(self, name: str) -> bool:
+        """Whether a column holds lists, in any file."""
+        return any(map(is_list_type, self.kinds_of(name)))
+
+    def holds_integers(self, name: str) -> bool:
+        """Whether a column holds integers, or lists of them, in all files."""
+        of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
+        return all(map(kinds.is_integer, of_values))
+
+    def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:
+        """The columns with a number for each item, in any file, without those that are taken."""
+        return [
+            name
+            for name in self.schema.names
+            if name not in taken and any(_is_number(kind, wide) for kind in self.kinds_of(name))
+        ]
+
+    def error(self, what: str, todo: str) -> InputError:
+        """The error that tells what is wrong, the existing columns, and what to do."""
+        there = ", ".join(f"{field.name} ({field.type})" for field in self.schema) or "none"
+        return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
+
+
+def _is_number(kind: Any, wide: bool) -> bool:
+    """Whether a column of this type has a number for each item."""
+    if wide != is_list_type(kind):
+        return False
+    value = kind.value_type if wide else kind
+    return bool(kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_decimal(value))
+
+
+def named_numbers(names: Sequence[str]) -> str:
+    """The columns as the subject of a sentence."""
+    more = len(names) - _MOST_LISTED
+    listed = ", ".join(map(repr, names[:_MOST_LISTED])) + (f" and {more} more" if more > 0 else "")
+    return f"the columns of numbers {listed} are" if names[1:] else f"the number column {listed} is"
+
+
+def warn(message: str) -> None:
+    """Warn at the caller's own line, so that Python tells it again for another call."""
+    level, frame = 1, sys._getframe()
+    ours = ("rankmill", "contextlib")  # inputs are opened in context managers
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ours:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RuntimeWarning, stacklevel=level)
+
+
+def how(role: str, side: Role, name: str | None = None) -> str:
+    """How to name a column for a role; labels have their own options for query and item."""
+    option = f"label-{role}" if side == "labels" and role in ("query", "item") else role
+    typed = "NAME" if name is None else shlex.quote(name)
+    value = "" if name is None else json.dumps(name, ensure_ascii=False)
+    return f"--{option} {typed} on the command line, {option.replace('-', '_')}={value} in Python"
+
+
+def plain(name: str) -> str:
+    """A name as it is compared: in lower case, without underscores, dashes and spaces."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+def how_to_say(option: str) -> str:
+    """How to give an option that is just said."""
+    return f"--{option.replace('_', '-')} on the command line, {option}=True in Python"

@@ -1,0 +1,114 @@
+"""What the audit says of queries is what happens to them, under every preset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import rankmill
+from rankmill.results.audit import meanings
+from rankmill.semantics.presets import PRESETS, preset
+
+Lists = dict[int, list[str]]
+METRICS = ["map@2", "gap"]
+
+
+def evaluate(name: str, labels: Lists, predictions: Lists, zero: str = "none") -> Any:
+    """Evaluate lists; the items called `zero` have no gain as labels; confidences fall."""
+    gains = [[float(item != zero) for item in items] for items in labels.values()]
+    scores = [
+        [-0.1 * place - query for place, _ in enumerate(items)]
+        for query, items in predictions.items()
+    ]
+    sides = [
+        pa.table({"query": list(side), "items": list(side.values()), column: numbers})
+        for side, column, numbers in ((labels, "gain", gains), (predictions, "score", scores))
+    ]
+    return rankmill.evaluate(*sides, METRICS, gain="gain", semantics=name)
+
+
+def said(name: str, count: str) -> str:
+    """What the audit says that these rules make of a count."""
+    return meanings(preset(name).semantics)[count].partition(": ")[2]
+
+
+def means(text: str, alone: float) -> float | None:
+    """The mean over one query with the value `alone`, and another that a text is about."""
+    if text.startswith("an error"):
+        return None
+    return alone if text.startswith("left out") else alone / 2
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_queries_without_predictions(name: str) -> None:
+    text = said(name, "queries_only_labelled")
+    alone = evaluate(name, {5: ["a"]}, {5: ["a"]})
+    result = evaluate(name, {5: ["a"], 6: ["b"]}, {5: ["a"]})
+    assert result.audit["queries_only_labelled"] == 1
+    assert result["map@2"] == means(text, alone["map@2"])
+    counted = preset(name).semantics.gap_total in ("labelled_queries", "label_pairs")
+    assert (result["gap"] != alone["gap"]) == counted
+    assert ("but gap counts them" in text) == (counted and text.startswith("left out"))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_queries_without_a_label(name: str) -> None:
+    text = said(name, "queries_only_predicted")
+    of_strange, _, more = text.removesuffix("; wrong in gap").partition("; if among the labels, ")
+    alone = evaluate(name, {5: ["a"]}, {5: ["a"]})
+    if means(of_strange, 1.0) is None:
+        with pytest.raises(rankmill.InputError, match="unlabelled is 'error'"):
+            evaluate(name, {5: ["a"]}, {5: ["a"], 1: ["b"]})
+    else:
+        result = evaluate(name, {5: ["a"]}, {5: ["a"], 1: ["b"]})
+        assert result.audit["queries_only_predicted"] == 1
+        assert result["map@2"] == means(of_strange, alone["map@2"])
+        assert result["gap"] < alone["gap"]
+    result = evaluate(name, {5: ["a"], 1: ["z"]}, {5: ["a"], 1: ["z"]}, zero="z")
+    assert result.audit["queries_only_predicted"] == result.audit["empty_label_lists"] == 1
+    assert result["map@2"] == means(more or of_strange, alone["map@2"])
+    assert result["gap"] < alone["gap"]
+    assert result["map@2"] == means(said(name, "empty_label_lists"), alone["map@2"])
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_queries_with_neither_a_label_nor_predictions(name: str) -> None:
+    text = said(name, "empty_label_lists")
+    result = evaluate(name, {5: ["a"], 6: ["z"]}, {5: ["a"]}, zero="z")
+    assert result.audit["empty_label_lists"] == 1
+    text = "left out" if text.endswith("if predicted, else left out") else text
+    assert result["map@2"] == means(text, 1.0)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_repeats(name: str) -> None:
+    semantics = preset(name).semantics
+    text = said(name, "repeated_labels")
+    if text == "an error":
+        with pytest.raises(rankmill.InputError, match="repeated_labels is 'error'"):
+            evaluate(name, {5: ["a", "a"]}, {5: ["a"]})
+    else:
+        count = 2 if text == "R counts them, hits do not" else 1
+        recall = rankmill.evaluate(
+            pa.table({"query": [5], "items": [["a", "a"]]}),
+            pa.table({"query": [5], "items": [["a"]]}),
+            "recall",
+            semantics=semantics,
+        )
+        if semantics.recall_divisor == "labels":
+            assert recall["recall"] == 1 / count
+    text = said(name, "repeated_items")
+    if text == "an error":
+        with pytest.raises(rankmill.InputError, match="repeated_predictions is 'error'"):
+            evaluate(name, {5: ["a", "b"]}, {5: ["a", "a", "b"]})
+        return
+    result = rankmill.evaluate(
+        pa.table({"query": [5], "items": [["a", "b"]]}),
+        pa.table({"query": [5], "items": [["a", "a", "b"]]}),
+        "precision@3",
+        semantics=semantics,
+    )
+    hits = {"wrong": 2, "dropped, and those behind move up": 2, "hits again if the first is one": 3}
+    assert result["precision@3"] == hits[text] / 3

@@ -1,0 +1,72 @@
+"""Metrics that the evaluator of a preset does not have are marked, in every output."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from cli_runs import on_a_terminal
+from rankmill.metrics.elsewhere import notes_on
+from rankmill.metrics.registry import parse
+from rankmill.semantics.presets import PRESETS, preset
+
+LABELS = pa.table({"query": [1], "items": [["a"]]})
+PREDICTIONS = pa.table({"query": [1], "items": [["b", "a"]], "score": [[0.5, 0.25]]})
+ASKED = ["map@3", "first_hit@3", "P_5", "rbp"]
+NOTE = "trec_eval has no first_hit@3, rbp as defined here; counted under its rules"
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_metric_is_marked_if_its_name_there_is_unknown(name: str) -> None:
+    """Presets with the semantics of the default are none of another evaluator."""
+    one = preset(name)
+    known = [metric.replace("@k", "@3") for metric in one.metrics]
+    assert notes_on(map(parse, known), one.semantics) == []
+    marked = notes_on(map(parse, ["dcg@7", "rbp(p=0.5)"]), one.semantics)
+    if one.semantics == rankmill.Semantics():
+        assert marked == []
+    else:
+        missing = ["rbp(p=0.5)"] if {"dcg", "dcg@k"} & {*one.metrics} else ["dcg@7", "rbp(p=0.5)"]
+        start = f"{name} has no {', '.join(missing)} as defined here"
+        assert marked == [f"{start}; counted under its rules"]
+
+
+@pytest.mark.small
+def test_a_changed_preset_is_of_no_evaluator() -> None:
+    changed = {"preset": "trec_eval", "unpredicted": "zero"}
+    assert rankmill.evaluate(LABELS, PREDICTIONS, ASKED, semantics=changed).notes == []
+
+
+@pytest.mark.small
+def test_results_and_parts_have_the_notes() -> None:
+    result = rankmill.evaluate(LABELS, PREDICTIONS, ASKED, semantics="trec_eval")
+    assert result.notes == json.loads(result.to_json())["notes"] == [NOTE]
+    assert NOTE in repr(result).splitlines()
+    assert NOTE in result._repr_html_()
+    part = rankmill.evaluate_part(LABELS, PREDICTIONS, ASKED, semantics="trec_eval")
+    assert part.result().notes == [NOTE]
+    # The relevance level is a rule of the job, which trec_eval has too.
+    of_two = rankmill.evaluate(LABELS, PREDICTIONS, "map", semantics="trec_eval", rel=2)
+    assert of_two.notes == []
+
+
+def test_all_outputs_show_the_notes(run: Any, tmp_path: Any) -> None:
+    paths = [tmp_path / name for name in ("labels.parquet", "a.parquet", "b.parquet")]
+    for path, table in zip(paths, (LABELS, PREDICTIONS, PREDICTIONS), strict=True):
+        pq.write_table(table, path)
+    metrics = [part for metric in ASKED for part in ("-m", metric)]
+    for inputs in (paths[:2], paths):
+        asked = ["evaluate", *map(str, inputs), *metrics, "--preset", "trec_eval"]
+        for format in ("table", "markdown"):
+            assert NOTE in run(*asked, "--format", format)[1].splitlines()
+        content = json.loads(run(*asked, "--format", "json")[1])
+        for one in content.get("systems", {"": content}).values():
+            assert one["notes"] == [NOTE]
+        drawn = on_a_terminal(f"from rankmill.cli import main\nmain({asked!r})", 120)
+        assert NOTE in [line.rstrip() for line in drawn]
