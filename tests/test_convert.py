@@ -272,8 +272,12 @@ def test_files_whose_ids_cannot_be_one_column(tmp_path: Path) -> None:
     [
         ("out.csv", {}, ["out.csv", ".parquet"]),
         ("no/out.parquet", {}, ["there is no folder"]),
-        ("out.parquet", {"role": "labels", "score": "s"}, ["labels have no score"]),
-        ("out.parquet", {"role": "predictions", "gain": "g"}, ["predictions have no gain"]),
+        ("out.parquet", {"role": "labels", "score": "s"}, ["have no use for a score"]),
+        (
+            "out.parquet",
+            {"role": "predictions", "gain": "g"},
+            ["have no use for a gain"],
+        ),
         ("out.parquet", {"memory": 0}, ["memory is 0"]),
     ],
 )
@@ -292,9 +296,69 @@ def test_the_role_is_found_by_the_columns(tmp_path: Path) -> None:
         ({"x": [1, 2]}, {"gain": "x"}, "labels"),
         ({"x": [1, 2]}, {"rank": "x"}, "predictions"),
         ({}, {}, "predictions"),
+        ({"x": [1, 2]}, {"in_order": True}, "predictions"),
+        ({"x": [1, 2]}, {"binary": True}, "labels"),
+        ({"item_name": ["a", "b"], "label": [1, 0]}, {}, "labels"),
     ):
         told = rankmill.convert(pa.table(both | more), tmp_path / "out.parquet", **options)
         assert told["role"] == role
+
+
+def test_no_column_is_passed_over(tmp_path: Path) -> None:
+    """A number that may be the score, or the gain, is not dropped without a word."""
+    table = pa.table({"query": [1, 1], "item": [2, 3], "x": [0.5, 1]})
+    with pytest.raises(InputError, match="the number column 'x' is left over"):
+        rankmill.convert(table, tmp_path / "out.parquet")
+    with pytest.warns(RuntimeWarning, match="the number column 'x' is not read"):
+        rankmill.convert(table, tmp_path / "out.parquet", role="labels")
+    ranked = table.append_column("rank", pa.array([2, 1])).rename_columns(
+        ["query", "item", "score", "rank"]
+    )
+    for options, expected in (({}, [1.0, 0.5]), ({"in_order": True}, [0.5, 1.0])):
+        rankmill.convert(ranked, tmp_path / "out.parquet", **options)
+        assert pq.read_table(tmp_path / "out.parquet")["scores"].to_pylist() == [expected]
+
+
+def test_streams(tmp_path: Path) -> None:
+    for table, role in (
+        (pa.table({"query": [2, 1, 2], "item": [2, 3, 4], "score": [0.5, 1, 1]}), "predictions"),
+        (pa.table({"query": [2, 1], "items": [[2, 3], [4]], "gain": [[1, 2], [0]]}), "labels"),
+    ):
+        for memory in (1 << 30, 1):
+            stream = table.to_reader(1)
+            told = rankmill.convert(stream, tmp_path / "stream.parquet", memory=memory)
+            assert told["role"] == role
+            rankmill.convert(table, tmp_path / "table.parquet")
+            one, other = (pq.read_table(tmp_path / f"{of}.parquet") for of in ("stream", "table"))
+            assert one == other
+
+
+@pytest.mark.parametrize("asked", ["told", "found"])
+def test_text(tmp_path: Path, asked: str, run_cli: Any) -> None:
+    """TREC and CSV evaluate to the same bits as what is made of them."""
+    qrels = [f"{q} 0 d{i} {i - 1}" for q in (10, 9, 101) for i in range(4)]
+    run = [f"{q} Q0 d{i} 0 {i * 7 % 5 / 8} x" for q in (9, 101, 10, 3) for i in range(9)]
+    texts = {"qrels.txt": qrels, "run.trec": run}
+    texts["labels.csv"] = [
+        "user,item,gain",
+        *(f"{one.split()[0]},{one.split()[2]},{one.split()[3]}" for one in qrels),
+    ]
+    texts["p.csv"] = [
+        "user,item,score",
+        *(f"{one.split()[0]},{one.split()[2]},{one.split()[4]}" for one in run),
+    ]
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+    for labels, predictions in (("qrels.txt", "run.trec"), ("labels.csv", "p.csv")):
+        paths = tmp_path / labels, tmp_path / predictions
+        out = tmp_path / "l.parquet", tmp_path / "p.parquet"
+        for path, target, flag in zip(paths, out, ("--labels", "--predictions"), strict=True):
+            outcome = run_cli("convert", path, target, *([flag] if asked == "told" else []))
+            assert outcome.exit_code == 0, outcome.stderr
+            check_file(target)
+        assert content(rankmill.evaluate(*out, METRICS)) == content(
+            rankmill.evaluate(*paths, METRICS)
+        )
 
 
 def test_command_line(tmp_path: Path, run_cli: Any) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from rankmill.cli.draw import emit
-from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.inputs import check_outputs, parse_size, source_of
 from rankmill.cli.one_input import input_options
-from rankmill.cli.options import resource_options
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 
@@ -34,7 +33,21 @@ Examples:
 @click.argument("source", metavar="INPUT")
 @click.argument("output")
 @input_options
-@resource_options
+@click.option(
+    "--memory",
+    callback=parse_size,
+    metavar="SIZE",
+    default="1GiB",
+    show_default=True,
+    help="The memory limit for rows, such as 500MB or 2GB. More of them are grouped and sorted on "
+    "disk.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The number of threads; by default all available CPUs.",
+)
 def command(source: str, output: str, told_format: str | None, **options: Any) -> None:
     """Check the names, convert, and tell what was written."""
     paths = source_of(source, "INPUT")

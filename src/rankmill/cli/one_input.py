@@ -19,8 +19,8 @@ _OPTIONS = (
         "--predictions",
         "role",
         flag_value="predictions",
-        help="Read it as predictions. By default it is labels if it has gains, but neither ranks "
-        "nor confidences.",
+        help="Read it as predictions. By default the columns tell: it is labels if it has gains, "
+        "but neither ranks nor confidences.",
     ),
     click.option(
         "--as",
@@ -37,6 +37,12 @@ _OPTIONS = (
     click.option("--score", metavar="COLUMN", help="The column of confidences."),
     click.option("--rank", metavar="COLUMN", help="The column of ranks."),
     click.option("--gain", metavar="COLUMN", help="The column of gains (graded relevance)."),
+    click.option(
+        "--in-order",
+        is_flag=True,
+        help="The rows of long predictions are in rank order, whatever their confidences.",
+    ),
+    click.option("--binary", is_flag=True, help="Labels are just relevant or not."),
 )
 
 

@@ -1,27 +1,23 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing, suppress
-from dataclasses import replace
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from rankmill.columns.ragged import Ragged
 from rankmill.engine.job import Progress
+from rankmill.engine.role import Named, open_as
 from rankmill.engine.wide_rows import RowBlocks
 from rankmill.engine.wide_writer import write_rows
-from rankmill.errors import InputError, RankmillError, UsageError, positive
+from rankmill.errors import UsageError, positive
 from rankmill.results.files import check_target
-from rankmill.semantics.choices import DEFAULT
 from rankmill.sources.asked import Role
-from rankmill.sources.inputs import MEMORY, Input, map_lists, open_input
+from rankmill.sources.inputs import MEMORY, map_lists
 from rankmill.sources.roles import check_comparable
 from rankmill.sources.sorting import sorted_rows
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"
-# Confidences are taken along if there are any, even if they do not order the lists.
-_WITH_SCORES = replace(DEFAULT, order="confidence")
 
 
 def convert(
@@ -36,6 +32,8 @@ def convert(
     score: Any = None,
     rank: str | None = None,
     gain: Any = None,
+    in_order: bool = False,
+    binary: bool = False,
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
@@ -66,6 +64,9 @@ def convert(
     query, item, score, rank, gain : str, optional
         The names of columns that are not found by their usual names. Beside a `Ragged`, `score` or
         `gain` is a Ragged.
+    in_order, binary : bool
+        Whether long predictions are written in the order of their rows, whatever their ranks and
+        confidences, and whether labels are written without gains.
     threads : int, optional
         The number of threads; by default the number of CPUs.
     memory : int
@@ -101,10 +102,9 @@ def convert(
     """
     memory = positive(memory, "memory")
     check_path(path)
-    chosen = {"query": query, "item": item, "rank": rank}
-    told = {"memory": memory, "told_format": format, "columns": columns}
+    named = Named(query, item, score, rank, gain, in_order, binary)
     with ExitStack() as stack:
-        role, one = open_as(source, role, chosen, {"score": score, "gain": gain}, told)
+        role, one = open_as(source, role, named, format, columns, memory)
         stack.callback(one.source.close)
         check_comparable((one.source, one.columns), (one.source, one.columns))
         workers = stack.enter_context(Workers(threads))
@@ -132,55 +132,3 @@ def check_path(path: str | Path) -> None:
             f"cannot write {path}: what is written is Parquet; expected a name in {SUFFIX}"
         )
     check_target(path)
-
-
-def open_as(
-    source: Any,
-    role: Role | None,
-    chosen: dict[str, str | None],
-    numbers: dict[str, Any],
-    told: dict[str, Any],
-) -> tuple[Role, Input]:
-    """Open an input as what it is: told, or found by its columns.
-
-    Parameters
-    ----------
-    source, role
-        As for `convert`.
-    chosen
-        The columns of query ids, items and ranks that the caller named.
-    numbers
-        "score" and "gain": columns, or a Ragged.
-    told
-        Other arguments of `open_input`.
-    """
-    score, rank, gain = numbers["score"], chosen["rank"], numbers["gain"]
-    of_labels = {name: column for name, column in chosen.items() if name != "rank"}
-    if role is None and gain is not None and score is None and rank is None:
-        role = "labels"
-    if role == "labels":
-        if score is not None or rank is not None:
-            raise UsageError("labels have no score and no rank: leave them out, or give a gain")
-        return role, open_input(source, role, gain, of_labels, **told)
-    if gain is not None:
-        raise UsageError("predictions have no gain: leave it out, or say that these are labels")
-
-    def as_predictions() -> Input:
-        return open_input(source, "predictions", score, chosen, semantics=_WITH_SCORES, **told)
-
-    if role == "predictions" or score is not None or rank is not None:
-        return "predictions", as_predictions()
-    try:
-        found = as_predictions()
-    except InputError as error:
-        try:
-            return "labels", open_input(source, "labels", None, of_labels, **told)
-        except RankmillError:
-            raise error from None
-    if found.columns.score or found.columns.rank or isinstance(source, Ragged):
-        return "predictions", found
-    with suppress(InputError):
-        labels = open_input(found.source, "labels", None, of_labels, **told)
-        if labels.columns.gain:
-            return "labels", labels
-    return "predictions", found

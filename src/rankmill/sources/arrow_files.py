@@ -67,7 +67,7 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
         rows=None if None in known else sum(filter(None, known)),
         sizes=unknown_sizes,
         pieces=lambda columns: [piece for part in parts for piece in _pieces(part, columns)],
-        format="arrow",
+        format="Arrow IPC",
     )
 
 

@@ -52,7 +52,7 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
         rows=sum(part.rows for part in parts),
         sizes=unknown_sizes,
         pieces=lambda columns: [piece for part in parts for piece in _pieces(part, columns)],
-        format="orc",
+        format="ORC",
     )
 
 
