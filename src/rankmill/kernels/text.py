@@ -2,10 +2,15 @@
 
 import numpy as np
 
+from rankmill.kernels.identity import word_at
 from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE, COMMA = 10, 13, 32, 9, 34, 44
 APOSTROPHE, OPEN, CLOSE, BACKSLASH, MINUS, ZERO, NINE = 39, 91, 93, 92, 45, 48, 57
+# The byte 1, the byte of a line end, and the top bit, each eight times.
+ONES = np.uint64(0x0101010101010101)
+NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
+TOPS = np.uint64(0x8080808080808080)
 # The states of a reader of delimited text.
 AT_START, PLAIN, QUOTED, AFTER_QUOTE = 0, 1, 2, 3
 # What `scan_delimited` and `scan_blanks` return instead of a number of rows.
@@ -16,6 +21,27 @@ BAD_COUNT, BAD_QUOTE, UNCLOSED = -1, -2, -3
 def is_blank(byte):
     """Return whether a byte is a blank within a line."""
     return byte == SPACE or byte == TAB or byte == RETURN or byte == 11 or byte == 12
+
+
+@helper
+def next_end(data, position, delimiter):
+    """Return the next place from `position` on with a delimiter or a line end, or the size.
+
+    Eight bytes are looked at at once: subtracting 1 from each byte of `x` borrows from the top bit
+    of a byte that is 0. A borrow may mark a byte too much behind such a byte, never before it.
+    """
+    size = len(data)
+    delimiters = np.uint64(delimiter) * ONES
+    while position + 8 <= size:
+        word = word_at(data, position)
+        x = word ^ delimiters
+        y = word ^ NEWLINES
+        if (((x - ONES) & ~x) | ((y - ONES) & ~y)) & TOPS != 0:
+            break
+        position += 8
+    while position < size and data[position] != delimiter and data[position] != NEWLINE:
+        position += 1
+    return position
 
 
 @kernel
@@ -105,8 +131,7 @@ def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, o
                 if doubled and field < fields and wanted[field] >= 0:
                     out_doubled[wanted[field]] = True
             else:
-                while position < size and data[position] != delimiter and data[position] != NEWLINE:
-                    position += 1
+                position = next_end(data, position, delimiter)
                 end = position
                 if (
                     end > start

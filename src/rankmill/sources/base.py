@@ -63,14 +63,16 @@ class Source:
         row groups whose query id is at least the first id and below the second. None means that
         the range has no bound on that side.
     typed : callable or None
-        Takes Arrow types by column; returns the source with these types. Only a source of text has
-        it: there a number may be an id, and the other side decides whether an id is an integer.
+        Takes Arrow types by column; returns the source with these types of values. Only a source of
+        text has it, because the first rows of a text do not tell whether a column has fractions.
     kept : callable or None
         Takes a number of bytes and column names (None: all); returns the source in a form that can
         be read several times. What was read is held in memory up to that size, and beyond it in a
         temporary file. Only a source that can be read once has it.
     end : callable or None
         Ends what the source holds open; `close` calls it.
+    text_ids : bool
+        Whether ids are text that may stand for integers: the other side decides whether they do.
     positional : bool
         Whether the query ids are the places of the lists, 0 to n - 1.
     format : str
@@ -88,6 +90,7 @@ class Source:
     typed: Callable[[Mapping[str, Any]], Self] | None = None
     kept: Callable[[int, list[str] | None], Self] | None = None
     end: Callable[[], None] | None = None
+    text_ids: bool = False
     positional: bool = False
     format: str = ""
 

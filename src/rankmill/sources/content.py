@@ -33,6 +33,8 @@ def format_of(file: File) -> str:
         if is_shortage(error, f"reading {file.name}"):
             raise
         raise InputError(f"{file.name} cannot be opened: {error.strerror or error}") from None
+    if not start:
+        raise InputError(f"{file.name} is empty: it holds no byte")
     for magic, binary in MAGIC.items():
         if start.startswith(magic):
             return binary

@@ -81,7 +81,7 @@ def _layout(file: File, kind: str, shape: str, asked: Asked) -> Layout:
         raise InputError(f"{file.name}: line 1: two columns are called {again!r}; rename one")
     sample = _sample(head, header, names, delimiter, asked)
     rows = np.count_nonzero(head.data == 10)
-    columns = columns_of(sample, shape, asked)
+    columns = columns_of(sample, shape, asked, file.name)
     return Layout(columns, len(names), delimiter, header, rows / max(1, len(head.data)))
 
 
@@ -125,7 +125,7 @@ def _sample(
     }
 
 
-def columns_of(sample: Cells, shape: str, asked: Asked) -> dict[str, Column]:
+def columns_of(sample: Cells, shape: str, asked: Asked, file: str) -> dict[str, Column]:
     """What the columns hold, by the cells of the first rows.
 
     Parameters
@@ -136,6 +136,13 @@ def columns_of(sample: Cells, shape: str, asked: Asked) -> dict[str, Column]:
         How the cells of the item column are to be read; an empty text if they have to tell.
     asked
         The role of the input, and the columns of query ids and items that were named.
+    file
+        The name of the file in messages.
+
+    Raises
+    ------
+    InputError
+        If nothing tells whether a cell holds one item or several.
     """
     columns = {name: Column(i, _type_of(cells)) for i, (name, cells) in enumerate(sample.items())}
     schema = pa.schema({name: column.type for name, column in columns.items()})
@@ -144,7 +151,7 @@ def columns_of(sample: Cells, shape: str, asked: Asked) -> dict[str, Column]:
         return columns
     for name in (query, item):
         columns[name] = columns[name]._replace(type=TEXT)
-    cell = _cell_of(sample, query, item, shape, asked)
+    cell = _cell_of(sample, query, item, shape, asked, file)
     if not cell:
         guarded = shape != "long" and not _any_separator(sample[item])
         columns[item] = columns[item]._replace(guarded=guarded)
@@ -159,20 +166,30 @@ def columns_of(sample: Cells, shape: str, asked: Asked) -> dict[str, Column]:
     return columns
 
 
-def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked) -> str:
+def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, file: str) -> str:
     """What parts the items of a cell of the item column; an empty text if a cell is one item."""
     cells = [cell for cell in sample[item] if cell]
     if shape == "long":
         return ""
     if shape == "pairs":
         return PAIR_ITEMS
-    if _all(lambda cell: cell[0] == "[" and cell[-1] == "]", cells):
+    # The few others are bad rows of such a file, and errors once they are read.
+    if _most(lambda cell: cell[0] == "[", cells):
         return BRACKETS
-    repeated = len(set(sample[query])) < len(sample[query])
-    if not shape and (repeated or not _any_separator(cells)):
+    if not shape and not _any_separator(cells):
         return ""
-    if not shape and asked.role == "predictions" and _all(_is_pairs, cells):
+    if not shape and asked.role == "predictions" and _most(_is_pairs, cells):
         return PAIR_ITEMS
+    rows, distinct = len(sample[query]), len(set(sample[query]))
+    if not shape and rows >= 2 * distinct:
+        return ""
+    if not shape and rows > distinct:
+        raise InputError(
+            f"{file}: {rows - distinct} of the first {rows} rows repeat a query, and the items "
+            f"in {item!r}, such as {next(filter(_has_separator, cells))!r}, may be one item or a "
+            "list of several: name the format, csv-long or csv-wide, with --labels-as or "
+            "--predictions-as, labels_as= or predictions_as= in Python"
+        )
     return next((one for one in SEPARATORS if any(one in cell for cell in cells)), BLANK)
 
 
@@ -209,8 +226,17 @@ def _all(test: Callable[[str], bool], cells: list[str]) -> bool:
     return bool(held) and all(map(test, held))
 
 
+def _most(test: Callable[[str], bool], cells: list[str]) -> bool:
+    """Whether more than nine of ten cells pass a test."""
+    return 10 * sum(map(test, cells)) > 9 * len(cells)
+
+
 def _any_separator(cells: list[str]) -> bool:
-    return any(one in cell for cell in cells for one in SEPARATORS)
+    return any(map(_has_separator, cells))
+
+
+def _has_separator(cell: str) -> bool:
+    return any(one in cell for one in SEPARATORS)
 
 
 def _is_number(text: str) -> bool:

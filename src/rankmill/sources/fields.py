@@ -132,7 +132,7 @@ def open_fields(files: Sequence[File], name: str, layouts: Sequence[Layout], for
         for file, layout, of_file in zip(files, layouts, folders, strict=True)
     }
     source = Source(name, schemas, None, sizes, pieces, format=format)
-    return replace(source, typed=typed)
+    return replace(source, typed=typed, text_ids=True)
 
 
 def _read(
@@ -276,7 +276,10 @@ def _values(
     if bad >= 0:
         expected = "a number"
         if convert is integers:
-            expected = "an integer without leading zeros that fits 64 bits"
+            expected = (
+                "an integer of 64 bits without leading zeros; ids are integers on both sides, or "
+                "strings on both"
+            )
         raise InputError(
             f"{block.file}: {line_of(bad)}: {name} is {shown(data, starts[bad], ends[bad])}; "
             f"expected {expected}"

@@ -109,6 +109,9 @@ class Finder:
     def error(self, what: str, todo: str) -> InputError:
         """The error that tells what is wrong, the existing columns, and what to do."""
         there = ", ".join(f"{field.name} ({field.type})" for field in self.schema) or "none"
+        if self.source.format.startswith(("CSV", "TSV")):
+            names = "label-columns" if self.side == "labels" else "columns"
+            todo += f"; if the first line is no header, name all with --{names} A,B,..."
         return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
 
 

@@ -250,9 +250,9 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
     texts. An id of text that is no integer, such as 007, is an error once it is read.
     """
     for role in ("query", "item"):
-        kinds = {kind for one in inputs if one.source.typed is None for kind in one.id_types(role)}
+        kinds = {kind for one in inputs if not one.source.text_ids for kind in one.id_types(role)}
         if any(pa.types.is_integer(kind) for kind in kinds):
-            inputs = [one if one.source.typed is None else _typed(one, role) for one in inputs]
+            inputs = [_typed(one, role) if one.source.text_ids else one for one in inputs]
     return inputs
 
 

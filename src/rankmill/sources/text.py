@@ -23,6 +23,14 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The first bytes of text in UTF-16 and UTF-32.
 OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
+# The first bytes of compressed files -> the compression.
+COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+
 Cut = Callable[[bytes], int]
 
 
@@ -50,7 +58,7 @@ def last_line_end(data: bytes) -> int:
 
 
 def read_blocks(
-    file: File, cut: Cut = last_line_end, size: int = BLOCK_BYTES, header: int = 0
+    file: File, cut: Cut = last_line_end, size: int | None = None, header: int = 0
 ) -> Iterator[TextBlock]:
     """Yield the lines of a file, which may be compressed, in blocks of about `size` bytes.
 
@@ -64,6 +72,7 @@ def read_blocks(
         long.
     """
     identity = file.identity()
+    size = size or BLOCK_BYTES
     line = 1
     pending = b""
     try:
@@ -107,7 +116,11 @@ def read_head(file: File, cut: Cut = last_line_end) -> TextBlock:
 
 
 def _decompressed(raw: Any, name: str) -> Any:
-    kind = compression_of(name)
+    """The stream without its compression, which the suffix tells, or else the first bytes."""
+    start = bytes(raw.read(4))
+    raw.seek(0)
+    kinds = (kind for magic, kind in COMPRESSED.items() if start.startswith(magic))
+    kind = compression_of(name) or next(kinds, None)
     return raw if kind is None else pa.CompressedInputStream(raw, kind)
 
 

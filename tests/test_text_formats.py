@@ -1,0 +1,366 @@
+"""Every format of text gives the same bits as the same rows in a table."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rankmill
+import text_files as text
+from rankmill.errors import InputError, UsageError
+
+METRICS = ["map@5", "ndcg@3", "mrr", "gap", "precision@2"]
+GAINS = (3, 1, 2, 0, -1)
+
+
+def lists_of(kind: str, seed: int, values: Any, queries: int = 60) -> text.Lists:
+    """Random lists; ids are integers, or strings that look like integers but are none."""
+    draw = random.Random(seed)
+    ids = range(1, 200) if kind == "int" else [f"{n:04d}" for n in range(1, 200)]
+    names = draw.sample(ids, queries)
+    return {
+        query: [
+            (item, values(draw, i)) for i, item in enumerate(draw.sample(ids, draw.randint(1, 9)))
+        ]
+        for query in names
+    }
+
+
+def side(kind: str, which: str) -> text.Lists:
+    if which == "labels":
+        return lists_of(kind, 1, lambda draw, i: draw.choice(GAINS[:3]) if i else 1)
+    return lists_of(kind, 2, lambda draw, i: 1.0 / (1 + i) + draw.random() / 100)
+
+
+def scored(labels: Any, predictions: Any, **options: Any) -> tuple[Any, ...]:
+    """The values with all bits, what was counted, and the values of each query."""
+    metrics = options.pop("metrics", METRICS)
+    result = rankmill.evaluate(labels, predictions, metrics, **options)
+    rows = result.per_query.to_pydict()
+    names, *columns = rows.values()
+    each = sorted(zip(map(str, names), *columns, strict=True))
+    return result.metrics, result.audit, each
+
+
+# Name -> the name of the file, what writes it, whether the twin has lists, and options of evaluate.
+PREDICTIONS: dict[str, tuple[str, Any, bool, dict[str, Any]]] = {
+    "csv long": ("p.csv", lambda one: text.long_text(one, "score"), False, {}),
+    "csv crlf": ("p.csv", lambda one: text.long_text(one, "score", end="\r\n"), False, {}),
+    "csv semicolons": ("p.csv", lambda one: text.long_text(one, "score", ";"), False, {}),
+    "csv mark": ("p.csv", lambda one: b"\xef\xbb\xbf" + text.long_text(one, "score"), False, {}),
+    "csv told": (
+        "p.dat",
+        lambda one: text.long_text(one, "score"),
+        False,
+        {"predictions_as": "csv"},
+    ),
+    "tsv long": ("p.tsv", lambda one: text.long_text(one, "score", "\t"), False, {}),
+    "no suffix": ("p", lambda one: text.long_text(one, "score", "\t"), False, {}),
+    "csv blanks": ("p.csv", lambda one: text.wide_text(one, "score", " "), True, {}),
+    "csv commas": ("p.csv", lambda one: text.wide_text(one, "score", ", "), True, {}),
+    "csv bars": ("p.csv", lambda one: text.wide_text(one, "score", "|"), True, {}),
+    "tsv blanks": ("p.tsv", lambda one: text.wide_text(one, "score", " ", "\t"), True, {}),
+    "csv json": ("p.csv", lambda one: text.brackets_text(one, "score"), True, {}),
+    "csv python": ("p.csv", lambda one: text.brackets_text(one, "score", repr), True, {}),
+    "csv pairs": ("p.csv", text.pairs_text, True, {}),
+    "run": ("p.run", text.run_text, False, {}),
+    "run tabs": ("p.txt", lambda one: text.run_text(one, "\t  "), False, {}),
+    "jsonl": ("p.jsonl", lambda one: text.json_lines(one, "score"), True, {}),
+    "jsonl long": ("p.ndjson", lambda one: text.json_rows(one, "score"), False, {}),
+}
+LABELS: dict[str, tuple[str, Any, bool, dict[str, Any]]] = {
+    "csv long": ("l.csv", lambda one: text.long_text(one, "gain"), False, {}),
+    "csv blanks": ("l.csv", lambda one: text.wide_text(one, "gain", " "), True, {}),
+    "csv json": ("l.csv", lambda one: text.brackets_text(one, "gain"), True, {}),
+    "qrels": ("l.qrels", text.qrels_text, False, {}),
+    "qrels of three": ("l.txt", lambda one: text.qrels_text(one, 3), False, {}),
+    "beir": (
+        "test.tsv",
+        lambda one: text.long_text(one, "score", "\t").replace(
+            b"query_id\titem_id", b"query-id\tcorpus-id"
+        ),
+        False,
+        {},
+    ),
+    "jsonl": ("l.jsonl", lambda one: text.json_lines(one, "gain"), True, {}),
+}
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("form", PREDICTIONS)
+def test_predictions_of_text_count_as_those_of_a_table(
+    tmp_path: Path, form: str, kind: str
+) -> None:
+    name, writer, wide, options = PREDICTIONS[form]
+    labels = text.twin(side(kind, "labels"), "gain", wide=False)
+    lists = side(kind, "predictions")
+    path = text.write(tmp_path, name, writer(lists))
+    expected = scored(labels, text.twin(lists, "score", wide=wide))
+    assert scored(labels, path, **options) == expected
+    assert scored(labels, path, **options, memory=1, threads=3) == expected
+    assert expected[0]["map@5"] > 0
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+@pytest.mark.parametrize("form", LABELS)
+def test_labels_of_text_count_as_those_of_a_table(tmp_path: Path, form: str, kind: str) -> None:
+    name, writer, wide, options = LABELS[form]
+    lists = side(kind, "labels")
+    path = text.write(tmp_path, name, writer(lists))
+    predictions = text.twin(side(kind, "predictions"), "score", wide=True)
+    assert scored(path, predictions, **options) == scored(
+        text.twin(lists, "gain", wide=wide), predictions
+    )
+
+
+@pytest.mark.parametrize("form", ["csv long", "csv json", "run", "jsonl"])
+@pytest.mark.parametrize("compression", ["gz", "bz2", "zst", "lz4"])
+def test_compressed_text_is_the_same(tmp_path: Path, form: str, compression: str) -> None:
+    name, writer, _, options = PREDICTIONS[form]
+    lists = side("str", "predictions")
+    labels = text.twin(side("str", "labels"), "gain", wide=True)
+    plain = text.write(tmp_path, name, writer(lists))
+    packed = text.write(tmp_path, name, writer(lists), compression)
+    assert scored(labels, packed, **options) == scored(labels, plain, **options)
+    content = Path(packed).read_bytes()
+    Path(packed).write_bytes(content[: len(content) // 2])
+    with pytest.raises(InputError, match=f"{Path(packed).name}"):
+        scored(labels, packed, **options)
+
+
+@pytest.mark.parametrize("size", [30, 100, 1000])
+@pytest.mark.parametrize("form", PREDICTIONS)
+def test_blocks_may_end_anywhere(
+    tmp_path: Path, form: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, writer, wide, options = PREDICTIONS[form]
+    lists = side("str", "predictions")
+    labels = text.twin(side("str", "labels"), "gain", wide=True)
+    path = text.write(tmp_path, name, writer(lists))
+    monkeypatch.setattr("rankmill.sources.text.BLOCK_BYTES", size)
+    expected = scored(labels, text.twin(lists, "score", wide=wide))
+    assert scored(labels, path, **options) == expected
+
+
+def test_folders_of_text_give_columns(tmp_path: Path) -> None:
+    lists = side("int", "predictions")
+    names = list(lists)
+    for day, part in enumerate((names[:30], names[30:])):
+        folder = tmp_path / "run" / f"day={day}"
+        folder.mkdir(parents=True)
+        text.write(folder, "p.csv", text.long_text({q: lists[q] for q in part}, "score"), "gz")
+    labels = text.twin(side("int", "labels"), "gain", wide=True)
+    expected = scored(labels, text.twin(lists, "score", wide=False))
+    assert scored(labels, str(tmp_path / "run")) == expected
+    assert scored(labels, str(tmp_path / "run" / "*" / "*.csv.gz")) == expected
+    result = rankmill.evaluate(
+        labels, str(tmp_path / "run"), ["map"], query="day", label_query="query_id"
+    )
+    assert result.inputs["predictions"]["columns"]["query"] == "day"
+
+
+def test_both_sides_of_text_are_compared_as_text(tmp_path: Path) -> None:
+    labels = text.write(tmp_path, "l.csv", b"user,item\n1,0108775015\n2,5\n")
+    predictions = text.write(tmp_path, "p.csv", b"user,items\n1,108775015 0108775015\n2,5 05\n")
+    assert rankmill.evaluate(labels, predictions, ["mrr"])["mrr"] == 0.75
+    integers = pa.table({"user": ["1", "2"], "items": [[108775015], [5]]})
+    with pytest.raises(
+        InputError, match=r"p.csv: line 2: items is '0108775015'; expected an integer"
+    ):
+        rankmill.evaluate(integers, predictions, ["mrr"])
+
+
+def test_what_no_row_tells_is_asked_for(tmp_path: Path) -> None:
+    head = b"user,item\n" + b"".join(b"u%d,i%d\n" % (i, i) for i in range(200_000))
+    path = text.write(tmp_path, "l.csv", head + b"last,a b\n")
+    predictions = pa.table({"user": ["last"], "items": [["a b"]]})
+    with pytest.raises(InputError, match=r"l.csv: line 200002: the item 'a b' may be one item or"):
+        rankmill.evaluate(path, predictions, ["map"])
+    as_long = rankmill.evaluate(path, predictions, ["map"], labels_as="csv-long")
+    assert as_long.audit["queries_in_both"] == 1
+    assert as_long["map"] == 1 / 200_001
+    as_wide = rankmill.evaluate(path, predictions, ["map"], labels_as="csv-wide")
+    assert as_wide["map"] == 0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("columns", "content"),
+    [
+        ("query,item,score", b"1,7,0.5\n1,8,0.75\n"),
+        (["query", "item", "score"], b"1,7,0.5\n1,8,0.75\n"),
+        ("qid,_,docno,sim", b"1,x,7,0.5\n1,x,8,0.75\n"),
+    ],
+)
+def test_columns_without_a_header_are_named(tmp_path: Path, columns: Any, content: bytes) -> None:
+    path = text.write(tmp_path, "p.csv", content)
+    labels = pa.table({"user": [1], "items": [[8]]})
+    assert rankmill.evaluate(labels, path, ["mrr"], columns=columns)["mrr"] == 1
+    with pytest.raises(UsageError, match=r"--columns .* names 2 columns, but .*line 1: . columns"):
+        rankmill.evaluate(labels, path, ["mrr"], columns="query,item")
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("suffix", ["", "gz"])
+def test_standard_input(tmp_path: Path, suffix: str) -> None:
+    labels = text.write(tmp_path, "l.csv", b"user,item\n1,8\n")
+    content = text.compress(b"user,item,score\n1,7,0.5\n1,8,0.75\n", suffix)
+    words = ["evaluate", labels, "-", "-m", "mrr", "--format", "json"]
+    command = [sys.executable, "-m", "rankmill", *words]
+    ended = subprocess.run(command, input=content, capture_output=True, check=True)
+    assert ended.stderr == b""
+    answer = json.loads(ended.stdout)
+    assert answer["metrics"]["mrr"] == 1
+    assert answer["inputs"]["predictions"]["source"] == "standard input"
+
+
+# Name -> the file, its content, and the message.
+BAD: dict[str, tuple[str, bytes, str]] = {
+    "five columns in a run": (
+        "p.run",
+        b"1 Q0 7 1 0.5 t\n1 Q0 8 2 0.4\n",
+        "p.run: line 2: 5 columns; expected 6",
+    ),
+    "qrels as a run": ("p.run", b"1 0 7 1\n", "p.run: line 1: 4 columns; predictions in TREC's"),
+    "text in a score": (
+        "p.run",
+        b"\n1 Q0 7 1 0.5 t\n\n1 Q0 8 2 high t\n",
+        "p.run: line 4: score is 'high'; expected a number",
+    ),
+    "NaN in a score": (
+        "p.run",
+        b"1 Q0 7 1 nan t\n",
+        "p.run: line 1 (query 1): column 'score' is nan",
+    ),
+    "a score is missing": (
+        "p.csv",
+        b'user,item,score\n1,7,0.5\n1,8,""\n',
+        "p.csv: line 3 (query 1): column 'score' is None",
+    ),
+    "a quote is open": (
+        "p.csv",
+        b'user,item,score\n1,7,0.5\n1,"8,0.5\n2,7,1\n',
+        "p.csv: line 3: a quoted text that starts here is not closed",
+    ),
+    "text after a quote": (
+        "p.csv",
+        b'user,item,score\n1,"7"x,0.5\n',
+        "p.csv: line 2: a quoted text is followed by more text",
+    ),
+    "too many fields": (
+        "p.csv",
+        b"user,item,score\n1,7,0.5\n1,8,0,5\n",
+        "p.csv: line 3: 4 columns; expected 3",
+    ),
+    "no query": ("p.csv", b"user,item,score\n1,7,0.5\n,8,0.5\n", "p.csv: line 3 has no query id"),
+    "a query twice": (
+        "p.csv",
+        b"user,items\n1,[7 8]\n\n2,[9 10]\n1,[7 9]\n",
+        "p.csv: query 1 stands a second time in line 5; expected",
+    ),
+    "one item or several": (
+        "p.csv",
+        b"user,items\n1,7 8\n2,9 10\n1,7 9\n",
+        "p.csv: 1 of the first 3 rows repeat a query, and the items in 'items', such as '7 8'",
+    ),
+    "an id that is no integer": (
+        "p.csv",
+        b"user,items\n1,7 8\n2,9 x\n",
+        "p.csv: line 3: items is 'x'; expected an integer",
+    ),
+    "odd pairs": (
+        "p.csv",
+        b"user,items\n" + b"".join(b"%d,7 0.5 8 0.4\n" % i for i in range(20)) + b"99,9 0.5 8\n",
+        "p.csv: line 22: '9 0.5 8' holds 3 words; expected pairs",
+    ),
+    "a broken list": (
+        "p.csv",
+        b'user,items\n1,"[7, 8]"\n2,"[7, 8"\n',
+        r"""p.csv: line 3: items is '[7, 8'; expected a list, such as ["a", "b"]""",
+    ),
+    "no JSON": ("p.jsonl", b'{"user": 1, "items": [7]}\n\n{"user": 2\n', "p.jsonl: line 3: "),
+    "JSON of two types": (
+        "p.jsonl",
+        b'{"user": 1, "items": [7]}\n{"user": 2, "items": ["a"]}\n',
+        "p.jsonl: line 2: Column(/items/[]) changed from number to string",
+    ),
+    "an array of JSON": ("p.jsonl", b"[1]\n", "p.jsonl: line 1: "),
+    "UTF-16": ("p.csv", "user,items\n".encode("utf-16"), "p.csv is text in UTF-16"),
+    "carriage returns": ("p.csv", b"user,items\r1,7\r", "p.csv: line 1: lines end in a carriage"),
+    "empty": ("p.csv", b"", "p.csv is empty; expected a header"),
+    "two columns of a name": (
+        "p.csv",
+        b"user,item,item\n",
+        "p.csv: line 1: two columns are called",
+    ),
+    "only a header": ("p.csv", b"user,items\n", "predictions"),
+}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("case", BAD)
+def test_bad_text_is_one_clear_line(tmp_path: Path, case: str, run: Any) -> None:
+    name, content, message = BAD[case]
+    path = text.write(tmp_path, name, content)
+    import pyarrow.parquet as pq
+
+    labels = tmp_path / "labels.parquet"
+    pq.write_table(pa.table({"user": [1], "items": [[8]]}), labels)
+    code, out, err = run("evaluate", labels, path, "-m", "map")
+    if case == "only a header":
+        assert code == 0  # no prediction at all is a bad system, not a bad file
+        return
+    assert (code, out) == (3, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+words = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
+plain_words = words.filter(lambda word: not any(one.isspace() for one in word) and word.strip())
+
+
+@st.composite
+def any_lists(draw: Any, names: Any) -> text.Lists:
+    queries = draw(st.lists(names, min_size=1, max_size=5, unique=True))
+    scores = st.floats(allow_nan=False, allow_infinity=False)
+    return {
+        query: list(
+            zip(
+                items := draw(st.lists(names, min_size=1, max_size=4, unique=True)),
+                draw(st.lists(scores, min_size=len(items), max_size=len(items))),
+                strict=True,
+            )
+        )
+        for query in queries
+    }
+
+
+@given(data=st.data(), form=st.sampled_from(["csv", "tsv", "json", "jsonl", "run"]))
+def test_any_text_comes_back(tmp_path_factory: Any, data: Any, form: str) -> None:
+    folder = tmp_path_factory.mktemp("any")
+    lists = data.draw(any_lists(plain_words if form == "run" else words))
+    name, content, wide = {
+        "csv": ("p.csv", text.long_text, False),
+        "tsv": ("p.tsv", lambda one, n: text.long_text(one, n, "\t"), False),
+        "json": ("p.csv", text.brackets_text, True),
+        "jsonl": ("p.jsonl", text.json_lines, True),
+        "run": ("p.run", lambda one, n: text.run_text(one), False),
+    }[form]
+    path = text.write(folder, name, content(lists, "score"))
+    labels = {query: items[-1:] for query, items in lists.items()}
+    table = text.twin(labels, "gain", wide=True).select(["query_id", "items"])
+    options = {"metrics": ["map", "gap"], "predictions_as": "csv-long" if form == "csv" else None}
+    if form == "tsv":
+        options["predictions_as"] = "tsv-long"
+    assert scored(table, path, **options) == scored(
+        table, text.twin(lists, "score", wide=wide), metrics=["map", "gap"]
+    )
