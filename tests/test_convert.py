@@ -361,6 +361,25 @@ def test_text(tmp_path: Path, asked: str, run_cli: Any) -> None:
         )
 
 
+def test_ids_of_text_as_integers(tmp_path: Path, run_cli: Any) -> None:
+    """Text is compared with integers; what is made of it can be, if it is told to be integers."""
+    run, out = tmp_path / "run.trec", tmp_path / "run.parquet"
+    run.write_text("".join(f"{q} Q0 d{q} 1 0.5 x\n" for q in (10, 9)))
+    labels = pa.table({"query": [9, 10], "item": ["d9", "x"]})
+    rankmill.convert(run, out)
+    assert pq.read_table(out)["query_id"].to_pylist() == ["10", "9"]
+    with pytest.raises(InputError, match="cannot be compared"):
+        rankmill.evaluate(labels, out, ["map"])
+    assert run_cli("convert", run, out, "--integers", "query").exit_code == 0
+    assert pq.read_table(out)["query_id"].to_pylist() == [9, 10]
+    assert content(rankmill.evaluate(labels, out)) == content(rankmill.evaluate(labels, run))
+    with pytest.raises(InputError, match="d10"):
+        rankmill.convert(run, out, integers=["item"])
+    for wrong, integers in (("expected 'query'", ["x"]), ("ids are strings", ["item"])):
+        with pytest.raises(UsageError, match=wrong):
+            rankmill.convert(labels, out, integers=integers)
+
+
 def test_command_line(tmp_path: Path, run_cli: Any) -> None:
     table = pa.table({"who": [2, 1, 2], "item": [5, 6, None], "sim": [0.5, 0.25, 1.0]})
     path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"

@@ -34,6 +34,13 @@ Examples:
 @click.argument("output")
 @input_options
 @click.option(
+    "--integers",
+    type=click.Choice(("query", "item")),
+    multiple=True,
+    help="Write these ids of text as integers, to be compared with integers; repeat for both. By "
+    "default they are strings.",
+)
+@click.option(
     "--memory",
     callback=parse_size,
     metavar="SIZE",

@@ -13,6 +13,7 @@ __all__ = ["input_options"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
+# An option has all names under which messages of other commands advise it.
 _OPTIONS = (
     click.option("--labels", "role", flag_value="labels", help="Read it as labels."),
     click.option(
@@ -24,16 +25,24 @@ _OPTIONS = (
     ),
     click.option(
         "--as",
+        "--labels-as",
+        "--predictions-as",
         "told_format",
         type=click.Choice(tuple(FORMATS)),
         metavar="FORMAT",
         help=f"The format of the files, if they do not tell it: {', '.join(FORMATS)}.",
     ),
     click.option(
-        "--columns", metavar="NAMES", help="The names of columns without a header, as query,item."
+        "--columns",
+        "--label-columns",
+        "columns",
+        metavar="NAMES",
+        help="The names of columns without a header, as query,item.",
     ),
-    click.option("--query", metavar="COLUMN", help="The column of query ids."),
-    click.option("--item", metavar="COLUMN", help="The column of items."),
+    click.option(
+        "--query", "--label-query", "query", metavar="COLUMN", help="The column of query ids."
+    ),
+    click.option("--item", "--label-item", "item", metavar="COLUMN", help="The column of items."),
     click.option("--score", metavar="COLUMN", help="The column of confidences."),
     click.option("--rank", metavar="COLUMN", help="The column of ranks."),
     click.option("--gain", metavar="COLUMN", help="The column of gains (graded relevance)."),

@@ -5,6 +5,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+from rankmill.columns.ids import is_text_type
 from rankmill.engine.job import Progress
 from rankmill.engine.role import Named, open_as
 from rankmill.engine.wide_rows import RowBlocks
@@ -12,7 +13,7 @@ from rankmill.engine.wide_writer import write_rows
 from rankmill.errors import UsageError, positive
 from rankmill.results.files import check_target
 from rankmill.sources.asked import Role
-from rankmill.sources.inputs import MEMORY, map_lists
+from rankmill.sources.inputs import MEMORY, Input, map_lists, with_integer_ids
 from rankmill.sources.roles import check_comparable
 from rankmill.sources.sorting import sorted_rows
 from rankmill.threads import Workers
@@ -34,6 +35,7 @@ def convert(
     gain: Any = None,
     in_order: bool = False,
     binary: bool = False,
+    integers: Sequence[str] = (),
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
@@ -67,6 +69,9 @@ def convert(
     in_order, binary : bool
         Whether long predictions are written in the order of their rows, whatever their ranks and
         confidences, and whether labels are written without gains.
+    integers : sequence of {"query", "item"}
+        Which ids of text are written as integers. By default they are strings, as text alone does
+        not tell, and then they can be compared with strings only.
     threads : int, optional
         The number of threads; by default the number of CPUs.
     memory : int
@@ -106,6 +111,7 @@ def convert(
     with ExitStack() as stack:
         role, one = open_as(source, role, named, format, columns, memory)
         stack.callback(one.source.close)
+        one = _with_integers(one, integers)
         check_comparable((one.source, one.columns), (one.source, one.columns))
         workers = stack.enter_context(Workers(threads))
         rows = RowBlocks(one, role)
@@ -132,3 +138,17 @@ def check_path(path: str | Path) -> None:
             f"cannot write {path}: what is written is Parquet; expected a name in {SUFFIX}"
         )
     check_target(path)
+
+
+def _with_integers(one: Input, roles: Sequence[str]) -> Input:
+    for role in roles:
+        if role not in ("query", "item"):
+            raise UsageError(f"integers holds {role!r}; expected 'query', 'item' or both")
+        if one.source.text_ids:
+            one = with_integer_ids(one, role)
+        elif any(map(is_text_type, one.id_types(role))):
+            raise UsageError(
+                f"{one.source.name}: the {role} ids are strings, and only those of text files are "
+                "read as integers: cast them before"
+            )
+    return one
