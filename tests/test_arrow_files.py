@@ -8,6 +8,7 @@ import select
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+import rankmill.sources.arrow_files
+import rankmill.sources.orc
 from conftest import tells
 from rankmill import InputError
 from rankmill.sources.asked import Asked
+from rankmill.sources.files import File
 from rankmill.sources.ipc_blocks import read_blocks
 from rankmill.sources.opening import open_paths
 
@@ -259,6 +263,39 @@ def test_a_footer_that_leaves_out_a_record_batch(tmp_path: Path) -> None:
         assert pa.ipc.open_file(path).num_record_batches in (2, 3)
         with pytest.raises(InputError, match=r"a\.arrow is broken: .*footer says"):
             rankmill.evaluate(path, path, ["map"])
+
+
+@pytest.mark.parametrize("size", [1 << 44, 1 << 62, (1 << 63) - 1, -5])
+def test_a_broken_length_is_no_lack_of_memory(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "a.arrow"
+    ipc_file(pa.table({"query_id": np.arange(5000), "items": [[1]] * 5000}), path, "lz4", 5000)
+    raw = path.read_bytes()
+    length = (40_000).to_bytes(8, "little")  # of the query ids, before they are compressed
+    path.write_bytes(raw.replace(length, size.to_bytes(8, "little", signed=True), 1))
+    with pytest.raises(InputError, match=r"a\.arrow is broken: record batch 0 cannot be read"):
+        rankmill.evaluate(path, path, ["map"])
+
+
+class Remote(File):
+    """A file that only `opened` reads, as in an object store."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        with pa.OSFile(self.path.removeprefix("far:")) as file:
+            yield file
+
+    def identity(self) -> tuple[int, int, int, int]:
+        return 0, 0, os.stat(self.path.removeprefix("far:")).st_size, 0
+
+
+@pytest.mark.parametrize("name", ["a.arrow", "a.arrows", "a.arrows.gz", "a.orc"])
+def test_files_that_are_not_on_the_disk(tmp_path: Path, name: str) -> None:
+    table = tables("wide", "int")[1].select(["query_id", "items"])
+    WRITERS[name](table, tmp_path / name)
+    module = rankmill.sources.orc if name == "a.orc" else rankmill.sources.arrow_files
+    source = module.open_files([Remote(f"far:{name}", f"far:{tmp_path / name}")], "it", Asked())
+    batches = [batch.data for piece in source.pieces(table.column_names) for batch in piece]
+    assert pa.Table.from_batches(batches) == table
 
 
 SECONDS = 20

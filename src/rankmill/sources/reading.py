@@ -58,5 +58,8 @@ def broken(file: File, what: str) -> InputError:
 
 def _asks_too_much(error: BaseException, identity: Identity) -> bool:
     """Whether so much memory was asked for that a length in the file must be wrong."""
-    found = re.search(r"size (\d+)", str(error)) if isinstance(error, MemoryError) else None
-    return found is not None and int(found[1]) > max(LARGE, TIMES * identity[2])
+    if not isinstance(error, MemoryError):
+        return False
+    found = re.search(r"size (\d+)", str(error))
+    size = int(found[1]) if found else 0
+    return size > max(LARGE, TIMES * identity[2]) or "capacity too large" in str(error)
