@@ -350,8 +350,8 @@ def test_bounds_of_ids_are_not_read_where_labels_fit() -> None:
         raise AssertionError("the bounds of ids were asked for")
 
     job = make_job("map", per_query=False)
-    labels, inputs = open_job(job, table, {"": table}, {"item": "items"})
-    asking = replace(labels, source=replace(labels.source, row_groups=unread))
-    assert id_ranges(asking, inputs[""], job) == []
-    with pytest.raises(AssertionError, match="were asked for"):
-        id_ranges(replace(asking, source=replace(asking.source, rows=1 << 40)), inputs[""], job)
+    with open_job(job, table, {"": table}, {"item": "items"}) as (labels, inputs):
+        asking = replace(labels, source=replace(labels.source, row_groups=unread))
+        assert id_ranges(asking, inputs[""], job) == []
+        with pytest.raises(AssertionError, match="were asked for"):
+            id_ranges(replace(asking, source=replace(asking.source, rows=1 << 40)), inputs[""], job)

@@ -1,7 +1,10 @@
 """Compile every kernel in advance by evaluating small inputs of every kind."""
 
+import os
+import tempfile
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +68,7 @@ def warmup() -> WarmUp:
         for semantics in SEMANTICS:
             evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
     _evaluate_arrays()
+    _evaluate_text()
     empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
     parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # Parquet files need this one
     after = compiled_so_far()
@@ -120,6 +124,28 @@ def _wide(table: Any) -> Any:
 
 def _scattered(table: Any) -> Any:
     return table.take(np.argsort(np.arange(len(table)) * 7919 % len(table), kind="stable"))
+
+
+def _evaluate_text() -> None:
+    """Evaluate text in all its forms: TREC, and CSV with and without quotes and lists."""
+    number = "1" * 30  # which takes the exact way of parsing
+    texts = {
+        "l.qrels": "1 0 a 1\n",
+        "p.run": f"1 Q0 a 1 {number} t\n1 Q0 b 2 .5 t\n",
+        "l.csv": "user,item\n1,a\n",
+        "p.csv": 'user,items\n1,"a ""b"""\n2,a b\n',
+        "pairs.csv": "user,items\n1,a 0.5 b 0.25\n",
+        "lists.csv": 'user,items,scores\n1,"[1, 2]","[1, 0.5]"\n',
+    }
+    with tempfile.TemporaryDirectory(prefix="rankmill-") as folder:
+        paths = {name: os.path.join(folder, name) for name in texts}
+        for name, text in texts.items():
+            Path(paths[name]).write_text(text)
+        evaluate(paths["l.qrels"], paths["p.run"], ["map"], threads=1)
+        for name in ("p.csv", "pairs.csv", "lists.csv"):
+            evaluate(paths["l.csv"], paths[name], ["map"], threads=1)
+        integers = pa.table({"user": [1], "item": [1]})
+        evaluate(integers, paths["lists.csv"], ["map"], threads=1)
 
 
 def _evaluate_arrays() -> None:

@@ -10,9 +10,11 @@ from rankmill.errors import InputError
 from rankmill.kernels.lists import (
     first_bad_offset,
     kept_offsets,
+    sort_lists,
     taken_offsets,
     taken_spans,
     taken_values,
+    ties_in_order,
 )
 
 
@@ -80,6 +82,22 @@ def drop_values(offsets: np.ndarray, keep: np.ndarray) -> np.ndarray:
     left = np.empty_like(offsets)
     kept_offsets(offsets, keep, left)
     return left
+
+
+def sort_values(
+    offsets: np.ndarray, keys: np.ndarray, order: np.ndarray | None = None
+) -> tuple[np.ndarray | None, int]:
+    """The order in which the values of each list ascend, and how many are equal in their list.
+
+    Equal keys keep their order. `order` holds the places of the values of each list, and is changed
+    in place; None stands for the values as they are, also in what is returned.
+    """
+    if order is None:
+        tied = ties_in_order(offsets, keys)
+        if tied >= 0:
+            return None, tied
+        order = np.arange(len(keys))
+    return order, sort_lists(offsets, keys, order)
 
 
 def take_offsets(offsets: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -213,6 +213,19 @@ def parts_of(keys, seed, count, out_parts):
 
 
 @kernel
+def run_starts(ids, out_first):
+    """Write the first row of each run of equal ids, and return the number of runs."""
+    text = ids.kind == STRING
+    keys = ids.keys
+    count = 0
+    for row in range(len(keys)):
+        if row == 0 or keys[row] != keys[row - 1] or (text and not same(ids, row, ids, row - 1)):
+            out_first[count] = row
+            count += 1
+    return count
+
+
+@kernel
 def group_rows(ids, seed, out_groups, out_first):
     """Number the distinct ids in order of first appearance.
 

@@ -134,6 +134,21 @@ def sort_lists(offsets, sort_keys, out_order):
     return tied
 
 
+@kernel
+def ties_in_order(offsets, sort_keys):
+    """Return how many values equal a neighbour in their list; -1 if a list does not ascend."""
+    tied = 0
+    for q in range(len(offsets) - 1):
+        before = False  # whether the value equals the one before it
+        for i in range(offsets[q] + 1, offsets[q + 1]):
+            if sort_keys[i] < sort_keys[i - 1]:
+                return -1
+            equal = sort_keys[i] == sort_keys[i - 1]
+            tied += equal + (equal and not before)
+            before = equal
+    return tied
+
+
 @helper
 def _sort_long_list(start, end, sort_keys, order):
     members = order[start:end].copy()

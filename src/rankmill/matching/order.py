@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import id_text, ids_to_arrow, take_ids
+from rankmill.columns.lists import sort_values
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.lists import sort_lists
 from rankmill.kernels.matching import mark_repeats
 from rankmill.semantics.choices import Semantics
 
@@ -48,12 +48,14 @@ def arrange(lists: Lists, semantics: Semantics) -> Lists:
 
 
 def _by_confidence(lists: Lists, order: str) -> Lists:
-    places = np.arange(len(lists.items.keys))
     confidences = lists.confidences
-    tied = sort_lists(lists.offsets, -confidences, places)
+    places, tied = sort_values(lists.offsets, -confidences)
     if tied and order in ("item_descending", "item_ascending"):
+        places = np.arange(len(lists.items.keys)) if places is None else places
         _sort_ties(lists, places, order.removeprefix("item_"))
         tied = 0
+    if places is None:
+        return replace(lists, tied=tied if order == "confidence" else 0)
     return replace(
         lists,
         items=take_ids(lists.items, places),

@@ -12,12 +12,12 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of, validity_of
 from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
-from rankmill.columns.lists import drop_values
+from rankmill.columns.lists import drop_values, sort_values
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
-from rankmill.kernels.identity import SEED, Ids, group_rows
-from rankmill.kernels.lists import sort_by_group, sort_lists
+from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
+from rankmill.kernels.lists import sort_by_group
 from rankmill.sources.base import BATCH_VALUES, Batch, Source, read_batches
 from rankmill.sources.roles import Columns
 from rankmill.sources.wide import checked_numbers, number_error, queries_of
@@ -76,8 +76,13 @@ def stream_rows(
             keys = rows.queries.keys
             others = np.flatnonzero(keys != keys[-1]) if len(keys) else keys
             if len(others):
+                start = 0
+                if carried:  # the first rows may be of the same query; the others are not copied
+                    start = int((keys != carried[-1].queries.keys[-1]).argmax())
+                    yield [*carried, slice_rows(rows, 0, start)] if start else carried
                 last = int(others[-1]) + 1  # the next batch may hold more rows of the last query
-                yield [*carried, slice_rows(rows, 0, last)]
+                if last > start:
+                    yield [slice_rows(rows, start, last)]
                 carried = [slice_rows(rows, last, len(keys))]
             elif carried and len(keys) and carried[-1].queries.keys[-1] != keys[0]:
                 yield carried
@@ -105,42 +110,55 @@ def group_lists(parts: list[Rows], columns: Columns, *, together: bool = False) 
     ScatteredRowsError
         If `together` is given and the rows of a query are not adjacent.
     """
-    queries = join_ids([part.queries for part in parts])
-    items = join_ids([part.items for part in parts])
-    groups = np.empty(len(queries.keys), np.int64)
-    first = np.empty(len(queries.keys), np.int64)
-    count = group_rows(queries, SEED, groups, first)
-    if together and 1 + int((queries.keys[1:] != queries.keys[:-1]).sum()) > count:
-        raise ScatteredRowsError
-    first = first[:count]
-    offsets = np.empty(count + 1, np.int64)
-    order = np.empty(len(groups), np.int64)
-    sort_by_group(groups, count, offsets, order)
-    nulls = len(groups) - len(items.keys)
+    rows = parts[0] if len(parts) == 1 else _join_rows(parts)
+    queries, count = rows.queries, len(rows.queries.keys)
+    first = np.empty(count, np.int64)
+    first = first[: run_starts(queries, first)]
+    offsets = np.append(first, count)
+    groups, distinct = np.empty((2, len(first)), np.int64)
+    found = group_rows(take_ids(queries, first), SEED, groups, distinct)
+    order = None
+    if found < len(first):
+        if together:
+            raise ScatteredRowsError
+        groups = np.repeat(groups, np.diff(offsets))
+        first = first[distinct[:found]]
+        offsets, order = np.empty(found + 1, np.int64), np.empty(count, np.int64)
+        sort_by_group(groups, found, offsets, order)
     item_of_row = None
-    if nulls:
+    if rows.keep is not None:
+        order = np.arange(count) if order is None else order
+        offsets = drop_values(offsets, rows.keep[order])
+        order = order[rows.keep[order]]
+        item_of_row = np.cumsum(rows.keep) - 1
+    tied = 0
+    if rows.ranks is not None:
+        order, tied = sort_values(offsets, rows.ranks, order)
+    elif rows.numbers is not None and not columns.in_order:
+        order, tied = sort_values(offsets, -rows.numbers, order)
+    items, numbers = rows.items, rows.numbers
+    if order is not None:
+        items = take_ids(items, order if item_of_row is None else item_of_row[order])
+        numbers = None if numbers is None else numbers[order]
+    nulls = count - len(rows.items.keys)
+    queries = take_ids(queries, first)
+    return Lists(queries, offsets, items, numbers, nulls, tied, Place(rows.source), count)
+
+
+def _join_rows(parts: list[Rows]) -> Rows:
+    """The rows of all parts, in one part."""
+    keep = None
+    if any(part.keep is not None for part in parts):
         keep = np.concatenate(
             [np.ones(len(p.queries.keys), np.bool_) if p.keep is None else p.keep for p in parts]
         )
-        item_of_row = np.cumsum(keep) - 1
-        offsets = drop_values(offsets, keep[order])
-        order = order[keep[order]]
-    numbers = _joined([part.numbers for part in parts])
-    ranks = _joined([part.ranks for part in parts])
-    tied = 0
-    if ranks is not None:
-        tied = sort_lists(offsets, ranks, order)
-    elif numbers is not None and not columns.in_order:
-        tied = sort_lists(offsets, -numbers, order)
-    return Lists(
-        take_ids(queries, first),
-        offsets,
-        take_ids(items, order if item_of_row is None else item_of_row[order]),
-        None if numbers is None else numbers[order],
-        nulls,
-        tied,
-        Place(parts[0].source),
-        len(groups),
+    return Rows(
+        join_ids([part.queries for part in parts]),
+        join_ids([part.items for part in parts]),
+        keep,
+        _joined([part.numbers for part in parts]),
+        _joined([part.ranks for part in parts]),
+        parts[0].source,
     )
 
 

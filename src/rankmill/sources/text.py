@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.buffers import arrow_of
+from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
 from rankmill.kernels.lists import pack_strings
-from rankmill.kernels.text import parse_integers
+from rankmill.kernels.text import parse_floats, parse_integers
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.footers import first_line
 from rankmill.sources.formats import compression_of
@@ -30,6 +30,9 @@ COMPRESSED = {
     b"BZh": "bz2",
     b"\x04\x22\x4d\x18": "lz4",
 }
+
+# The powers of ten that float64 holds exactly.
+POWERS = 10.0 ** np.arange(23)
 
 Cut = Callable[[bytes], int]
 
@@ -158,12 +161,7 @@ def integers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[An
     """
     values = np.empty(len(starts), np.int64)
     bad = parse_integers(data, starts, ends, values)
-    valid = ends > starts
-    if bad >= 0 or valid.all():
-        return arrow_of(values), bad
-    validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
-    buffers = [validity, pa.py_buffer(values)]
-    return pa.Array.from_buffers(pa.int64(), len(values), buffers), -1
+    return _with_nulls(values, ends > starts), bad
 
 
 def numbers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Any, int]:
@@ -171,24 +169,33 @@ def numbers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Any
 
     An empty string is null.
     """
-    texts = strings(data, starts, ends)
-    try:
-        return texts.cast(pa.float64()), -1
-    except pa.ArrowInvalid:
-        pass
-    values: list[float | None] = []
-    for i, text in enumerate(texts.cast(pa.large_binary()).to_pylist()):
-        value = _float_of(text)
-        if value is None and text is not None:
-            return None, i
-        values.append(value)
-    return pa.array(values, pa.float64()), -1
+    values, slow = np.zeros(len(starts)), np.empty(len(starts), np.bool_)
+    valid = ends > starts
+    if parse_floats(data, starts, ends, POWERS, values, slow):
+        rows = np.flatnonzero(slow & valid)
+        try:
+            values[rows] = numbers_of(strings(data, starts[rows], ends[rows]).cast(pa.float64()))
+        except pa.ArrowInvalid:  # one is no number, or is written as only Python reads it
+            for i in rows.tolist():
+                value = _float_of(data[starts[i] : ends[i]].tobytes())
+                if value is None:
+                    return None, i
+                values[i] = value
+    return _with_nulls(values, valid), -1
 
 
-def _float_of(text: bytes | None) -> float | None:
+def _with_nulls(values: np.ndarray, valid: np.ndarray) -> Any:
+    """Numbers as an Arrow array, with nulls where they are not valid."""
+    if valid.all():
+        return arrow_of(values)
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+
+
+def _float_of(text: bytes) -> float | None:
     """The number that a text stands for, as C's strtod reads decimals; None if it is no number."""
     try:
-        return None if text is None or b"_" in text else float(text)
+        return None if b"_" in text else float(text)
     except ValueError:
         return None
 
