@@ -56,7 +56,7 @@ def _read(file: Any) -> Blocks:
     footer = _at(file, end, length)
     root = _number("<I", footer, 0)
     batches, dictionaries = (_blocks(footer, root, field) for field in (3, 2))
-    _check_whole(np.concatenate([batches, dictionaries]), end)
+    _check_whole(np.concatenate([batches, dictionaries]), _schema_end(file), end)
     starts, heads, bodies = (batches[name].tolist() for name in ("start", "head", "body"))
     rows = [
         _rows(_at(file, *place), body) for *place, body in zip(starts, heads, bodies, strict=True)
@@ -70,19 +70,23 @@ def _at(file: Any, start: int, size: int) -> bytes:
     return raw
 
 
-def _check_whole(blocks: Any, end: int) -> None:
-    """Raise ValueError if blocks overlap, or bytes between the first block and `end` are in none.
+def _schema_end(file: Any) -> int | None:
+    """Where the schema ends; None if it has no length before it, as Polars writes it."""
+    raw = _at(file, 8, 8)
+    return 16 + _number("<i", raw, 4) if _number("<I", raw, 0) == CONTINUED else None
 
-    The schema stands before the first block, but not every writer tells its size.
-    """
+
+def _check_whole(blocks: Any, start: int | None, end: int) -> None:
+    """Raise ValueError if blocks overlap, or bytes between `start` and `end` are in none."""
     order = np.argsort(blocks["start"], kind="stable")
-    start = max(len(MAGIC), int(blocks["start"].min(initial=end)))
+    if start is None:
+        start = max(len(MAGIC), int(blocks["start"].min(initial=end)))
     for first, head, body in blocks[order].tolist():
         if not (0 <= first - start <= LARGEST_GAP and head >= 8 and 0 <= body <= end):
             raise ValueError(f"its footer says that a record batch starts at byte {first}")
         start = first + head + body
     if not 0 <= end - start <= LARGEST_GAP:
-        raise ValueError(f"its footer says that the last record batch ends at byte {start}")
+        raise ValueError(f"its footer says that its record batches end at byte {start}")
 
 
 def _rows(message: bytes, body: int) -> int:
