@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
@@ -64,6 +64,7 @@ def check(folder: Path, labels: Any, predictions: Any, **options: Any) -> None:
     assert content(rankmill.evaluate(paths[0], predictions, METRICS)) == content(before)
 
 
+@settings(max_examples=strategies.examples(20))
 @given(case=cases(), memory=st.sampled_from([1 << 30, 300]), seed=st.integers(0, 3))
 def test_values_and_counts_are_the_same(tmp_path: Path, case: Case, memory: int, seed: int) -> None:
     check(

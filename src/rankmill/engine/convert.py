@@ -1,7 +1,7 @@
 """convert() writes any input as wide Parquet, sorted by query id."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ from rankmill.errors import UsageError, positive
 from rankmill.results.files import check_target
 from rankmill.sources.asked import Role
 from rankmill.sources.inputs import MEMORY, Input, map_lists, with_integer_ids
+from rankmill.sources.long import ScatteredRowsError
 from rankmill.sources.roles import check_comparable
-from rankmill.sources.sorting import sorted_rows
+from rankmill.sources.sorting import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"
@@ -114,21 +115,37 @@ def convert(
         one = _with_integers(one, integers)
         check_comparable((one.source, one.columns), (one.source, one.columns))
         workers = stack.enter_context(Workers(threads))
-        rows = RowBlocks(one, role)
-        read = map_lists(rows.of, one.source, one.columns, workers, memory=memory)
-        blocks = stack.enter_context(closing(read))
+        if not one.columns.wide:  # its rows may be adjacent by query; else they are read again
+            with suppress(ScatteredRowsError, RepeatedRowError):
+                return _written(path, role, one, workers, memory, True, progress)
+        return _written(path, role, one, workers, memory, False, progress)
+
+
+def _written(
+    path: str | Path,
+    role: Role,
+    one: Input,
+    workers: Workers,
+    memory: int,
+    together: bool,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """Read, sort and write an input; return what `convert` does."""
+    rows = RowBlocks(one, role)
+    read = map_lists(rows.of, one.source, one.columns, workers, together=together, memory=memory)
+    with closing(read) as blocks:
         counted = rows.counted(blocks, progress)
-        ordered = sorted_rows(counted, rows.schema, one.source.name, memory)
-        queries, items = write_rows(path, stack.enter_context(closing(ordered)), rows.schema)
-        return {
-            "path": str(path),
-            "role": role,
-            "input": one.described(rows.rows),
-            "queries": queries,
-            "items": items,
-            "null_items": rows.nulls,
-            "tied_ranks": rows.tied if one.columns.rank else 0,
-        }
+        with closing(sorted_rows(counted, rows.schema, one.source.name, memory)) as ordered:
+            queries, items = write_rows(path, ordered, rows.schema)
+    return {
+        "path": str(path),
+        "role": role,
+        "input": one.described(rows.rows),
+        "queries": queries,
+        "items": items,
+        "null_items": rows.nulls,
+        "tied_ranks": rows.tied if one.columns.rank else 0,
+    }
 
 
 def check_path(path: str | Path) -> None:

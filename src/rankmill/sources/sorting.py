@@ -19,6 +19,10 @@ SHARE = 4
 RUN_BATCH = 1 << 21
 
 
+class RepeatedRowError(InputError):
+    """A query that stands in two rows."""
+
+
 def sorted_rows(
     blocks: Iterable[Any], schema: Any, name: str, memory: int
 ) -> Generator[Any, None, None]:
@@ -35,7 +39,7 @@ def sorted_rows(
 
     Raises
     ------
-    InputError
+    RepeatedRowError
         If a query comes twice.
     ResourceError
         If the temporary file cannot be written or read.
@@ -74,7 +78,7 @@ def _sorted(table: Any, name: str) -> Any:
     if same is not None and pc.any(same).as_py():
         repeated = ids[pc.index(same, True).as_py()].as_py()
         shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
-        raise InputError(
+        raise RepeatedRowError(
             f"{name}: query {repeated if shown is None else repr(shown)} stands in two rows; "
             "expected one row a query, as the items are lists: merge or drop its rows"
         )
