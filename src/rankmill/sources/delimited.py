@@ -9,17 +9,17 @@ import pyarrow as pa
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
-from rankmill.sources.cells import (
+from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, cut_rows, open_fields, scan
+from rankmill.sources.files import File
+from rankmill.sources.roles import likely_ids
+from rankmill.sources.text import TextBlock, read_head
+from rankmill.sources.text_lists import (
     BLANK,
     BRACKETS,
     PAIR_ITEMS,
     PAIR_NUMBERS,
     SEPARATORS,
 )
-from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, cut_rows, open_fields, scan
-from rankmill.sources.files import File
-from rankmill.sources.roles import likely_ids
-from rankmill.sources.text import TextBlock, read_head
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
 # A CSV file may have another delimiter; the one with which the first rows agree best is taken.
@@ -99,7 +99,10 @@ def _fields_of(head: TextBlock, row: np.ndarray, delimiter: int) -> list[str]:
     import csv
 
     text = row.tobytes().decode(errors="backslashreplace")
-    return [name.strip() for name in next(csv.reader([text], delimiter=chr(delimiter)), [])]
+    try:
+        return [name.strip() for name in next(csv.reader([text], delimiter=chr(delimiter)), [])]
+    except csv.Error as error:
+        raise head.error(0, f"the names of the columns cannot be read: {error}") from None
 
 
 def _sample(

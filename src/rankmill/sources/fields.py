@@ -20,7 +20,6 @@ from rankmill.kernels.text import (
     undouble,
 )
 from rankmill.sources.base import Batch, Block, Source
-from rankmill.sources.cells import PAIR_ITEMS, PAIR_NUMBERS, split
 from rankmill.sources.files import File
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.text import (
@@ -32,6 +31,7 @@ from rankmill.sources.text import (
     shown,
     strings,
 )
+from rankmill.sources.text_lists import PAIR_ITEMS, PAIR_NUMBERS, split
 
 TEXT, NUMBER = pa.large_string(), pa.float64()
 
@@ -46,7 +46,7 @@ class Column(NamedTuple):
     type : pyarrow.DataType
         The type of a value; in a list, of an item.
     cell : str
-        What parts the items of a list, as in `cells.split`; an empty text if a cell holds one
+        What parts the items of a list, as in `text_lists.split`; an empty text if a cell holds one
         value.
     guarded : bool
         Whether a blank, a comma or a bar in a value is an error. No value among the first rows had

@@ -126,13 +126,19 @@ def _lines_of(block: TextBlock) -> np.ndarray:
 
 def _parse(block: TextBlock, schema: Any) -> Any:
     """A block as a table; with the columns and types of a schema, or with all that are found."""
+    text = block.data.tobytes()
+    try:
+        text.decode()  # Arrow does not look whether names and strings are UTF-8
+    except UnicodeDecodeError as error:
+        line = text.count(b"\n", 0, error.start)
+        raise block.error(line, f"byte {text[error.start]:#x} is no UTF-8; expected JSON") from None
     options = pj.ParseOptions(
         explicit_schema=schema,
         unexpected_field_behavior="infer" if schema is None else "ignore",
     )
     size = pj.ReadOptions(use_threads=False, block_size=max(1, len(block.data)))
     try:
-        return pj.read_json(pa.BufferReader(pa.py_buffer(block.data)), size, options)
+        return pj.read_json(pa.BufferReader(text), size, options)
     except pa.ArrowInvalid as error:
         what = first_line(error).removeprefix("JSON parse error: ")
         row = re.search(r" in row (\d+)$", what)
