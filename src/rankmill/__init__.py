@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rankmill.columns.ragged import Ragged
+    from rankmill.engine.convert import convert
     from rankmill.engine.evaluate import evaluate, evaluate_runs
     from rankmill.engine.parts import evaluate_part, second_pass
     from rankmill.engine.plan import plan
@@ -57,6 +58,7 @@ _HOMES = {
     "Semantics": "semantics.choices",
     "State": "engine.state",
     "second_pass": "engine.parts",
+    "convert": "engine.convert",
     "evaluate": "engine.evaluate",
     "evaluate_part": "engine.parts",
     "evaluate_runs": "engine.evaluate",
@@ -85,6 +87,7 @@ __all__ = [
     "Trace",
     "UsageError",
     "average_precision",
+    "convert",
     "dcg",
     "evaluate",
     "evaluate_part",

@@ -26,6 +26,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rankmill.cli.explain_evaluators",
         "Compare how evaluators count: which question moves a metric how far.",
     ),
+    "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
+    "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
     "docs": ("rankmill.cli.docs", "Show a page about rankmill, or list the pages."),

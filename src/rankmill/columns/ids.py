@@ -94,6 +94,14 @@ def is_text_type(kind: Any) -> bool:
     return _is_text(_bare(kind))
 
 
+def id_type(kind: Any) -> Any:
+    """The plain type of ids: the integer type, large_string, large_binary, or null."""
+    kind = _bare(kind)
+    if not _is_text(kind):
+        return kind
+    return pa.large_binary() if _is_bytes(kind) else pa.large_string()
+
+
 def _bare(kind: Any) -> Any:
     """The type of the values inside a dictionary type or an extension type."""
     if kinds.is_dictionary(kind):

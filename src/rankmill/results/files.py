@@ -18,7 +18,7 @@ from rankmill.errors import UsageError, shortage
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_target", "write_files", "write_table", "write_text"]
+__all__ = ["check_target", "whole_file", "write_files", "write_table", "write_text"]
 
 # What these resolve to may be a regular file (a shell's `> file`), which its owner holds open:
 # replacing that file by another would lose what is written to it.
@@ -99,6 +99,25 @@ def write_files(contents: Sequence[tuple[str | Path, str | pa.Table]]) -> None:
             # Appending, because /dev/stdout may be a log that already holds something.
             with _told(path), open(path, "ab") as file:
                 _fill(file, content)
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """Yield an empty file, which is put into place at the end, or not at all on an exception.
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be made, written or put into place.
+    """
+    check_target(path)
+    with ExitStack() as stack:
+        if _is_written_directly(path):
+            signals.printing()
+            with _told(path):
+                yield stack.enter_context(open(path, "ab"))
+        else:
+            yield from stack.enter_context(_complete_files([path]))
 
 
 def _fill(file: BinaryIO, content: str | pa.Table) -> None:

@@ -6,7 +6,9 @@ from rankmill.sources.formats import UNSURE, format_of_name
 from rankmill.sources.text import TextBlock, read_head
 
 # The first bytes of binary files -> their format.
-MAGIC = {b"PAR1": "parquet", b"PARE": "parquet"}
+MAGIC = {b"PAR1": "parquet", b"PARE": "parquet", b"ORC": "orc"}
+# Arrow files, Arrow streams, and Feather version 1, whose error the module for Arrow tells.
+MAGIC |= dict.fromkeys((b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"), "arrow")
 LINES = 100  # so many lines of a text are looked at
 JSON_STARTS = (b"{",)
 # The number of fields of a line in TREC's format -> the fields that are numbers.

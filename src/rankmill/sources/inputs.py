@@ -140,7 +140,8 @@ def open_input(
         raise
     if source.typed is not None:  # text that may hold a number as an integer or as a float
         types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
-        source = source.typed({name: kind for name, kind in types.items() if name is not None})
+        told = {name: kind for name, kind in types.items() if name is not None}
+        source = replace(source.typed(told), end=source.end)
     # Long rows are read again if the rows of a query turn out not to be adjacent, and confidences
     # if they need more memory than they may take.
     if source.kept is not None and (need_score or not found.wide):
@@ -258,14 +259,15 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
     for role in ("query", "item"):
         kinds = {kind for one in inputs if not one.source.text_ids for kind in one.id_types(role)}
         if any(pa.types.is_integer(kind) for kind in kinds):
-            inputs = [_typed(one, role) if one.source.text_ids else one for one in inputs]
+            inputs = [with_integer_ids(one, role) if one.source.text_ids else one for one in inputs]
     return inputs
 
 
-def _typed(one: Input, role: str) -> Input:
+def with_integer_ids(one: Input, role: str) -> Input:
+    """An input of text whose ids are read as integers; `role` is "query" or "item"."""
     assert one.source.typed is not None
     source = one.source.typed({getattr(one.columns, role): pa.int64()})
-    return replace(one, source=source)
+    return replace(one, source=replace(source, end=one.source.end))
 
 
 def map_lists(

@@ -40,7 +40,7 @@ def open_batches(
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
         return [_blocks(batches(columns), name, checked)]
 
-    return Source(name, {name: schema}, rows, _unknown_sizes, pieces)
+    return Source(name, {name: schema}, rows, unknown_sizes, pieces)
 
 
 def open_once(name: str, reader: Any) -> Source:
@@ -81,13 +81,14 @@ def batches_of(reader: Any, name: str) -> Iterator[Any]:
         yield data
 
 
-def _unknown_sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+def unknown_sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+    """The sizes of columns, as in a `Source`, where they are not known."""
     return dict.fromkeys(columns, (0, 0))
 
 
 def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]:
     first = 0
-    for data in joined(_sliced(batches)):
+    for data in joined(sliced(batches)):
         place = Place(name, first)
         first += data.num_rows
         yield Batch(data, place) if checked else partial(validated, data, place)
@@ -102,7 +103,8 @@ def validated(data: Any, place: Place) -> Batch:
     return Batch(data, place)
 
 
-def _sliced(batches: Iterable[Any]) -> Iterator[Any]:
+def sliced(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches, with large ones cut into slices."""
     for data in batches:
         for start in range(0, data.num_rows, BATCH_ROWS):
             yield data.slice(start, BATCH_ROWS)

@@ -9,8 +9,8 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
+from rankmill.kernels.decimals import parse_floats, parse_integers
 from rankmill.kernels.lists import pack_strings
-from rankmill.kernels.text import parse_floats, parse_integers
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.footers import first_line
 from rankmill.sources.formats import compression_of

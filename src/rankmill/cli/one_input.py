@@ -1,0 +1,62 @@
+"""Options of the commands that take a single input: convert and head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from rankmill.sources.formats import FORMATS
+
+__all__ = ["input_options"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+# An option has all names under which messages of other commands advise it.
+_OPTIONS = (
+    click.option("--labels", "role", flag_value="labels", help="Read it as labels."),
+    click.option(
+        "--predictions",
+        "role",
+        flag_value="predictions",
+        help="Read it as predictions. By default the columns tell: it is labels if it has gains, "
+        "but neither ranks nor confidences.",
+    ),
+    click.option(
+        "--as",
+        "--labels-as",
+        "--predictions-as",
+        "told_format",
+        type=click.Choice(tuple(FORMATS)),
+        metavar="FORMAT",
+        help=f"The format of the files, if they do not tell it: {', '.join(FORMATS)}.",
+    ),
+    click.option(
+        "--columns",
+        "--label-columns",
+        "columns",
+        metavar="NAMES",
+        help="The names of columns without a header, as query,item.",
+    ),
+    click.option(
+        "--query", "--label-query", "query", metavar="COLUMN", help="The column of query ids."
+    ),
+    click.option("--item", "--label-item", "item", metavar="COLUMN", help="The column of items."),
+    click.option("--score", metavar="COLUMN", help="The column of confidences."),
+    click.option("--rank", metavar="COLUMN", help="The column of ranks."),
+    click.option("--gain", metavar="COLUMN", help="The column of gains (graded relevance)."),
+    click.option(
+        "--in-order",
+        is_flag=True,
+        help="The rows of long predictions are in rank order, whatever their confidences.",
+    ),
+    click.option("--binary", is_flag=True, help="Labels are just relevant or not."),
+)
+
+
+def input_options(command: _Command) -> _Command:
+    """Add the options that tell what an input is and which its columns are."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

@@ -1,0 +1,171 @@
+"""convert() writes any input as wide Parquet, sorted by query id."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+from typing import Any
+
+from rankmill.columns.ids import is_text_type
+from rankmill.engine.job import Progress
+from rankmill.engine.role import Named, open_as
+from rankmill.engine.wide_rows import RowBlocks
+from rankmill.engine.wide_writer import write_rows
+from rankmill.errors import UsageError, positive
+from rankmill.results.files import check_target
+from rankmill.sources.asked import Role
+from rankmill.sources.inputs import MEMORY, Input, map_lists, with_integer_ids
+from rankmill.sources.long import ScatteredRowsError
+from rankmill.sources.roles import check_comparable
+from rankmill.sources.sorting import RepeatedRowError, sorted_rows
+from rankmill.threads import Workers
+
+SUFFIX = ".parquet"
+
+
+def convert(
+    source: Any,
+    path: str | Path,
+    *,
+    role: Role | None = None,
+    format: str | None = None,
+    columns: Sequence[str] | str | None = None,
+    query: str | None = None,
+    item: str | None = None,
+    score: Any = None,
+    rank: str | None = None,
+    gain: Any = None,
+    in_order: bool = False,
+    binary: bool = False,
+    integers: Sequence[str] = (),
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Write labels or predictions of any kind as wide Parquet, sorted by query id.
+
+    The file has a row for each query: ``query_id``, ``items`` in rank order, and ``scores`` or
+    ``gains`` if the input has them. Integer ids are sorted as numbers, strings as bytes. Evaluating
+    the file gives the same values as the input, to the last bit, and reads least: where labels need
+    more than `memory`, `evaluate` holds one range of ids at a time.
+
+    Long predictions are written in the order in which they are evaluated: by rank if there is one,
+    else by falling confidence, else as they come. Null items are left out, so the audit of the new
+    file counts none; nor does it count equal ranks. Queries with an empty list are kept, as are
+    repeated items and gains of 0 or less.
+
+    Parameters
+    ----------
+    source : str, path, list of paths, pyarrow.Table or Ragged
+        The input, as for `evaluate`.
+    path : str or path
+        The file to write; its name ends in .parquet. It is written whole or not at all.
+    role : {"labels", "predictions"}, optional
+        What the input is. By default it is labels if it has gains but neither ranks nor
+        confidences, and else predictions.
+    format, columns
+        The format of files that do not tell it, and the names of columns without a header.
+    query, item, score, rank, gain : str, optional
+        The names of columns that are not found by their usual names. Beside a `Ragged`, `score` or
+        `gain` is a Ragged.
+    in_order, binary : bool
+        Whether long predictions are written in the order of their rows, whatever their ranks and
+        confidences, and whether labels are written without gains.
+    integers : sequence of {"query", "item"}
+        Which ids of text are written as integers. By default they are strings, as text alone does
+        not tell, and then they can be compared with strings only.
+    threads : int, optional
+        The number of threads; by default the number of CPUs.
+    memory : int
+        A limit in bytes for the rows that are grouped, and another for those that are sorted. If
+        they need more, temporary files are used.
+    progress : callable, optional
+        A function that is called with the number of rows done and the number of all.
+
+    Returns
+    -------
+    dict
+        "path", "role", the description of the input, and how many queries and items were written;
+        "null_items" and "tied_ranks", which the new file does not have.
+
+    Raises
+    ------
+    InputError
+        If the input is broken, or has a query in two rows of lists.
+    UsageError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+    >>> run = pa.table({"qid": ["q2", "q1", "q2"], "docno": [7, 8, 9], "score": [0.1, 0.5, 0.9]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     told = convert(run, f"{folder}/run.parquet")
+    ...     rows = pq.read_table(f"{folder}/run.parquet").to_pylist()
+    >>> told["role"], told["queries"], told["items"]
+    ('predictions', 2, 3)
+    >>> rows[1]
+    {'query_id': 'q2', 'items': [9, 7], 'scores': [0.9, 0.1]}
+    """
+    memory = positive(memory, "memory")
+    check_path(path)
+    named = Named(query, item, score, rank, gain, in_order, binary)
+    with ExitStack() as stack:
+        role, one = open_as(source, role, named, format, columns, memory)
+        stack.callback(one.source.close)
+        one = _with_integers(one, integers)
+        check_comparable((one.source, one.columns), (one.source, one.columns))
+        workers = stack.enter_context(Workers(threads))
+        if not one.columns.wide:  # its rows may be adjacent by query; else they are read again
+            with suppress(ScatteredRowsError, RepeatedRowError):
+                return _written(path, role, one, workers, memory, True, progress)
+        return _written(path, role, one, workers, memory, False, progress)
+
+
+def _written(
+    path: str | Path,
+    role: Role,
+    one: Input,
+    workers: Workers,
+    memory: int,
+    together: bool,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """Read, sort and write an input; return what `convert` does."""
+    rows = RowBlocks(one, role)
+    read = map_lists(rows.of, one.source, one.columns, workers, together=together, memory=memory)
+    with closing(read) as blocks:
+        counted = rows.counted(blocks, progress)
+        with closing(sorted_rows(counted, rows.schema, one.source.name, memory)) as ordered:
+            queries, items = write_rows(path, ordered, rows.schema)
+    return {
+        "path": str(path),
+        "role": role,
+        "input": one.described(rows.rows),
+        "queries": queries,
+        "items": items,
+        "null_items": rows.nulls,
+        "tied_ranks": rows.tied if one.columns.rank else 0,
+    }
+
+
+def check_path(path: str | Path) -> None:
+    """Raise UsageError unless a Parquet file can be written at `path`."""
+    if Path(path).suffix.lower() != SUFFIX:
+        raise UsageError(
+            f"cannot write {path}: what is written is Parquet; expected a name in {SUFFIX}"
+        )
+    check_target(path)
+
+
+def _with_integers(one: Input, roles: Sequence[str]) -> Input:
+    for role in roles:
+        if role not in ("query", "item"):
+            raise UsageError(f"integers holds {role!r}; expected 'query', 'item' or both")
+        if one.source.text_ids:
+            one = with_integer_ids(one, role)
+        elif any(map(is_text_type, one.id_types(role))):
+            raise UsageError(
+                f"{one.source.name}: the {role} ids are strings, and only those of text files are "
+                "read as integers: cast them before"
+            )
+    return one

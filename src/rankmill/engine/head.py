@@ -1,0 +1,164 @@
+"""head() tells how an input is understood, from its first rows."""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+from rankmill.columns.ids import id_value
+from rankmill.columns.ranked import Lists
+from rankmill.engine.role import NOTHING, Named, open_as
+from rankmill.errors import InputError, RankmillError
+from rankmill.sources.asked import Asked, Role
+from rankmill.sources.base import Batch, Source, batch_of
+from rankmill.sources.formats import compression_of
+from rankmill.sources.inputs import MEMORY, Input
+from rankmill.sources.long import group_lists, long_rows
+from rankmill.sources.opening import open_source
+from rankmill.sources.wide import wide_lists
+
+QUERIES = 3
+ITEMS = 5
+
+
+def head(
+    source: Any,
+    role: Role | None = None,
+    named: Named = NOTHING,
+    told_format: str | None = None,
+    columns: str | None = None,
+) -> dict[str, Any]:
+    """Tell how an input is understood; only its first batch is read.
+
+    Parameters
+    ----------
+    source, role, named, told_format, columns
+        As for `open_as`.
+
+    Returns
+    -------
+    dict
+        "source", "format", "compression", "files", "rows" (None if they are not known yet), "role",
+        "shape", "order", "columns", "queries", the first ones, "looked_at", the number of rows
+        that these come from, and "problem". If a column is missing or the first rows are wrong,
+        "problem" says so, and what is not known is None or empty.
+
+    Raises
+    ------
+    InputError, UsageError
+        If the input cannot be opened.
+    """
+    try:
+        found, one = open_as(source, role, named, told_format, columns, MEMORY)
+    except InputError as error:
+        try:
+            names = columns.split(",") if columns else ()
+            asked = Asked(role or "predictions", told_format, tuple(names))
+            opened = open_source(source, None, asked)
+        except RankmillError:
+            raise error from None
+        with closing(opened):
+            return _described(opened, None, named) | {"problem": str(error)}
+    with closing(one.source):
+        told = _described(one.source, one, named) | {"role": found}
+        try:
+            batch = _first_batch(one)
+            if batch is not None:
+                lists = _lists(batch, one)
+                told["queries"] = _first_queries(lists, one)
+                told["looked_at"] = batch.data.num_rows
+        except InputError as error:
+            told["problem"] = str(error)
+    return told
+
+
+def _described(source: Source, one: Input | None, named: Named) -> dict[str, Any]:
+    file, schema = next(iter(source.schemas.items()))
+    return {
+        "source": source.name,
+        "format": source.format or None,
+        "compression": compression_of(file) if source.format else None,
+        "files": len(source.schemas),
+        "rows": source.rows,
+        "role": None,
+        "shape": None if one is None else "wide" if one.columns.wide else "long",
+        "order": None if one is None else _order(one),
+        "columns": _columns(schema, one, named),
+        "queries": [],
+        "looked_at": 0,
+        "problem": None,
+    }
+
+
+def _columns(schema: Any, one: Input | None, named: Named) -> list[dict[str, Any]]:
+    """Each column with its type, its role, and whether that was told or found by the name."""
+    roles: dict[str, list[str]] = {}
+    for role, name in one.columns.mapping().items() if one is not None else ():
+        roles.setdefault(name, []).append(role)
+    described = []
+    for field in schema:
+        its = roles.get(field.name, [])
+        told = any(getattr(named, role) == field.name for role in its)
+        described.append(
+            {
+                "name": field.name,
+                "type": str(field.type),
+                "role": ", ".join(its) or None,
+                "by": None if not its else "told" if told else "name",
+            }
+        )
+    return described
+
+
+def _order(one: Input) -> str | None:
+    """What orders the items of a query of long predictions."""
+    columns = one.columns
+    if columns.wide or columns.gain is not None:
+        return None
+    if columns.in_order:
+        return "rows"
+    return "rank" if columns.rank else "score" if columns.score else "rows"
+
+
+def _first_batch(one: Input) -> Batch | None:
+    """The first batch with rows; None if there is no row."""
+    for piece in one.source.pieces(one.columns.names()):
+        blocks: Iterator[Any] = piece
+        try:
+            for block in blocks:
+                batch = batch_of(block)
+                if batch.data.num_rows:
+                    return batch
+        finally:
+            with suppress(AttributeError):  # not every iterator holds something open
+                blocks.close()  # type: ignore[attr-defined]
+    return None
+
+
+def _lists(batch: Batch, one: Input) -> Lists:
+    if not one.columns.wide:
+        return group_lists([long_rows(batch, one.columns)], one.columns)
+    return wide_lists(batch._replace(data=batch.data.slice(0, QUERIES)), one.columns)
+
+
+def _first_queries(lists: Lists, one: Input) -> list[dict[str, Any]]:
+    """The first queries: their number of items, and the first items with their numbers."""
+    number = "gains" if one.columns.gain else "scores"
+    queries = []
+    for i in range(min(QUERIES, len(lists.queries.keys))):
+        start, end = int(lists.offsets[i]), int(lists.offsets[i + 1])
+        places = range(start, min(end, start + ITEMS))
+        query: dict[str, Any] = {
+            "query": id_value(lists.queries, i),
+            "count": end - start,
+            "items": [id_value(lists.items, place) for place in places],
+        }
+        if lists.numbers is not None:
+            query[number] = _exact(lists.numbers[start : places.stop].tolist())
+        queries.append(query)
+    return queries
+
+
+def _exact(numbers: Sequence[float]) -> list[float | str]:
+    """Numbers as JSON has them: it has no infinity."""
+    return [number if math.isfinite(number) else str(number) for number in numbers]

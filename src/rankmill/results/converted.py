@@ -1,0 +1,23 @@
+"""What is said of a converted input: `rankmill convert`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankmill.results.tables import Facts
+
+
+def converted_lines(told: Mapping[str, Any]) -> list[Facts]:
+    """Return what is said of what `rankmill.convert` returned."""
+    columns = ", ".join(f"{role}={column}" for role, column in told["input"]["columns"].items())
+    rows = [
+        ("wrote", told["path"]),
+        (told["role"], f"{told['queries']:,} queries, {told['items']:,} items"),
+        ("read as", f"{told['input']['shape']}: {columns}"),
+    ]
+    if told["null_items"]:
+        rows.append(("left out", f"{told['null_items']:,} null items"))
+    if told["tied_ranks"]:
+        rows.append(("equal ranks", f"{told['tied_ranks']:,} items: they keep the order of rows"))
+    return [Facts(rows)]

@@ -1,0 +1,135 @@
+"""The record batches of an Arrow IPC file: where they are and how many rows they have.
+
+pyarrow does not tell either. The metadata are flatbuffers; only the few fields that are needed are
+parsed, and each position is checked.
+"""
+
+import struct
+from typing import Any, NamedTuple
+
+import numpy as np
+
+MAGIC = b"ARROW1"
+CONTINUED = 0xFFFFFFFF
+RECORD_BATCH = 3  # the type of a message
+# Writers align messages to at most this many bytes, and one end marker stands before the footer.
+LARGEST_GAP = 64 + 8
+
+_BLOCK = np.dtype(
+    {"names": ["start", "head", "body"], "formats": ["<i8", "<i4", "<i8"], "offsets": [0, 8, 16]}
+)
+
+
+class Blocks(NamedTuple):
+    """The record batches of a file: start, bytes of metadata, bytes of data, rows of each."""
+
+    starts: list[int]
+    heads: list[int]
+    bodies: list[int]
+    rows: list[int]
+    dictionary_bytes: int
+
+
+def read_blocks(file: Any) -> Blocks:
+    """Read the blocks of an open IPC file.
+
+    Raises
+    ------
+    ValueError
+        If the footer makes no sense, or does not account for all bytes of the file.
+    """
+    try:
+        return _read(file)
+    except (struct.error, IndexError):
+        raise ValueError("its footer makes no sense") from None
+
+
+def _read(file: Any) -> Blocks:
+    size = file.size()
+    tail = _at(file, max(0, size - 10), 10)
+    if tail[4:] != MAGIC:
+        raise ValueError(f"it ends in {tail[4:]!r} where {MAGIC!r} is expected; it may be cut")
+    length = _number("<i", tail, 0)
+    end = size - 10 - length
+    if length <= 0 or end < 8:
+        raise ValueError(f"its footer takes {length} bytes, but the file holds {size}")
+    footer = _at(file, end, length)
+    root = _number("<I", footer, 0)
+    batches, dictionaries = (_blocks(footer, root, field) for field in (3, 2))
+    _check_whole(np.concatenate([batches, dictionaries]), _schema_end(file), end)
+    starts, heads, bodies = (batches[name].tolist() for name in ("start", "head", "body"))
+    rows = [
+        _rows(_at(file, *place), body) for *place, body in zip(starts, heads, bodies, strict=True)
+    ]
+    return Blocks(starts, heads, bodies, rows, int(dictionaries["body"].sum()))
+
+
+def _at(file: Any, start: int, size: int) -> bytes:
+    file.seek(start)
+    raw: bytes = file.read(size)
+    return raw
+
+
+def _schema_end(file: Any) -> int | None:
+    """Where the schema ends; None if it has no length before it, as Polars writes it."""
+    raw = _at(file, 8, 8)
+    return 16 + _number("<i", raw, 4) if _number("<I", raw, 0) == CONTINUED else None
+
+
+def _check_whole(blocks: Any, start: int | None, end: int) -> None:
+    """Raise ValueError if blocks overlap, or bytes between `start` and `end` are in none."""
+    order = np.argsort(blocks["start"], kind="stable")
+    if start is None:
+        start = max(len(MAGIC), int(blocks["start"].min(initial=end)))
+    for first, head, body in blocks[order].tolist():
+        if not (0 <= first - start <= LARGEST_GAP and head >= 8 and 0 <= body <= end):
+            raise ValueError(f"its footer says that a record batch starts at byte {first}")
+        start = first + head + body
+    if not 0 <= end - start <= LARGEST_GAP:
+        raise ValueError(f"its footer says that its record batches end at byte {start}")
+
+
+def _rows(message: bytes, body: int) -> int:
+    """The rows of a record batch by its metadata."""
+    begin = 8 if _number("<I", message, 0) == CONTINUED else 4
+    root = begin + _number("<I", message, begin)
+    kind = _field(message, root, 1)
+    header = _field(message, root, 2)
+    its_body = _field(message, root, 3)
+    if not (kind and header) or message[kind] != RECORD_BATCH:
+        raise ValueError("its footer names a record batch where there is none")
+    if its_body and _number("<q", message, its_body) != body:
+        raise ValueError("its footer and a record batch differ in the bytes of the batch")
+    length = _field(message, header + _number("<I", message, header), 0)
+    rows = _number("<q", message, length) if length else 0
+    if not 0 <= rows <= 1 << 48:
+        raise ValueError(f"a record batch has {rows} rows")
+    return rows
+
+
+def _blocks(raw: bytes, root: int, field: int) -> Any:
+    place = _field(raw, root, field)
+    if not place:
+        return np.empty(0, _BLOCK)
+    place += _number("<I", raw, place)
+    count = _number("<I", raw, place)
+    if 24 * count > len(raw):
+        raise ValueError(f"its footer names {count} record batches in {len(raw)} bytes")
+    whole = np.frombuffer(raw, np.uint8, 24 * count, place + 4)
+    return np.ndarray(count, _BLOCK, whole.tobytes(), 0, (24,))
+
+
+def _field(raw: bytes, table: int, number: int) -> int:
+    """The position of a field of a table; 0 if the field is not stored."""
+    fields = table - _number("<i", raw, table)
+    size = _number("<H", raw, fields)
+    slot = 4 + 2 * number
+    offset = _number("<H", raw, fields + slot) if slot + 2 <= size else 0
+    return table + offset if offset else 0
+
+
+def _number(kind: str, raw: bytes, place: int) -> int:
+    if place < 0:  # struct would count from the end
+        raise struct.error
+    number: int = struct.unpack_from(kind, raw, place)[0]
+    return number

@@ -1,0 +1,65 @@
+"""Open files for pyarrow's readers, and turn their errors into one that names the file."""
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.errors import InputError, is_shortage
+from rankmill.sources.files import File, check_unchanged
+from rankmill.sources.footers import REMEDY, first_line
+
+# A failed request for more bytes than this, and more than so many times the size of the file, comes
+# from a broken length in the file.
+LARGE = 1 << 30
+TIMES = 1000
+
+Identity = tuple[int, int, int, int]
+
+
+@contextmanager
+def native(file: File) -> Iterator[Any]:
+    """Open a file so that threads can read it without Python's lock.
+
+    It is not mapped into memory: if another process cut the file, a read of the map would end this
+    process.
+    """
+    with file.opened() as opened:
+        if isinstance(opened, pa.NativeFile):
+            yield opened
+        else:
+            with pa.OSFile(file.path) as same:
+                yield same
+
+
+@contextmanager
+def blamed(file: File, identity: Identity, what: str) -> Iterator[None]:
+    """Raise InputError for an error of pyarrow in a file; `what` is the part that is read."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, IndexError, OverflowError) as error:
+        if not _asks_too_much(error, identity) and is_shortage(error, f"reading {file.name}"):
+            raise
+        check_unchanged(file, identity)
+        if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
+            raise InputError(f"{file.name} cannot be read: {os.strerror(error.errno)}") from None
+        raise broken(file, f"{what} cannot be read: {first_line(error)}") from None
+
+
+def broken(file: File, what: str) -> InputError:
+    """Return the error for a file that breaks the rules of its format."""
+    return InputError(f"{file.name} is broken: {what}. {REMEDY}")
+
+
+def _asks_too_much(error: BaseException, identity: Identity) -> bool:
+    """Whether so much memory was asked for that a length in the file must be wrong."""
+    if not isinstance(error, MemoryError):
+        return False
+    found = re.search(r"size (\d+)", str(error))
+    size = int(found[1]) if found else 0
+    return size > max(LARGE, TIMES * identity[2]) or "capacity too large" in str(error)
