@@ -18,6 +18,7 @@ from rankmill.sources.roles import Role
 from rankmill.sources.spool import is_pipe, spool
 from rankmill.sources.stream import open_once
 from rankmill.sources.table import open_table
+from rankmill.stores.urls import shown
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ def _open_files(files: list[File], role: Role, told: Told, paths: list[str]) -> 
     kind = kinds[files[0].name]
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     module = importlib.import_module(f"rankmill.sources.{FORMATS[kind].module}")
-    source: Source = module.open_files(files, files[0].name if paths[0] == "-" else paths[0] + more)
+    name = files[0].name if paths[0] == "-" else shown(paths[0]) + more
+    source: Source = module.open_files(files, name)
     return source
 
 

@@ -1,0 +1,138 @@
+"""The file system of a URL: pyarrow's where it has one, else that of fsspec."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
+
+from rankmill.errors import RankmillError, UsageError, is_shortage
+from rankmill.stores.failures import failure
+from rankmill.stores.urls import Url, parse, shown
+
+__all__ = ["ATTEMPTS", "Stored", "bucket_of", "stored"]
+
+# How often a request is sent at most, and how long a connection may take: a store that does not
+# answer is an error within seconds.
+ATTEMPTS = 4
+CONNECT_SECONDS = 3
+GCS_SECONDS = 10
+_PYARROW = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")
+_S3_PARAMETERS = ("region", "scheme", "endpoint_override")
+
+
+class Stored(NamedTuple):
+    """A place in a store.
+
+    Attributes
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+    path : str
+        The path in this file system.
+    name : str
+        The URL in messages and results, without credentials.
+    """
+
+    filesystem: Any
+    path: str
+    name: str
+
+
+def stored(url: str) -> Stored:
+    """Find the file system of a URL and the path in it; only S3 may be asked, for a region.
+
+    Raises
+    ------
+    UsageError
+        If the URL makes no sense, or a package is missing that its scheme needs.
+    InputError
+        If the store cannot be reached.
+    """
+    parts, name = parse(url), shown(url)
+    if "::" in url or parts.scheme not in _PYARROW:
+        from rankmill.stores.fsspec_files import open_fsspec
+
+        filesystem, path = open_fsspec(url, name)
+        return Stored(filesystem, path, name)
+    if not parts.host and parts.scheme not in ("hdfs", "viewfs"):
+        raise UsageError(f"{name} names no bucket; expected {parts.scheme}://BUCKET/PATH")
+    if ":" in parts.user or (parts.scheme == "s3" and parts.user):
+        raise UsageError(
+            f"{name} was given with credentials in the URL; expected none: programs and logs would "
+            "see them. Set them in the environment or in the files of the store's own tools"
+        )
+    # A process may run for long: new credentials in the environment count.
+    environment = hash(tuple(sorted(one for one in os.environ.items() if "AWS_" in one[0])))
+    filesystem, base = _filesystem(parts._replace(path=""), environment)
+    path = "/".join(part for part in (base.strip("/"), parts.path.strip("/")) if part)
+    return Stored(filesystem, f"/{path}" if base.startswith("/") else path, name)
+
+
+def bucket_of(place: Stored) -> str:
+    """The bucket, or the first folder, of a path in a store."""
+    return place.path.partition("/")[0]
+
+
+@cache
+def _filesystem(root: Url, environment: int) -> tuple[Any, str]:
+    """The file system of pyarrow for a bucket, and the path that stands for the bucket."""
+    name = f"{root.scheme}://{root.host}"
+    from pyarrow.fs import FileSystem
+
+    try:
+        if root.scheme == "s3":
+            return _s3(root), root.host
+        user = f"{root.user}@" if root.user else ""
+        query = root.query
+        if root.scheme == "gs" and "retry_limit_seconds" not in query:
+            query += f"{'&' * bool(query)}retry_limit_seconds={GCS_SECONDS}"
+        found: tuple[Any, str] = FileSystem.from_uri(
+            f"{root.scheme}://{user}{root.host}{'/' * (not root.host)}{'?' * bool(query)}{query}"
+        )
+        return found
+    except RankmillError:
+        raise
+    except Exception as error:
+        if is_shortage(error, f"opening {name}"):
+            raise
+        missing = "libjvm" in str(error) or "libhdfs" in str(error)
+        reason = (
+            "a Hadoop client is needed, with its JAVA_HOME, HADOOP_HOME and CLASSPATH"
+            if missing
+            else failure(name, error)
+        )
+        raise UsageError(f"{name} cannot be opened: {reason}") from None
+
+
+def _s3(root: Url) -> Any:
+    """The file system of an S3 bucket, made as `from_uri` does, but with retries and a limit."""
+    from pyarrow import fs
+
+    given = dict(parse_qsl(root.query))
+    if given.keys() - set(_S3_PARAMETERS):
+        unknown = ", ".join(sorted(given.keys() - set(_S3_PARAMETERS)))
+        raise UsageError(
+            f"the URL of the bucket {root.host} has the parameters {unknown}; expected "
+            f"{', '.join(_S3_PARAMETERS)} at most, as in s3://BUCKET/PATH?region=eu-west-1"
+        )
+    endpoint = given.get("endpoint_override") or _first_of(
+        "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
+    )
+    told = given.get("region") or _first_of("AWS_REGION", "AWS_DEFAULT_REGION")
+    # A store that is no AWS has no regions, but signatures hold one.
+    region = told or ("us-east-1" if endpoint else fs.resolve_s3_region(root.host))
+    return fs.S3FileSystem(
+        region=region,
+        endpoint_override=endpoint,
+        scheme=given.get("scheme"),
+        connect_timeout=CONNECT_SECONDS,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+        # An upload that is cut off before its first bytes then leaves nothing behind.
+        allow_delayed_open=True,
+    )
+
+
+def _first_of(*names: str) -> str | None:
+    """The value of the first environment variable that is set, or None."""
+    return next((os.environ[name] for name in names if os.environ.get(name)), None)
