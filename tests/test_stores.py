@@ -7,6 +7,7 @@ import itertools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -87,7 +88,6 @@ def proxy(folder: Path) -> Iterator[Proxy]:
             patch.delenv(name)
         patch.setenv("AWS_ACCESS_KEY_ID", "testing")
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
         patch.setenv("AWS_ENDPOINT_URL", between.url)
         from pyarrow import fs
 
@@ -312,6 +312,20 @@ def test_no_network_is_an_error_within_seconds(
         assert time.monotonic() - begun < 15
 
 
+def test_a_metadata_service_that_never_answers_costs_little(
+    proxy: Proxy, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv("AWS_EC2_METADATA_SERVICE_ENDPOINT", address)
+        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", os.devnull)
+        monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+        begun = time.monotonic()
+        assert run("evaluate", "s3://data/none.parquet", "p.parquet")[0] == 3
+        assert time.monotonic() - begun < 10  # and not 20 seconds
+    assert "AWS_EC2_METADATA_DISABLED" not in os.environ
+
+
 @pytest.mark.parametrize(
     ("url", "wanted"),
     [
@@ -439,7 +453,7 @@ def test_a_failed_upload_leaves_nothing(proxy: Proxy, objects: Any, tmp_path: Pa
     old.write_text("kept")
     try:
         with pytest.raises(UsageError, match=r"cannot write to s3://out/big\.txt: the store did"):
-            write_files([(str(old), "new"), ("s3://out/big.txt", "x" * 25_000_000)])
+            write_files([(str(old), "new"), ("s3://out/big.txt", "x" * 12_000_000)])
         gc.collect()  # a stream that is freed would complete its upload
     finally:
         proxy.holds = lambda method, path: False

@@ -5,21 +5,16 @@ from __future__ import annotations
 import os
 from functools import cache
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
 
 from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.stores.failures import failure
 from rankmill.stores.urls import Url, parse, shown
 
-__all__ = ["ATTEMPTS", "Stored", "bucket_of", "stored"]
+__all__ = ["Stored", "bucket_of", "stored"]
 
-# How often a request is sent at most, and how long a connection may take: a store that does not
-# answer is an error within seconds.
-ATTEMPTS = 4
-CONNECT_SECONDS = 3
+# How long requests are repeated: a store that does not answer is an error within seconds.
 GCS_SECONDS = 10
 _PYARROW = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")
-_S3_PARAMETERS = ("region", "scheme", "endpoint_override")
 
 
 class Stored(NamedTuple):
@@ -82,7 +77,9 @@ def _filesystem(root: Url, environment: int) -> tuple[Any, str]:
 
     try:
         if root.scheme == "s3":
-            return _s3(root), root.host
+            from rankmill.stores.s3 import open_s3
+
+            return open_s3(root), root.host
         user = f"{root.user}@" if root.user else ""
         query = root.query
         if root.scheme == "gs" and "retry_limit_seconds" not in query:
@@ -103,36 +100,3 @@ def _filesystem(root: Url, environment: int) -> tuple[Any, str]:
             else failure(name, error)
         )
         raise UsageError(f"{name} cannot be opened: {reason}") from None
-
-
-def _s3(root: Url) -> Any:
-    """The file system of an S3 bucket, made as `from_uri` does, but with retries and a limit."""
-    from pyarrow import fs
-
-    given = dict(parse_qsl(root.query))
-    if given.keys() - set(_S3_PARAMETERS):
-        unknown = ", ".join(sorted(given.keys() - set(_S3_PARAMETERS)))
-        raise UsageError(
-            f"the URL of the bucket {root.host} has the parameters {unknown}; expected "
-            f"{', '.join(_S3_PARAMETERS)} at most, as in s3://BUCKET/PATH?region=eu-west-1"
-        )
-    endpoint = given.get("endpoint_override") or _first_of(
-        "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"
-    )
-    told = given.get("region") or _first_of("AWS_REGION", "AWS_DEFAULT_REGION")
-    # A store that is no AWS has no regions, but signatures hold one.
-    region = told or ("us-east-1" if endpoint else fs.resolve_s3_region(root.host))
-    return fs.S3FileSystem(
-        region=region,
-        endpoint_override=endpoint,
-        scheme=given.get("scheme"),
-        connect_timeout=CONNECT_SECONDS,
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
-        # An upload that is cut off before its first bytes then leaves nothing behind.
-        allow_delayed_open=True,
-    )
-
-
-def _first_of(*names: str) -> str | None:
-    """The value of the first environment variable that is set, or None."""
-    return next((os.environ[name] for name in names if os.environ.get(name)), None)
