@@ -1,8 +1,11 @@
 """Evaluate a dump from an object store whose every answer takes 20 ms longer, beside local files.
 
+    python benchmarks/stores.py [--folder DUMP] [--delay 0.020] [--repeat 5] [--moto]
+
 The store is a small server of this file that answers what S3 and HTTP clients ask in order to read:
-HEAD, and GET with a range, straight from the disk. With --moto it is moto's S3 server behind a
-delaying proxy, which is slow itself; the raw throughput of either is measured, too.
+HEAD, and GET with a range, straight from the disk. With --moto it is the S3 server of the tests,
+moto behind a delaying proxy. Both are written in Python and share the machine with what is
+measured, so the raw throughput of the server is printed, too.
 """
 
 from __future__ import annotations
@@ -16,7 +19,9 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 CACHE = Path.home() / ".cache" / "rankmill" / "bench"
@@ -110,9 +115,43 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=CACHE / "1000000-shuffled")
     parser.add_argument("--delay", type=float, default=0.020, help="seconds added to each answer")
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--moto", action="store_true", help="a real S3 server, but a slow one")
     asked = parser.parse_args()
-    server = Server(asked.folder, asked.delay)
-    endpoint = f"http://127.0.0.1:{server.port}"
+    if asked.moto:
+        with moto(asked.folder, asked.delay) as (endpoint, count):
+            measure(endpoint, count, asked.folder, asked.repeat, ["local", "s3"])
+    else:
+        server = Server(asked.folder, asked.delay)
+        endpoint = f"http://127.0.0.1:{server.port}"
+        ways = ["local", "s3", "http"]
+        measure(endpoint, lambda: server.requests, asked.folder, asked.repeat, ways)
+
+
+@contextmanager
+def moto(folder: Path, delay: float) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Start moto behind the proxy of the tests, with the dump; yield its URL and a counter."""
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+    from pyarrow import fs
+
+    import store_server
+
+    with store_server.s3_server() as port, store_server.served(store_server.Proxy(port)) as proxy:
+        proxy.latency, proxy.fails_every = delay, 0
+        store = fs.S3FileSystem(
+            endpoint_override=f"http://127.0.0.1:{port}",
+            region="us-east-1",
+            access_key="none",
+            secret_key="none",
+            allow_bucket_creation=True,
+        )
+        store.create_dir("bench")
+        fs.copy_files(str(folder), "bench", destination_filesystem=store)
+        yield proxy.url, lambda: len(proxy.seen)
+
+
+def measure(
+    endpoint: str, count: Callable[[], int], folder: Path, repeat: int, ways: list[str]
+) -> None:
     env = {
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_ACCESS_KEY_ID": "none",
@@ -120,18 +159,18 @@ def main() -> None:
     }
     names = ["labels.parquet", "predictions.parquet"]
     places = {
-        "local": [str(asked.folder / name) for name in names],
+        "local": [str(folder / name) for name in names],
         "s3": [f"s3://bench/{name}" for name in names],
         "http": [f"{endpoint}/bench/{name}" for name in names],
     }
     print(f"raw {throughput(endpoint, names[1]) / 1e6:.0f} MB/s from the server")
-    times: dict[str, list[float]] = {where: [] for where in places}
+    times: dict[str, list[float]] = {where: [] for where in ways}
     requests = {}
-    for turn in range(asked.repeat + 1):
-        for where in places:
-            before = server.requests
+    for turn in range(repeat + 1):
+        for where in ways:
+            before = count()
             taken = evaluate(places[where], env)
-            requests[where] = server.requests - before
+            requests[where] = count() - before
             if turn:  # the first compiles
                 times[where].append(taken)
     local = statistics.median(times["local"])
