@@ -16,6 +16,7 @@ from rankmill import signals
 from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError, ResourceError
 from rankmill.results.escaping import visible_message
+from rankmill.stores.urls import redacted
 
 __all__ = ["COMMANDS", "main"]
 
@@ -110,7 +111,7 @@ class _Commands(click.Group):
 
 
 def _message(text: str) -> str:
-    return f"error: {visible_message(text)}"
+    return f"error: {visible_message(redacted(text))}"
 
 
 def _advice(context: click.Context | None) -> str:
@@ -122,14 +123,14 @@ def _advice(context: click.Context | None) -> str:
 def _bug(error: Exception) -> str:
     message = (
         f"error: rankmill failed in a way it should not: {type(error).__name__}: "
-        f"{visible_message(str(error))}\n"
+        f"{visible_message(redacted(str(error)))}\n"
         "This is a bug; please report it, with the command line and this message."
     )
     if not os.environ.get("RANKMILL_DEBUG"):
         return f"{message}\nSet RANKMILL_DEBUG=1 to see where it happened."
     import traceback
 
-    return f"{''.join(traceback.format_exception(error))}{message}"
+    return f"{redacted(''.join(traceback.format_exception(error)))}{message}"
 
 
 def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> None:

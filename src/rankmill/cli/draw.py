@@ -17,6 +17,7 @@ from rankmill.results import files as writing
 from rankmill.results.escaping import visible
 from rankmill.results.tables import Best, Facts, Part, Table, View
 from rankmill.results.writers import write
+from rankmill.stores.urls import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,10 +41,11 @@ def format_for(chosen: str | None, output: str | None) -> str:
     """
     if chosen is not None:
         return chosen
-    suffix = Path(output or "").suffix.lower()
+    suffix = Path(shown(output or "")).suffix.lower()
     if suffix in PARQUET_SUFFIXES:
         raise UsageError(
-            f"cannot write {output} as Parquet: choose a name in .json, .csv or .md, or --format"
+            f"cannot write {shown(output or '')} as Parquet: choose a name in .json, .csv or .md, "
+            "or --format"
         )
     return _FORMAT_OF_SUFFIX.get(suffix, "table")
 

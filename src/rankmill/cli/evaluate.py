@@ -27,7 +27,8 @@ __all__ = ["command"]
 _HELP = """Score ranked PREDICTIONS against LABELS.
 
 Each of the two is a Parquet file, a quoted glob ('run/*.parquet'), a folder (also
-Hive-partitioned), or several files separated by commas. Several PREDICTIONS are several systems,
+Hive-partitioned), or several files separated by commas; URLs of object stores too (see
+'rankmill docs stores'). Several PREDICTIONS are several systems,
 scored side by side; the labels are read once. Rows have one of two shapes, told apart by the
 schema:
 

@@ -15,6 +15,7 @@ import click
 from rankmill.cli.process import why_output_fails
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
+from rankmill.stores.urls import is_url, local_path, redacted, shown
 
 __all__ = [
     "PARQUET_SUFFIXES",
@@ -63,7 +64,9 @@ def source_of(text: str, name: str) -> str | list[str]:
         return text
     paths = text.split(",")
     if not all(paths):
-        raise UsageError(f"{name} {text!r} has an empty name between its commas: remove a comma")
+        raise UsageError(
+            f"{name} {redacted(text)!r} has an empty name between its commas: remove a comma"
+        )
     return paths
 
 
@@ -80,7 +83,9 @@ def system_names(texts: Sequence[str]) -> list[str]:
     """
     for text, count in Counter(texts).items():
         if count > 1:
-            raise UsageError(f"PREDICTIONS {text} are given {count} times: leave the others out")
+            raise UsageError(
+                f"PREDICTIONS {redacted(text)} are given {count} times: leave the others out"
+            )
     parts = [_parts(text) for text in texts]
     depths = [1] * len(texts)
     while True:
@@ -91,13 +96,16 @@ def system_names(texts: Sequence[str]) -> list[str]:
         for i in longer:
             depths[i] += 1
         if not longer:
-            return [texts[i] if i in shared else name for i, name in enumerate(names)]
+            return [redacted(texts[i]) if i in shared else name for i, name in enumerate(names)]
 
 
 def _parts(text: str) -> list[str]:
     """Return the folders and the name of an input, without its suffix and its wildcards."""
     paths = [text] if os.path.exists(text) else text.split(",")
-    parts = [part for part in Path(os.path.abspath(paths[0])).parts if part != os.sep]
+    if is_url(paths[0]):
+        parts = [part for part in shown(paths[0]).partition("://")[2].split("/") if part]
+    else:
+        parts = [part for part in Path(os.path.abspath(paths[0])).parts if part != os.sep]
     while len(parts) > 1 and glob.has_magic(parts[-1]) and not os.path.exists(text):
         parts.pop()
     if not parts:
@@ -127,20 +135,53 @@ def check_outputs(
         if path is None:
             continue
         writing.check_target(path)
+        if is_url(path):
+            _check_url_is_no_input(path, _flat(inputs))
+            continue
+        path = local_path(path)
         if os.path.isfile(path) and any(os.path.samefile(path, one) for one in _files(inputs)):
             raise UsageError(
                 f"cannot write to {path}: it is one of the inputs; choose another name"
             )
         for text in _flat(inputs):
-            if _would_be_read(path, text):
+            if not is_url(text) and _would_be_read(path, text):
                 raise UsageError(
                     f"cannot write to {path}: the next run over {text} would read it as an input; "
                     "choose another folder"
                 )
     if None in (output, per_query) or os.devnull in (output, per_query):
         return
-    if os.path.realpath(str(output)) == os.path.realpath(str(per_query)):
-        raise UsageError(f"-o and --per-query are the same file, {output}: give two names")
+    if _same_place(str(output), str(per_query)):
+        named = shown(str(output))
+        raise UsageError(f"-o and --per-query are the same file, {named}: give two names")
+
+
+def _same_place(one: str, other: str) -> bool:
+    if is_url(one) or is_url(other):
+        return shown(one) == shown(other)
+    return os.path.realpath(local_path(one)) == os.path.realpath(local_path(other))
+
+
+def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
+    """Raise UsageError if an output in a store is an input, or if the next run would read it."""
+    from rankmill.sources.formats import format_of_name
+    from rankmill.sources.remote import matches
+
+    name = shown(url)
+    for text in filter(is_url, inputs):
+        read = shown(text).rstrip("/")
+        if name == read:
+            raise UsageError(
+                f"cannot write to {name}: it is one of the inputs; choose another name"
+            )
+        below = name.removeprefix(f"{read}/").split("/")
+        hidden = any(part[:1] in ("", ".", "_") for part in below)
+        within = name.startswith(f"{read}/") and not hidden and format_of_name(name) is not None
+        if within or matches(name.split("/"), read.split("/")):
+            raise UsageError(
+                f"cannot write to {name}: the next run over {read} would read it as an input; "
+                "choose another folder"
+            )
 
 
 def _files(inputs: Sequence[str | list[str]]) -> list[str]:
@@ -148,7 +189,7 @@ def _files(inputs: Sequence[str | list[str]]) -> list[str]:
     from rankmill.sources.files import find_files
     from rankmill.sources.spool import is_pipe
 
-    paths = [path for path in _flat(inputs) if not is_pipe(path)]
+    paths = [path for path in _flat(inputs) if not is_pipe(path) and not is_url(path)]
     return [file.path for file in find_files(paths) if os.path.exists(file.path)]
 
 

@@ -16,6 +16,7 @@ import click
 from rankmill import signals
 from rankmill.errors import shortage
 from rankmill.results.escaping import visible_message
+from rankmill.stores.urls import redacted
 
 __all__ = [
     "EXIT_CODES",
@@ -147,7 +148,7 @@ def shortage_message(error: BaseException) -> str | None:
     what, cause = found
     title, advice = _SHORTAGES[what]
     details = [*str(cause).strip().splitlines()[:1], *getattr(cause, "__notes__", [])]
-    detail = f" ({visible_message('; '.join(details))})" if details else ""
+    detail = f" ({visible_message(redacted('; '.join(details)))})" if details else ""
     return f"error: {title}{detail}{signals.so_far()}\n{advice}"
 
 
@@ -190,4 +191,4 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     with suppress(OSError):  # a warning that cannot be written does not end the run
-        click.echo(f"warning: {visible_message(str(message))}", err=True)
+        click.echo(f"warning: {visible_message(redacted(str(message)))}", err=True)

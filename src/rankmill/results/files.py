@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import stat
+import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from rankmill import signals
 from rankmill.errors import UsageError, shortage
+from rankmill.stores.urls import is_url, local_path, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,12 +28,18 @@ _OPEN_ELSEWHERE = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 
 
 def check_target(path: str | Path) -> None:
-    """Raise UsageError if a file could not be written at `path`; nothing is changed.
+    """Raise UsageError if a file could not be written at a path or URL; nothing is changed.
 
     Meant for the start of a long run, whose result should not be lost to a mistyped folder.
     """
     if not str(path):
         raise UsageError("cannot write to '': the name of the output file is empty")
+    if is_url(str(path)):
+        from rankmill.results.uploads import check_url
+
+        check_url(str(path))
+        return
+    path = local_path(str(path))
     if _is_written_directly(path):
         return
     target = Path(os.path.realpath(path))
@@ -77,7 +85,8 @@ def write_files(contents: Sequence[tuple[str | Path, str | pa.Table]]) -> None:
 
     Readers of a path see the old content or the new one, never a part of it. On an exception, be it
     KeyboardInterrupt, everything is as it was. A symbolic link is followed and stays; a file that
-    is replaced leaves its permissions to the new one. A target that is no regular file (a pipe,
+    is replaced leaves its permissions to the new one. A URL gets its object when all contents are
+    complete, before the files are put into place. A target that is no regular file (a pipe,
     /dev/null) is written to itself, when all others are complete.
 
     Raises
@@ -85,15 +94,24 @@ def write_files(contents: Sequence[tuple[str | Path, str | pa.Table]]) -> None:
     UsageError
         If a file cannot be made or put into place.
     """
+    contents = [(local_path(str(path)), content) for path, content in contents]
     for path, _ in contents:
         check_target(path)
-    direct = [(path, content) for path, content in contents if _is_written_directly(path)]
-    others = [(path, content) for path, content in contents if not _is_written_directly(path)]
-    with _complete_files([path for path, _ in others]) as files:
-        for (path, content), file in zip(others, files, strict=True):
+    remote = [(str(path), content) for path, content in contents if is_url(str(path))]
+    local = [(path, content) for path, content in contents if not is_url(str(path))]
+    direct = [(path, content) for path, content in local if _is_written_directly(path)]
+    others = [(path, content) for path, content in local if not _is_written_directly(path)]
+    with _complete_files([path for path, _ in others]) as files, ExitStack() as stack:
+        sent = [stack.enter_context(tempfile.TemporaryFile()) for _ in remote]
+        for (path, content), file in zip([*others, *remote], [*files, *sent], strict=True):
             with _told(path):
                 _fill(file, content)
                 file.flush()
+        if remote:
+            from rankmill.results.uploads import upload
+
+            for (path, _), file in zip(remote, sent, strict=True):
+                upload(file, path)
         for path, content in direct:
             signals.printing()
             # Appending, because /dev/stdout may be a log that already holds something.
@@ -271,4 +289,4 @@ def _is_written_directly(path: str | Path) -> bool:
 
 def _failure(path: str | Path, error: OSError) -> str:
     reason = error.strerror or str(error)
-    return f"cannot write to {path}: {reason}; choose another place"
+    return f"cannot write to {shown(str(path))}: {reason}; choose another place"

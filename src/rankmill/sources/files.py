@@ -11,7 +11,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from rankmill.errors import InputError, UsageError, is_shortage
-from rankmill.sources.formats import FORMATS, format_of_name
+from rankmill.sources.formats import files_of_one_format, format_of_name
+from rankmill.stores.urls import is_url, local_path
 
 
 @dataclass(frozen=True)
@@ -23,18 +24,30 @@ class File:
     name : str
         The name in messages and results.
     path : str
-        The path on the disk.
+        The path on the disk, or in the file system.
     folders : dict of str to str
         The columns that the names of its folders give (key=value), as text.
+    filesystem : pyarrow.fs.FileSystem or None
+        The file system of a store; None for the local disk.
+    listed : tuple of int or None
+        The identity that the file had when it was found, if that is known.
     """
 
     name: str
     path: str
     folders: dict[str, str] = field(default_factory=dict)
+    filesystem: Any = None
+    listed: tuple[int, int, int, int] | None = None
 
     @contextmanager
     def opened(self) -> Iterator[Any]:
         """Open the file for reading bytes."""
+        if self.filesystem is not None:
+            from rankmill.stores.objects import opened
+
+            with opened(self.filesystem, self.path, self.name) as remote:
+                yield remote
+            return
         with open(self.path, "rb") as file:
             yield file
 
@@ -43,6 +56,10 @@ class File:
 
         The third is its size in bytes.
         """
+        if self.filesystem is not None:
+            from rankmill.stores.objects import identity
+
+            return identity(self.filesystem, self.path, self.name)
         found = os.stat(self.path)  # os.stat is twice as fast as Path.stat
         return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
@@ -84,9 +101,17 @@ def find_files(paths: Sequence[str], told: str | None = None) -> list[File]:
         If a path is empty.
     """
     found: list[File] = []
-    for path in paths:
+    for path in map(local_path, paths):
         if not path:
             raise UsageError("a path is empty; expected a file, a glob or a directory")
+        if is_url(path):
+            from rankmill.sources.remote import find_remote
+
+            found += [
+                File(one.name, one.path, columns_of(one.folders), one.filesystem, one.identity)
+                for one in find_remote(path, told)
+            ]
+            continue
         try:
             found += _find(path, told)
         except OSError as error:
@@ -112,9 +137,13 @@ def _find(path: str, told: str | None) -> Iterator[File]:
 
 
 def _file(path: str, base: Path) -> File:
-    folders = Path(path).parent.relative_to(base).parts
+    return File(path, path, columns_of(Path(path).parent.relative_to(base).parts))
+
+
+def columns_of(folders: Sequence[str]) -> dict[str, str]:
+    """The columns that folders named key=value give."""
     keys = [folder.partition("=") for folder in folders if "=" in folder]
-    return File(path, path, {unquote(key): unquote(value) for key, _, value in keys})
+    return {unquote(key): unquote(value) for key, _, value in keys}
 
 
 def _fixed(pattern: str) -> Path:
@@ -123,36 +152,11 @@ def _fixed(pattern: str) -> Path:
 
 
 def _files_of_directory(directory: str, told: str | None) -> list[str]:
-    """The files of a directory that have the format `told`, or else the one format that they have.
-
-    Raises
-    ------
-    InputError
-        If there is none, or if there are several formats and none is told.
-    """
+    """The files of a directory on the disk, as `files_of_one_format` chooses them."""
     root = Path(directory)
-    by_format: dict[str, list[str]] = {}
-    for path in sorted(root.rglob("*")):
-        kind = format_of_name(path.name)
-        hidden = any(part[0] in "._" for part in path.relative_to(root).parts)
-        if kind is not None and not hidden and path.is_file():
-            by_format.setdefault(kind, []).append(str(path))
-    if told is not None:
-        by_format = {told: by_format.get(FORMATS[told].files or told, [])}
-    if len(by_format) > 1:
-        counts = ", ".join(f"{len(files)} of {kind}" for kind, files in by_format.items())
-        raise InputError(
-            f"the directory {directory} holds files of several formats: {counts}; say which to "
-            "read: --labels-as or --predictions-as NAME on the command line, labels_as= or "
-            "predictions_as= in Python"
-        )
-    files = [file for of_format in by_format.values() for file in of_format]
-    if not files:
-        expected = FORMATS[told] if told is not None else FORMATS["parquet"]
-        more = "" if told is not None else ", or those of another format"
-        raise InputError(
-            f"the directory {directory} holds no file of {told or 'a known format'}; expected "
-            f"names that end in {', '.join(expected.suffixes)}{more} (those that start with . or "
-            "_ are passed over)"
-        )
-    return files
+    found = [
+        (str(path), path.relative_to(root).parts)
+        for path in sorted(root.rglob("*"))
+        if format_of_name(path.name) is not None and path.is_file()
+    ]
+    return files_of_one_format(directory, found, told)

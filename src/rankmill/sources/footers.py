@@ -31,6 +31,8 @@ from rankmill.kernels.footers import (
     parse_footer,
 )
 from rankmill.sources.files import File, check_unchanged
+from rankmill.stores.failures import failure, is_of_store
+from rankmill.stores.objects import open_ranges
 
 MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
@@ -41,6 +43,8 @@ WIDTHS = {1: 4, 2: 8, 6: None, 7: None}
 LONGEST_LIST = 1 << 24
 # If a row group has more values a byte than this, they are probably all in one very long list.
 MOST_VALUES_A_BYTE = 1 << 14
+# The end of an object in a store is asked for at once, as most footers are shorter.
+REMOTE_TAIL = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class Footer:
         The output of `parse_footer`. It is not checked; `chunks_of` checks one column.
     raw : uint8[n]
         The bytes of the footer.
+    opened : pyarrow.NativeFile or None
+        The open object of a store, as each opening asks the store for its size; None on the disk.
     """
 
     file: File
@@ -73,6 +79,7 @@ class Footer:
     groups: list[list[int]]
     chunks: np.ndarray
     raw: np.ndarray
+    opened: Any = None
 
     @property
     def name(self) -> str:
@@ -115,13 +122,22 @@ def read_footer(file: File) -> Footer:
     """
     path = file.name
     try:
-        identity = file.identity()
-        tail = _tail(file)
+        identity = file.listed or file.identity()
+        remote = None if file.filesystem is None else open_ranges(file.filesystem, file.path, path)
+        if remote is None:
+            with file.opened() as local:
+                tail = _tail(local, 8)
+        else:
+            tail = _tail(remote, REMOTE_TAIL)
         with pq.ParquetFile(pa.BufferReader(tail)) as opened:
             metadata, schema = opened.metadata, opened.schema_arrow
+    except InputError:  # a store does not give the file
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         if is_shortage(error, f"reading {path}"):
             raise
+        if file.filesystem is not None and is_of_store(error):
+            raise InputError(f"{path} cannot be read: {failure(path, error)}") from None
         raise InputError(
             f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
         ) from None
@@ -142,25 +158,30 @@ def read_footer(file: File) -> Footer:
             f"{path} is broken: its footer says {of_file} rows, but those of its "
             f"{len(of_groups)} row groups ({some}) add up to {sum(of_groups)}. {REMEDY}"
         )
-    return Footer(file, identity, metadata, schema, of_file, groups.tolist(), chunks, raw)
+    return Footer(file, identity, metadata, schema, of_file, groups.tolist(), chunks, raw, remote)
 
 
-def _tail(one: File) -> bytes:
-    """The end of a file: the footer, its length, and the magic bytes."""
-    with one.opened() as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 8))
-        end = file.read(8)
-        if end[4:] == ENCRYPTED_MAGIC:
-            raise ValueError("its footer is encrypted")
-        if end[4:] != MAGIC:
-            raise ValueError(f"it ends in {end[-4:]!r} where {MAGIC!r} is expected")
-        length = 8 + int.from_bytes(end[:4], "little")
-        if length > size:
-            raise ValueError(f"its footer takes {length} bytes, but the file holds {size}")
-        file.seek(size - length)
-        tail: bytes = file.read(length)
-        return tail
+def _tail(file: Any, at_once: int) -> bytes:
+    """The end of an open file: the footer, its length, and the magic bytes.
+
+    `at_once` is how many bytes are read first.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - at_once))
+    read: bytes = file.read(at_once)
+    end = read[-8:]
+    if end[4:] == ENCRYPTED_MAGIC:
+        raise ValueError("its footer is encrypted")
+    if end[4:] != MAGIC:
+        raise ValueError(f"it ends in {end[-4:]!r} where {MAGIC!r} is expected")
+    length = 8 + int.from_bytes(end[:4], "little")
+    if length > size:
+        raise ValueError(f"its footer takes {length} bytes, but the file holds {size}")
+    if length <= len(read):
+        return read[-length:]
+    file.seek(size - length)
+    tail: bytes = file.read(length)
+    return tail
 
 
 def _leaves(kind: Any) -> int:

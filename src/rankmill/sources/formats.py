@@ -1,8 +1,9 @@
 """The formats of files: their names, their suffixes, and how the content tells them apart."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from rankmill.errors import UsageError
+from rankmill.errors import InputError, UsageError
 
 
 class Format(NamedTuple):
@@ -89,3 +90,47 @@ def check_format(told: str | None) -> None:
     """Raise UsageError if there is no such format."""
     if told is not None and told not in FORMATS:
         raise UsageError(f"there is no format {told!r}; expected one of {', '.join(FORMATS)}")
+
+
+def files_of_one_format(
+    directory: str, found: Sequence[tuple[str, Sequence[str]]], told: str | None
+) -> list[str]:
+    """The files of a directory that have the format `told`, or else the one format that they have.
+
+    Parameters
+    ----------
+    directory
+        Its name in messages.
+    found
+        The path of each file in it, and the parts of this path below the directory. Those that are
+        hidden are passed over.
+
+    Raises
+    ------
+    InputError
+        If there is none, or if there are several formats and none is told.
+    """
+    by_format: dict[str, list[str]] = {}
+    for path, parts in found:
+        kind = format_of_name(parts[-1])
+        if kind is not None and not any(part[0] in "._" for part in parts):
+            by_format.setdefault(kind, []).append(path)
+    if told is not None:
+        by_format = {told: by_format.get(FORMATS[told].files or told, [])}
+    if len(by_format) > 1:
+        counts = ", ".join(f"{len(files)} of {kind}" for kind, files in by_format.items())
+        raise InputError(
+            f"the directory {directory} holds files of several formats: {counts}; say which to "
+            "read: --labels-as or --predictions-as NAME on the command line, labels_as= or "
+            "predictions_as= in Python"
+        )
+    files = [file for of_format in by_format.values() for file in of_format]
+    if not files:
+        expected = FORMATS[told] if told is not None else FORMATS["parquet"]
+        more = "" if told is not None else ", or those of another format"
+        raise InputError(
+            f"the directory {directory} holds no file of {told or 'a known format'}; expected "
+            f"names that end in {', '.join(expected.suffixes)}{more} (those that start with . or "
+            "_ are passed over)"
+        )
+    return files

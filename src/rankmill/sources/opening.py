@@ -21,6 +21,7 @@ from rankmill.sources.frames import open_pandas
 from rankmill.sources.ragged import open_ragged
 from rankmill.sources.spool import is_pipe, spool
 from rankmill.sources.table import open_table
+from rankmill.stores.urls import shown
 
 
 def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = False) -> Source:
@@ -123,7 +124,7 @@ def open_paths(paths: list[str], asked: Asked) -> Source:
             spooled.close()
             raise
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return _open_files(find_files(paths, asked.format), paths[0] + more, asked)
+    return _open_files(find_files(paths, asked.format), shown(paths[0]) + more, asked)
 
 
 def _owning(source: Source, end: Callable[[], None]) -> Source:

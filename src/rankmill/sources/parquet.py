@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -29,6 +30,11 @@ from rankmill.sources.footers import (
     row_groups,
 )
 from rankmill.sources.ranges_of_ids import rows_within
+from rankmill.stores.failures import failure, is_of_store
+from rankmill.stores.objects import beside, is_read_by_threads, open_ranges
+from rankmill.threads import Workers
+
+FOOTERS_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
     InputError
         If a file cannot be read as Parquet.
     """
-    footers = [read_footer(file) for file in files]
+    footers = _footers(files)
     columns = folder_columns(files, [footer.schema for footer in footers])
     parts = [
         ParquetPart(
@@ -58,6 +64,14 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
         for footer, of_file in zip(footers, columns, strict=True)
     ]
     return _source(name, parts)
+
+
+def _footers(files: Sequence[File]) -> list[Footer]:
+    """The footers of files; those in stores are read side by side, as each takes its time."""
+    if len(files) == 1 or files[0].filesystem is None:
+        return [read_footer(file) for file in files]
+    with Workers(FOOTERS_AT_ONCE) as workers:
+        return list(workers.map(read_footer, files))
 
 
 def _source(name: str, parts: list[ParquetPart]) -> Source:
@@ -160,26 +174,49 @@ def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
 
 
 def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
-    path, place = part.footer.name, part.footer.file.path
+    path, of_file = part.footer.name, part.footer.file
     stored = [name for name in columns if name not in part.folders]
     row = groups[0].first_row
     try:
-        with pq.ParquetFile(
-            place, metadata=part.footer.metadata, page_checksum_verification=True
-        ) as file:
+        with (
+            _place(part.footer) as place,
+            pq.ParquetFile(
+                place, metadata=part.footer.metadata, page_checksum_verification=True
+            ) as file,
+        ):
+            asked = None
             for data in _batches(file, part.footer, groups, stored):
-                check_unchanged(part.footer.file, part.footer.identity)
+                if of_file.filesystem is None:
+                    check_unchanged(of_file, part.footer.identity)
+                elif asked is None:
+                    # pyarrow has all column chunks of the piece before it decodes any. So one
+                    # question is enough for all batches, and its answer is awaited at the end.
+                    asked = beside(check_unchanged, of_file, part.footer.identity)
                 yield Batch(with_folders(data, part.folders, columns), Place(path, row))
                 row += data.num_rows
+        if asked is not None:
+            asked.result()
     except (pa.ArrowException, OSError) as error:
         last = f" to {groups[-1].number}" if len(groups) > 1 else ""
         which = f"row group {groups[0].number}{last}"
         if is_shortage(error, f"reading {path}, {which}"):
             raise
-        check_unchanged(part.footer.file, part.footer.identity)
+        if of_file.filesystem is not None and is_of_store(error):
+            raise InputError(f"{path} cannot be read: {failure(path, error)}") from None
+        check_unchanged(of_file, part.footer.identity)
         if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
             raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
         raise broken(part.footer, f"{which} cannot be read: {first_line(error)}") from None
+
+
+def _place(footer: Footer) -> Any:
+    """What pyarrow reads a file from: its path or, in a store, an open object."""
+    file = footer.file
+    if file.filesystem is None:
+        return nullcontext(file.path)
+    if is_read_by_threads(file.filesystem):
+        return nullcontext(footer.opened)
+    return open_ranges(file.filesystem, file.path, file.name)
 
 
 def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:
