@@ -1,11 +1,13 @@
 """Convert Python objects to Arrow: ids and numbers of any scalar type, and lists of them."""
 
 import math
+import struct
 import uuid
 from array import array as number_array
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from numbers import Integral, Real
 from typing import Any
@@ -331,20 +333,26 @@ def lists_of(lengths: np.ndarray, flat: Any, declared: Any, spot: Spot) -> Any:
     return pa.LargeListArray.from_arrays(arrow_of(offsets), items)
 
 
-def number_lists(lengths: np.ndarray, lists: Callable[[], Iterable[list[Any]]], spot: Spot) -> Any:
+def number_lists(
+    lengths: np.ndarray, lists: Callable[[], Iterable[Collection[Any]]], spot: Spot
+) -> Any:
     """The Arrow lists of some lengths of lists of numbers, which `lists` gives one by one."""
-    joined = number_array("d")
     try:
-        deque(map(joined.fromlist, lists()), maxlen=0)
-    except (TypeError, OverflowError):
+        # Arrow and NumPy take twice as long for Python floats.
+        raw = b"".join([_packer(len(one))(*one) for one in lists()])
+    except (struct.error, OverflowError):
         exact = False
     else:
-        exact = not len(joined) or float(abs(np.asarray(joined)).max()) < EXACT
+        joined = np.frombuffer(raw, np.float64)
+        exact = not len(joined) or float(abs(joined).max()) < EXACT
     if not exact:  # missing numbers, texts, and integers that a float64 may not hold
         return lists_of(lengths, list(chain.from_iterable(lists())), pa.float64(), spot)
-    return pa.LargeListArray.from_arrays(
-        arrow_of(offsets_of(lengths)), arrow_of(np.asarray(joined))
-    )
+    return pa.LargeListArray.from_arrays(arrow_of(offsets_of(lengths)), arrow_of(joined))
+
+
+@lru_cache(1000)
+def _packer(length: int) -> Callable[..., bytes]:
+    return struct.Struct(f"={length}d").pack
 
 
 def refuse_sets(cells: Iterable[Any], spot: Spot) -> None:

@@ -134,7 +134,10 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
         return [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)]
 
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        values = sum(len(one) for one in lists if hasattr(one, "__len__"))
+        try:
+            values = sum(map(len, lists))
+        except TypeError:  # a list is missing, or no list
+            values = sum(len(one) for one in lists if hasattr(one, "__len__"))
         counts = [len(lists) if column == "query" else values for column in columns]
         return {column: (count, 8 * count) for column, count in zip(columns, counts, strict=True)}
 
@@ -181,7 +184,7 @@ def _split(cells: Any, shape: Shape, spot: Spot) -> tuple[np.ndarray, Any, Any]:
             cells = [_mapping_of(cell, i, spot) for i, cell in enumerate(cells)]
         lengths = np.fromiter(map(len, cells), np.int64, len(cells))
         items = join_items(cells, int(lengths.sum()))
-        return lengths, items, lambda: map(list, map(operator.methodcaller("values"), cells))
+        return lengths, items, lambda: map(operator.methodcaller("values"), cells)
     lengths, pairs = join_cells(cells, spot)
     if not set(map(type, pairs)) <= {tuple, list} or not set(map(len, pairs)) <= {2}:
         bad = next(i for i, one in enumerate(pairs) if not _is_pair(one))

@@ -52,6 +52,8 @@ def _ranked(lists: Lists) -> Lists:
     """The lists in the order of falling confidence, as long rows are."""
     order = np.arange(len(lists.items.keys))
     tied = sort_lists(lists.offsets, -lists.confidences, order)
+    if not (order[1:] < order[:-1]).any():  # most runs are written in order
+        return replace(lists, tied=tied)
     items, numbers = take_ids(lists.items, order), lists.confidences[order]
     return replace(lists, items=items, numbers=numbers, tied=tied)
 
