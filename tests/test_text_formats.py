@@ -51,6 +51,10 @@ def scored(labels: Any, predictions: Any, **options: Any) -> tuple[Any, ...]:
     return result.metrics, result.audit, each
 
 
+def json_object(lists: text.Lists, indent: int | None = None) -> str:
+    return json.dumps({str(query): dict(items) for query, items in lists.items()}, indent=indent)
+
+
 # Name -> the name of the file, what writes it, whether the twin has lists, and options of evaluate.
 PREDICTIONS: dict[str, tuple[str, Any, bool, dict[str, Any]]] = {
     "csv long": ("p.csv", lambda one: text.long_text(one, "score"), False, {}),
@@ -75,6 +79,8 @@ PREDICTIONS: dict[str, tuple[str, Any, bool, dict[str, Any]]] = {
     "run": ("p.run", text.run_text, False, {}),
     "run tabs": ("p.txt", lambda one: text.run_text(one, "\t  "), False, {}),
     "jsonl": ("p.jsonl", lambda one: text.json_lines(one, "score"), True, {}),
+    "json": ("p.json", lambda one: json_object(one).encode(), False, {}),
+    "json lines": ("p.json", lambda one: json_object(one, indent=1).encode(), False, {}),
     "jsonl long": ("p.ndjson", lambda one: text.json_rows(one, "score"), False, {}),
 }
 LABELS: dict[str, tuple[str, Any, bool, dict[str, Any]]] = {

@@ -1,5 +1,7 @@
 """Tell the format of a file by its name, and where that does not decide, by its first bytes."""
 
+import json
+
 from rankmill.errors import InputError, is_shortage
 from rankmill.sources.files import File
 from rankmill.sources.formats import UNSURE, format_of_name
@@ -10,7 +12,6 @@ MAGIC = {b"PAR1": "parquet", b"PARE": "parquet", b"ORC": "orc"}
 # Arrow files, Arrow streams, and Feather version 1, whose error the module for Arrow tells.
 MAGIC |= dict.fromkeys((b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"), "arrow")
 LINES = 100  # so many lines of a text are looked at
-JSON_STARTS = (b"{",)
 # The number of fields of a line in TREC's format -> the fields that are numbers.
 NUMBERS_OF_TREC = {6: (3, 4), 4: (3,), 3: (2,)}
 
@@ -50,13 +51,22 @@ def kind_of_text(head: TextBlock) -> str | None:
     lines = [line for line in text.splitlines()[:LINES] if line.strip()]
     if not lines:
         return None
-    if lines[0].lstrip().startswith(JSON_STARTS):
-        return "jsonl"
+    if lines[0].lstrip().startswith(b"{"):
+        return "jsonl" if is_row(lines[0]) else "json"
     if is_trec([line.split() for line in lines]):
         return "trec"
     if b"\t" in lines[0]:
         return "tsv"
     return "csv" if b"," in lines[0] else None
+
+
+def is_row(line: bytes) -> bool:
+    """Whether a line of JSON is an object that holds anything else than objects: a row."""
+    try:
+        found = json.loads(line)
+    except ValueError:  # the object goes on in the next line, or is a broken row
+        return line.rstrip().endswith(b"}")
+    return not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values())
 
 
 def is_trec(rows: list[list[bytes]]) -> bool:

@@ -45,6 +45,7 @@ FORMATS = {
     "trec": Format(
         "trec", (".trec", ".run", ".qrels", ".qrel", ".res"), "qrels and runs as trec_eval has them"
     ),
+    "json": Format("json_file", (), "one JSON object by query, as pytrec_eval and ranx take it"),
     "jsonl": Format("jsonl", (".jsonl", ".ndjson"), "JSON Lines: an object a line"),
 }
 """Name of a format -> the format."""

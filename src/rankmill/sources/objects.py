@@ -46,7 +46,7 @@ EXPECTED = (
 )
 
 
-def open_mapping(value: Mapping[Any, Any], role: Role) -> Source:
+def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) -> Source:
     """Open a mapping of query ids to items, to pairs of items and numbers, or to a mapping of both.
 
     Raises
@@ -54,7 +54,7 @@ def open_mapping(value: Mapping[Any, Any], role: Role) -> Source:
     InputError, UsageError
         If the mapping is none of these.
     """
-    name = f"the dict of {role}"
+    name = name or f"the dict of {role}"
     keys = list(value)
     queries = as_integers(array_of(keys, lambda i: f"{name}: key {i}"))
     lists = list(value.values())
