@@ -82,7 +82,9 @@ def shortage(error: BaseException | None) -> tuple[str, BaseException] | None:
     ('open files', OSError(24, 'Too many open files'))
     >>> shortage(FileNotFoundError(2, "No such file or directory"))
     """
-    while error is not None:
+    seen = set()  # a chain of errors may be a circle
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
         if isinstance(error, MemoryError):
             return "memory", error
         if isinstance(error, OSError) and error.errno in _ERRNOS:

@@ -147,7 +147,7 @@ def _read(
 def cut_rows(delimiter: int) -> Any:
     """The function that tells where the last whole row ends; quotes matter in delimited text."""
 
-    def cut(data: bytes) -> int:
+    def cut(data: bytearray) -> int:
         if not delimiter or b'"' not in data:
             return last_line_end(data)
         return int(last_row_end(np.frombuffer(data, np.uint8), delimiter))

@@ -34,7 +34,7 @@ COMPRESSED = {
 # The powers of ten that float64 holds exactly.
 POWERS = 10.0 ** np.arange(23)
 
-Cut = Callable[[bytes], int]
+Cut = Callable[[bytearray], int]
 
 
 class TextBlock(NamedTuple):
@@ -55,7 +55,7 @@ class TextBlock(NamedTuple):
         return InputError(f"{self.file}: line {self.first_line + line}: {what}")
 
 
-def last_line_end(data: bytes) -> int:
+def last_line_end(data: bytearray) -> int:
     """Where the last whole line ends; 0 if there is none."""
     return data.rfind(b"\n") + 1
 
@@ -76,22 +76,22 @@ def read_blocks(
     """
     identity = file.identity()
     size = size or BLOCK_BYTES
-    line = 1
-    pending = b""
+    line, first = 1, True
+    pending = bytearray()
     try:
         with file.opened() as raw:
             stream = _decompressed(raw, file.name)
-            while chunk := stream.read(max(size, len(pending))):
-                if line == 1 and not pending:
-                    chunk = _started(chunk, file.name)
-                    line += chunk.count(b"\n", 0, header)
-                    chunk = chunk[header:]
-                pending += chunk
+            while _read_more(stream, pending, max(size, len(pending))):
+                if first:
+                    first = False
+                    _check_start(pending, file.name)
+                    line += pending.count(b"\n", 0, header)
+                    del pending[:header]
                 end = cut(pending)
                 if end:
-                    yield TextBlock(np.frombuffer(pending, np.uint8, end), file.name, line)
-                    line += pending.count(b"\n", 0, end)
-                    pending = pending[end:]
+                    data, pending = pending, pending[end:]
+                    yield TextBlock(np.frombuffer(data, np.uint8, end), file.name, line)
+                    line += data.count(b"\n", 0, end)
                 elif len(pending) > LONGEST_LINE:
                     raise InputError(
                         f"{file.name}: line {line} or a quoted text in it does not end within "
@@ -127,16 +127,29 @@ def _decompressed(raw: Any, name: str) -> Any:
     return raw if kind is None else pa.CompressedInputStream(raw, kind)
 
 
-def _started(chunk: bytes, name: str) -> bytes:
-    """The first bytes of a text without a byte order mark."""
-    encoding = OTHER_ENCODINGS.get(chunk[:2])
+def _read_more(stream: Any, pending: bytearray, size: int) -> bool:
+    """Read up to `size` bytes behind those that are pending; return whether there are any."""
+    end = len(pending)
+    pending.extend(bytes(size))
+    with memoryview(pending) as whole:
+        while end < len(whole) and (count := stream.readinto(whole[end:])):
+            end += count
+    read = end > len(pending) - size
+    del pending[end:]
+    return read
+
+
+def _check_start(chunk: bytearray, name: str) -> None:
+    """Remove a byte order mark; raise InputError if a text begins as none that can be read."""
+    encoding = OTHER_ENCODINGS.get(bytes(chunk[:2]))
     if encoding is not None:
         raise InputError(f"{name} is text in {encoding}; expected UTF-8: save it as UTF-8")
     if b"\r" in chunk and b"\n" not in chunk:
         raise InputError(
             f"{name}: line 1: lines end in a carriage return alone; expected line feeds"
         )
-    return chunk.removeprefix(BYTE_ORDER_MARK)
+    if chunk.startswith(BYTE_ORDER_MARK):
+        del chunk[: len(BYTE_ORDER_MARK)]
 
 
 def strings(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Any:
