@@ -11,6 +11,7 @@ APOSTROPHE, OPEN, CLOSE, BACKSLASH = 39, 91, 93, 92
 ONES = np.uint64(0x0101010101010101)
 NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
 TOPS = np.uint64(0x8080808080808080)
+BEHIND_BLANKS = np.uint64(0x2121212121212121)
 # The states of a reader of delimited text.
 AT_START, PLAIN, QUOTED, AFTER_QUOTE = 0, 1, 2, 3
 # What `scan_delimited` and `scan_blanks` return instead of a number of rows.
@@ -42,6 +43,23 @@ def next_end(data, position, delimiter):
     while position < size and data[position] != delimiter and data[position] != NEWLINE:
         position += 1
     return position
+
+
+@helper
+def next_blank(data, position, end):
+    """Return the next place from `position` on with a blank, or `end`; as `next_end` does."""
+    while position < end:
+        if position + 8 <= end:
+            word = word_at(data, position)
+            if (word - BEHIND_BLANKS) & ~word & TOPS == 0:  # no byte is as small as a blank
+                position += 8
+                continue
+        stop = min(position + 8, end)
+        while position < stop:
+            if is_blank(data[position]):
+                return position
+            position += 1
+    return end
 
 
 @kernel
@@ -237,8 +255,7 @@ def split_cells(data, starts, ends, separator, out_offsets, out_starts, out_ends
         while position < end:
             start = position
             if separator == SPACE:
-                while position < end and not is_blank(data[position]):
-                    position += 1
+                position = next_blank(data, position, end)
                 stop = position
                 while position < end and is_blank(data[position]):
                     position += 1

@@ -12,7 +12,7 @@ from rankmill.sources.base import Source
 from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, cut_rows, open_fields, scan
 from rankmill.sources.files import File
 from rankmill.sources.roles import likely_ids
-from rankmill.sources.text import TextBlock, read_head
+from rankmill.sources.text import TextBlock, count_lines, read_head
 from rankmill.sources.text_lists import (
     BLANK,
     BRACKETS,
@@ -80,7 +80,7 @@ def _layout(file: File, kind: str, shape: str, asked: Asked) -> Layout:
         again = next(one for one in names if names.count(one) > 1)
         raise InputError(f"{file.name}: line 1: two columns are called {again!r}; rename one")
     sample = _sample(head, header, names, delimiter, asked)
-    rows = np.count_nonzero(head.data == 10)
+    rows = count_lines(head.data)
     columns = columns_of(sample, shape, asked, file.name)
     return Layout(columns, len(names), delimiter, header, rows / max(1, len(head.data)))
 
@@ -109,7 +109,7 @@ def _sample(
     head: TextBlock, header: int, names: Sequence[str], delimiter: int, asked: Asked
 ) -> Cells:
     """The cells of the first rows, by column."""
-    skipped = int(np.count_nonzero(head.data[:header] == 10))
+    skipped = count_lines(head.data[:header])
     block = TextBlock(head.data[header:], head.file, head.first_line + skipped)
     layout = Layout({}, len(names), delimiter)
     try:

@@ -24,6 +24,7 @@ from rankmill.sources.files import File
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.text import (
     TextBlock,
+    count_lines,
     integers,
     last_line_end,
     numbers,
@@ -189,7 +190,7 @@ def scan(block: TextBlock, layout: Layout, fields: list[int]) -> Rows:
     """
     wanted = np.full(layout.fields, -1)
     wanted[fields] = np.arange(len(fields))
-    most = int(np.count_nonzero(block.data == 10)) + 1
+    most = count_lines(block.data) + 1
     starts, ends = np.empty((2, len(fields), most), np.int64)
     doubled = np.zeros(len(fields), np.bool_)
     lines = np.empty(most, np.int64)

@@ -19,7 +19,7 @@ from rankmill.sources.base import Batch, Block, Source
 from rankmill.sources.files import File
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.footers import first_line
-from rankmill.sources.text import TextBlock, read_blocks
+from rankmill.sources.text import TextBlock, count_lines, read_blocks
 
 # So many blocks are read at most to learn the types of columns that begin with empty lists.
 MOST_SAMPLED = 16
@@ -77,7 +77,7 @@ def _sample(file: File) -> tuple[Any, float]:
     schema, density = pa.schema([]), 0.0
     with closing(read_blocks(file)) as blocks:  # type: ignore[type-var]
         for block in itertools.islice(blocks, MOST_SAMPLED):
-            density = density or np.count_nonzero(block.data == 10) / len(block.data)
+            density = density or count_lines(block.data) / len(block.data)
             found = _parse(block, None).schema
             schema = pa.unify_schemas([schema, found], promote_options="permissive")
             if not any(map(_is_open, schema.types)):

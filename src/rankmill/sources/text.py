@@ -19,6 +19,7 @@ BLOCK_BYTES = 1 << 22
 HEAD_BYTES = 1 << 20
 # A longer line is refused: it is read whole, and may be the rest of a file after an open quote.
 LONGEST_LINE = 1 << 28
+NEWLINE = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The first bytes of text in UTF-16 and UTF-32.
 OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -90,8 +91,9 @@ def read_blocks(
                 end = cut(pending)
                 if end:
                     data, pending = pending, pending[end:]
-                    yield TextBlock(np.frombuffer(data, np.uint8, end), file.name, line)
-                    line += data.count(b"\n", 0, end)
+                    block = TextBlock(np.frombuffer(data, np.uint8, end), file.name, line)
+                    yield block
+                    line += count_lines(block.data)
                 elif len(pending) > LONGEST_LINE:
                     raise InputError(
                         f"{file.name}: line {line} or a quoted text in it does not end within "
@@ -106,6 +108,11 @@ def read_blocks(
     if pending:
         yield TextBlock(np.frombuffer(pending, np.uint8), file.name, line)
     check_unchanged(file, identity)
+
+
+def count_lines(data: np.ndarray) -> int:
+    """The number of line ends."""
+    return int(np.count_nonzero(data == NEWLINE))
 
 
 def read_head(file: File, cut: Cut = last_line_end) -> TextBlock:

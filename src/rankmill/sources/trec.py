@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from rankmill.errors import InputError
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
 from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, open_fields
 from rankmill.sources.files import File
-from rankmill.sources.text import TextBlock, read_head
+from rankmill.sources.text import TextBlock, count_lines, read_head
 
 Kinds = dict[int, tuple[str, dict[str, Column]]]
 
@@ -59,7 +57,7 @@ def _layout(
             f"name another format, such as tsv with the names of its --columns: --{asked.role}-as "
             f"NAME on the command line, {asked.role}_as= in Python"
         )
-    density = np.count_nonzero(head.data == 10) / max(1, len(head.data))
+    density = count_lines(head.data) / max(1, len(head.data))
     return Layout(kinds[count][1], count, density=density)
 
 
