@@ -272,7 +272,8 @@ def race_dicts(rounds: int) -> dict[str, list[float]]:
     for number in range(DICT_QUERIES):
         chosen = draw.integers(0, len(names), 2 * DICT_DEPTH)
         documents = list(dict.fromkeys(names[i] for i in chosen.tolist()))[:DICT_DEPTH]
-        run[f"q{number}"] = dict(zip(documents, draw.random(DICT_DEPTH).tolist(), strict=False))
+        scores = draw.random(DICT_DEPTH, np.float32).tolist()  # pytrec_eval holds them as float32
+        run[f"q{number}"] = dict(zip(documents, scores, strict=False))
         qrels[f"q{number}"] = dict.fromkeys(documents[:40:7], 1)
     asked = {"map", "recip_rank", "ndcg_cut.10"}
 
