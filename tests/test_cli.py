@@ -303,6 +303,8 @@ def test_the_default_of_memory_is_that_of_evaluate(run):
         (["a.parquet", "./a.parquet"], ["a.parquet", "./a.parquet"]),
         (["a", "a.parquet"], ["a", "a.parquet"]),
         (["/", "a"], ["/", "a"]),
+        (["r/bm25.run", "r/x.csv.GZ", "y.trec", "z.json"], ["bm25", "x", "y", "z"]),
+        (["r/a.csv", "r/a.run"], ["r/a.csv", "r/a.run"]),
     ],
 )
 def test_names_of_systems_are_short_and_differ(texts, names):
