@@ -200,13 +200,15 @@ def _flat(inputs: Sequence[str | list[str]]) -> list[str]:
 
 def _would_be_read(path: str, text: str) -> bool:
     """Tell whether the input `text`, if it is a folder or a glob, would include a file `path`."""
+    from rankmill.sources.formats import format_of_name
+
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not os.path.isfile(target):
         return False  # a device or a pipe is not replaced by a file
     matches = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
     for folder in filter(os.path.isdir, matches):
         root = Path(os.path.realpath(folder))
-        if target.suffix.lower() in PARQUET_SUFFIXES and target.is_relative_to(root):
+        if format_of_name(target.name) is not None and target.is_relative_to(root):
             below = target.relative_to(root).parts
             if not any(part[0] in "._" for part in below):
                 return True
