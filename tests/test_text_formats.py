@@ -397,3 +397,21 @@ def test_columns_of_competitions_are_found(labels, predictions, value, tmp_path,
     result = rankmill.evaluate(str(tmp_path / "l.csv"), str(tmp_path / "p.csv"), "map")
     assert result.metrics == {"map": value}
     assert not recwarn.list
+
+
+def test_a_run_of_ms_marco_is_read_by_the_names_of_its_columns(tmp_path):
+    qrels, run = tmp_path / "qrels.tsv", tmp_path / "run.tsv"
+    qrels.write_text("7\t0\t11\t1\n8\t0\t12\t1\n")
+    run.write_text("7\t13\t1\n7\t11\t2\n8\t12\t1\n")
+    with pytest.raises(InputError, match="MS MARCO, say --predictions-as tsv --columns query,item"):
+        rankmill.evaluate(qrels, run, "mrr@10")
+    result = rankmill.evaluate(qrels, run, "mrr@10", columns="query,item,rank")
+    assert result.metrics == {"mrr@10": 0.75}
+
+
+def test_swapped_qrels_and_runs_are_told(tmp_path):
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "a.run"
+    qrels.write_text("1 0 d1 1\n")
+    run.write_text("1 Q0 d1 1 0.5 x\n")
+    with pytest.raises(InputError, match="if labels and predictions are swapped, swap them"):
+        rankmill.evaluate(run, qrels)
