@@ -320,3 +320,10 @@ def test_no_output_goes_where_the_next_run_would_read_it(name, tmp_path, monkeyp
         check_outputs(f"run/{name}", None, ["run"])
     check_outputs("run/result.md", None, ["run"])
     check_outputs("run/_result.csv", None, ["run"])
+
+
+def test_a_mistyped_command_is_guessed(run):
+    code, _, err = run("evalaute", "a", "b")
+    assert code == 2
+    assert "(Did you mean 'evaluate'?)" in err
+    assert "Did you mean" not in run("zzz")[2]
