@@ -15,7 +15,8 @@ import pytest
 import rankmill
 from cli_runs import process
 from rankmill.cli import COMMANDS
-from rankmill.cli.inputs import parse_size, system_names
+from rankmill.cli.inputs import check_outputs, parse_size, system_names
+from rankmill.errors import UsageError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.results.tables import size_text
 
@@ -303,7 +304,26 @@ def test_the_default_of_memory_is_that_of_evaluate(run):
         (["a.parquet", "./a.parquet"], ["a.parquet", "./a.parquet"]),
         (["a", "a.parquet"], ["a", "a.parquet"]),
         (["/", "a"], ["/", "a"]),
+        (["r/bm25.run", "r/x.csv.GZ", "y.trec", "z.json"], ["bm25", "x", "y", "z"]),
+        (["r/a.csv", "r/a.run"], ["r/a.csv", "r/a.run"]),
     ],
 )
 def test_names_of_systems_are_short_and_differ(texts, names):
     assert system_names(texts) == names
+
+
+@pytest.mark.parametrize("name", ["result.csv", "values.parquet", "result.tsv.gz"])
+def test_no_output_goes_where_the_next_run_would_read_it(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    with pytest.raises(UsageError, match="the next run over run would read it as an input"):
+        check_outputs(f"run/{name}", None, ["run"])
+    check_outputs("run/result.md", None, ["run"])
+    check_outputs("run/_result.csv", None, ["run"])
+
+
+def test_a_mistyped_command_is_guessed(run):
+    code, _, err = run("evalaute", "a", "b")
+    assert code == 2
+    assert "(Did you mean 'evaluate'?)" in err
+    assert "Did you mean" not in run("zzz")[2]

@@ -461,3 +461,18 @@ class WithoutArrow:
 def test_other_frames_are_refused() -> None:
     with pytest.raises(UsageError, match="cannot be a WithoutArrow"):
         rankmill.evaluate(WithoutArrow(), GOOD)
+
+
+def test_rows_as_dicts_are_not_taken_for_items_by_query():
+    rows = [{"user_id": 7, "item": 1}, {"user_id": 8, "item": 2}]
+    with pytest.raises(UsageError, match=r"looks like a row of a table.*Table.from_pylist"):
+        rankmill.evaluate(rows, rows)
+    table = pa.Table.from_pylist(rows)
+    assert rankmill.evaluate(table, table, "map").metrics == {"map": 1.0}
+
+
+@pytest.mark.parametrize("make", [pa.table, pd.DataFrame])
+def test_a_dict_of_systems_is_not_taken_for_lists_by_query(make):
+    one = make({"user_id": ["7"], "item": ["1"]})
+    with pytest.raises(UsageError, match=r"'new' is .*evaluate_runs"):
+        rankmill.evaluate(one, {"new": one, "old": one})

@@ -370,3 +370,48 @@ def test_any_text_comes_back(tmp_path_factory: Any, data: Any, form: str) -> Non
     assert scored(table, path, **options) == scored(
         table, text.twin(lists, "score", wide=wide), metrics=["map", "gap"]
     )
+
+
+def test_a_whole_confidence_among_fractions_is_one_of_a_pair(tmp_path):
+    (tmp_path / "l.csv").write_text("id,landmarks\na,8815\nb,27\n")
+    (tmp_path / "p.csv").write_text("id,landmarks\na,8815 1\nb,9 0.5\nc,\n")
+    result = rankmill.evaluate(str(tmp_path / "l.csv"), str(tmp_path / "p.csv"), "gap")
+    assert result.metrics == {"gap": 0.5}
+    (tmp_path / "p.csv").write_text("id,landmarks\na,8815 1\nb,9 27\n")  # two items each
+    result = rankmill.evaluate(str(tmp_path / "l.csv"), str(tmp_path / "p.csv"), "mrr")
+    assert result.metrics == {"mrr": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "value"),
+    [
+        ("display_id,ad_id,clicked\n1,5,0\n1,6,1\n", "display_id,ad_id\n1,5 6\n", 0.5),
+        ("session_type,labels\n1_carts,5 6\n", "session_type,labels\n1_carts,6 5\n", 1.0),
+        (",user,item\n0,1,5\n", ',user,items\n0,1,"[4, 5]"\n', 0.5),
+    ],
+    ids=["outbrain", "otto", "an index of pandas"],
+)
+def test_columns_of_competitions_are_found(labels, predictions, value, tmp_path, recwarn):
+    (tmp_path / "l.csv").write_text(labels)
+    (tmp_path / "p.csv").write_text(predictions)
+    result = rankmill.evaluate(str(tmp_path / "l.csv"), str(tmp_path / "p.csv"), "map")
+    assert result.metrics == {"map": value}
+    assert not recwarn.list
+
+
+def test_a_run_of_ms_marco_is_read_by_the_names_of_its_columns(tmp_path):
+    qrels, run = tmp_path / "qrels.tsv", tmp_path / "run.tsv"
+    qrels.write_text("7\t0\t11\t1\n8\t0\t12\t1\n")
+    run.write_text("7\t13\t1\n7\t11\t2\n8\t12\t1\n")
+    with pytest.raises(InputError, match="MS MARCO, say --predictions-as tsv --columns query,item"):
+        rankmill.evaluate(qrels, run, "mrr@10")
+    result = rankmill.evaluate(qrels, run, "mrr@10", columns="query,item,rank")
+    assert result.metrics == {"mrr@10": 0.75}
+
+
+def test_swapped_qrels_and_runs_are_told(tmp_path):
+    qrels, run = tmp_path / "qrels.txt", tmp_path / "a.run"
+    qrels.write_text("1 0 d1 1\n")
+    run.write_text("1 Q0 d1 1 0.5 x\n")
+    with pytest.raises(InputError, match="if labels and predictions are swapped, swap them"):
+        rankmill.evaluate(run, qrels)

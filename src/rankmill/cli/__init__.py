@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -46,7 +47,10 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             if not ctx.resilient_parsing:
-                ctx.fail(f"There is no command {cmd_name!r}, only: {', '.join(COMMANDS)}.")
+                near = get_close_matches(cmd_name, COMMANDS, 1)
+                meant = f" (Did you mean {near[0]!r}?)" if near else ""
+                there = ", ".join(COMMANDS)
+                ctx.fail(f"There is no command {cmd_name!r}, only: {there}.{meant}")
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
         return command
@@ -145,7 +149,8 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     "rankmill",
     cls=_Commands,
     invoke_without_command=True,
-    help=f"Score ranked predictions against labels: exactly, and fast.\n{process.EXIT_CODES}",
+    help="Score ranked predictions against labels, in files of Parquet, Arrow, ORC, CSV, TREC or "
+    f"JSON: exactly, and fast.\n{process.EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples.",
 )

@@ -26,11 +26,17 @@ __all__ = ["command"]
 
 _HELP = """Score ranked PREDICTIONS against LABELS.
 
-Each of the two is a Parquet file, a quoted glob ('run/*.parquet'), a folder (also
-Hive-partitioned), or several files separated by commas; URLs of object stores too (see
-'rankmill docs stores'). Several PREDICTIONS are several systems,
-scored side by side; the labels are read once. Rows have one of two shapes, told apart by the
-schema:
+Each of the two is a file, a quoted glob ('run/*.parquet'), a folder (also Hive-partitioned),
+several files separated by commas, or - for standard input; URLs of object stores too (see
+'rankmill docs stores'). Suffix and content tell the format (see 'rankmill docs formats'):
+
+\b
+  columns  Parquet, Arrow IPC and Feather, ORC
+  text     CSV, TSV, qrels and runs of TREC, JSON Lines, JSON by query;
+           also compressed, as .csv.gz
+
+Several PREDICTIONS are several systems, scored side by side; the labels are read once. Rows have
+one of two shapes, told apart by the columns:
 
 \b
   wide   a row a query: its id, a list of items in rank order
@@ -58,7 +64,9 @@ Examples:
   rankmill evaluate labels run -m map --binary --in-order
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
   rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
-  rankmill evaluate labels.parquet run.parquet -m map --preset trec_eval
+  rankmill evaluate qrels.txt bm25.run -m map --preset trec_eval
+  rankmill evaluate solution.csv submission.csv -m map@5
+  zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
 """
 
 

@@ -57,8 +57,8 @@ def source_of(text: str, name: str) -> str | list[str]:
     """
     if not text:
         raise UsageError(
-            f"{name} is empty, as an unset shell variable would be; expected a Parquet file, a "
-            "glob or a folder"
+            f"{name} is empty, as an unset shell variable would be; expected a file, a glob or "
+            "a folder"
         )
     if "," not in text or os.path.exists(text):
         return text
@@ -101,6 +101,8 @@ def system_names(texts: Sequence[str]) -> list[str]:
 
 def _parts(text: str) -> list[str]:
     """Return the folders and the name of an input, without its suffix and its wildcards."""
+    from rankmill.sources.formats import without_suffix
+
     paths = [text] if os.path.exists(text) else text.split(",")
     if is_url(paths[0]):
         parts = [part for part in shown(paths[0]).partition("://")[2].split("/") if part]
@@ -110,8 +112,7 @@ def _parts(text: str) -> list[str]:
         parts.pop()
     if not parts:
         return [text]
-    stem, suffix = os.path.splitext(parts[-1])
-    parts[-1] = stem if suffix.lower() in PARQUET_SUFFIXES else parts[-1]
+    parts[-1] = without_suffix(parts[-1])
     if len(paths) > 1:
         parts[-1] += f"+{len(paths) - 1}"
     return parts
@@ -199,13 +200,15 @@ def _flat(inputs: Sequence[str | list[str]]) -> list[str]:
 
 def _would_be_read(path: str, text: str) -> bool:
     """Tell whether the input `text`, if it is a folder or a glob, would include a file `path`."""
+    from rankmill.sources.formats import format_of_name
+
     target = Path(os.path.realpath(path))
     if os.path.exists(target) and not os.path.isfile(target):
         return False  # a device or a pipe is not replaced by a file
     matches = [text] if os.path.exists(text) else glob.glob(text, recursive=True)
     for folder in filter(os.path.isdir, matches):
         root = Path(os.path.realpath(folder))
-        if target.suffix.lower() in PARQUET_SUFFIXES and target.is_relative_to(root):
+        if format_of_name(target.name) is not None and target.is_relative_to(root):
             below = target.relative_to(root).parts
             if not any(part[0] in "._" for part in below):
                 return True

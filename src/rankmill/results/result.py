@@ -330,5 +330,5 @@ def described(details: Mapping[str, object]) -> str:
     if isinstance(unread, list):
         more = len(unread) - MOST_LISTED
         shown = [*unread[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
-        notes.append(f"not read: {', '.join(shown)}")
+        notes.append(f"not read: {', '.join(one or repr(one) for one in shown)}")
     return f"{details.get('source', '')} ({'; '.join(notes)})"

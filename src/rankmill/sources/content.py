@@ -16,8 +16,8 @@ LINES = 100  # so many lines of a text are looked at
 NUMBERS_OF_TREC = {6: (3, 4), 4: (3,), 3: (2,)}
 
 
-def format_of(file: File) -> str:
-    """The format of a file.
+def format_of(file: File, named: bool = False) -> str:
+    """The format of a file; with `named` columns, text in a file called .tsv is TSV.
 
     Raises
     ------
@@ -40,7 +40,8 @@ def format_of(file: File) -> str:
         if start.startswith(magic):
             return binary
     head = read_head(file)
-    return kind_of_text(head) or kind or "parquet"
+    found = kind_of_text(head)
+    return kind if named and kind and found == "trec" else found or kind or "parquet"
 
 
 def kind_of_text(head: TextBlock) -> str | None:

@@ -181,7 +181,7 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
         return BRACKETS
     if not shape and not _any_separator(cells):
         return ""
-    if not shape and asked.role == "predictions" and _most(_is_pairs, cells):
+    if not shape and asked.role == "predictions" and _are_pairs(cells):
         return PAIR_ITEMS
     rows, distinct = len(sample[query]), len(set(sample[query]))
     if not shape and rows >= 2 * distinct:
@@ -250,11 +250,20 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
+def _are_pairs(cells: list[str]) -> bool:
+    """Whether the cells hold items that are each followed by a number, most of them fractions.
+
+    A confidence may be written as 1 or 0, but lists of items that are integers are no pairs.
+    """
+    held = [cell for cell in cells if _is_pairs(cell)]
+    fractions = sum(all(map(_is_fraction, cell.split()[1::2])) for cell in held)
+    return 10 * len(held) > 9 * len(cells) and 2 * fractions >= len(held)
+
+
 def _is_pairs(cell: str) -> bool:
-    """Whether a cell holds items that are each followed by a number that is no integer."""
+    """Whether a cell holds items that are each followed by a number."""
     words = cell.split()
-    numbers = words[1::2]
-    return len(words) % 2 == 0 and all(map(_is_fraction, numbers))
+    return len(words) % 2 == 0 and all(map(_is_number, words[1::2]))
 
 
 def _is_fraction(text: str) -> bool:

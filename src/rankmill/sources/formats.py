@@ -80,6 +80,24 @@ def format_of_name(name: str) -> str | None:
     return None
 
 
+def without_suffix(name: str) -> str:
+    """The name of a file without the suffixes of its format and its compression.
+
+    Examples
+    --------
+    >>> [without_suffix(name) for name in ("bm25.run", "new.csv.gz", "v1.2", "notes.txt")]
+    ['bm25', 'new', 'v1.2', 'notes.txt']
+    """
+    base = name
+    for suffix in COMPRESSIONS:
+        if base.lower().endswith(suffix):
+            base = base[: -len(suffix)]
+    for one in (*(suffix for kind in FORMATS.values() for suffix in kind.suffixes), ".json"):
+        if base.lower().endswith(one):
+            return base[: -len(one)] or name
+    return name
+
+
 def compression_of(name: str) -> str | None:
     """The compression that the last suffix of a file's name stands for, or None."""
     return next(

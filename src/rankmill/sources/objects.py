@@ -34,6 +34,8 @@ from rankmill.sources.cells import (
     shown,
     type_of_cells,
 )
+from rankmill.sources.finding import plain
+from rankmill.sources.roles import ALIASES, WEAK_ALIASES
 from rankmill.sources.stream import open_batches, open_stream
 
 # What the list of a query is: items, pairs of an item and a number, or a mapping of items to
@@ -59,6 +61,8 @@ def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) 
     queries = as_integers(array_of(keys, lambda i: f"{name}: key {i}"))
     lists = list(value.values())
     for key, one in zip(keys, lists, strict=True):
+        if hasattr(one, "columns"):  # a frame or table: its items would be the names of columns
+            raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {EXPECTED}")
         if not (is_missing(one) or is_list_like(one) or isinstance(one, Mapping)):
             raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {EXPECTED}")
         break
@@ -87,11 +91,23 @@ def open_positional(value: Any, role: Role) -> Source:
             f"{name} holds {shown(first[0])}; expected a list of items for each query, such as "
             "[[1, 2], [3]], or [[1, 2]] for a single query"
         )
+    if first and isinstance(first[0], Mapping) and _is_row(first[0]):
+        raise UsageError(
+            f"{name} holds {shown(first[0])}, which looks like a row of a table; expected a list "
+            "of items for each query: make it a table by pyarrow.Table.from_pylist"
+        )
     if isinstance(value, np.ndarray) and value.ndim > 2:
         raise UsageError(f"{name} has {value.ndim} dimensions; expected a row for each query")
     if not (isinstance(value, np.ndarray) and value.ndim == 2):
         value = list(value)
     return replace(_open_lists(value, None, role, name), positional=True)
+
+
+def _is_row(one: Mapping[Any, Any]) -> bool:
+    """Whether keys name columns of queries and of items: its items would be these names."""
+    names = {plain(key) for key in one if isinstance(key, str)}
+    both = (*ALIASES["query"], *WEAK_ALIASES["query"][0]), ALIASES["item"]
+    return all(names & set(map(plain, aliases)) for aliases in both)
 
 
 def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:

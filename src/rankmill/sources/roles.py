@@ -21,14 +21,14 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "query": (
         *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
         *("customer", "customer_id", "image", "image_id", "topic", "topic_id", "session"),
-        *("session_id", "visitor_id", "account_id", "display_id", "order_id"),
+        *("session_id", "session_type", "visitor_id", "account_id", "display_id", "order_id"),
     ),
     "item": (
         *("item", "items", "item_id", "item_ids", "doc", "docs", "doc_id", "doc_ids", "docno"),
         *("document", "document_id", "article", "articles", "article_id", "article_ids"),
         *("product", "products", "product_id", "product_ids", "movie_id", "track_id"),
         *("landmark_id", "landmark", "landmarks", "class_id", "class", "classes", "ref_id"),
-        *("corpus_id", "images"),
+        *("corpus_id", "images", "ad_id"),
     ),
     "score": ("score", "scores", "confidence", "confidences", "conf", "probability", "similarity"),
     "rank": ("rank", "ranks", "position"),
@@ -43,7 +43,7 @@ WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "query": (("id",),),
     "item": (("id", "ids"),),
     "score": (("sim", "logit", "logits", "yhat", "prob", "pred"),),
-    "gain": (("label", "labels"), ("score", "scores")),
+    "gain": (("label", "labels"), ("score", "scores"), ("clicked",)),
 }
 # Names of item columns of one side. The other side uses them only if it finds no other item column.
 ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
@@ -55,7 +55,7 @@ ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
 OTHER_NUMBERS = {
     *ALIASES["rank"],
     *("time", "timestamp", "datetime", "date", "year", "month", "day", "hour"),
-    *("iteration", "iter", "q0", "index", "indexlevel0", "unnamed:0"),
+    *("iteration", "iter", "q0", "index", "indexlevel0", "unnamed:0", ""),
 }
 OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
 
@@ -327,5 +327,6 @@ def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, 
         if len(seen) > 1:
             raise InputError(
                 f"the {role} ids cannot be compared: {seen[False]}, but {seen[True]}; cast one of "
-                "them, so that both are integers or both strings"
+                "them, so that both are integers or both strings (rankmill convert --integers "
+                f"{role} makes integers of strings)"
             )

@@ -52,10 +52,20 @@ def _layout(
         count = next(iter(kinds))
     if count not in kinds:
         expected = " or ".join(f"{one} ({fields})" for one, (fields, _) in kinds.items())
-        raise InputError(
-            f"{head.file}: line 1: {count} columns; {asked.role} in TREC's format have {expected}: "
+        todo = (
             f"name another format, such as tsv with the names of its --columns: --{asked.role}-as "
             f"NAME on the command line, {asked.role}_as= in Python"
+        )
+        if count == 3:  # only a run can be here
+            todo = (
+                "if it is a run of MS MARCO, say --predictions-as tsv --columns query,item,rank on "
+                'the command line, predictions_as="tsv", columns="query,item,rank" in Python'
+            )
+        elif count in (4, 6):
+            todo = f"if labels and predictions are swapped, swap them; if not, {todo}"
+        raise InputError(
+            f"{head.file}: line 1: {count} columns; {asked.role} in TREC's format have {expected}: "
+            f"{todo}"
         )
     density = count_lines(head.data) / max(1, len(head.data))
     return Layout(kinds[count][1], count, density=density)
