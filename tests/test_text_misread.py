@@ -48,3 +48,68 @@ def test_lists_that_are_not_whole(tmp_path: Path, cell: str) -> None:
     path = text.write(tmp_path, "run.csv", f'query,items\nq1,"{cell}"\n'.encode())
     with pytest.raises(InputError, match=r"line 2: items is .* expected a list"):
         scored(LABELS, path)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    "cell", ["('a', 'b')", "{'a', 'b'}", "{'a'}", "('a',)", "array(['a', 'b'])", "frozenset({'a'})"]
+)
+def test_other_collections_of_python_in_cells(tmp_path: Path, cell: str) -> None:
+    path = text.write(tmp_path, "run.csv", f'query,items\nq1,"{cell}"\n'.encode())
+    with pytest.raises(InputError, match="looks like a tuple, a set or an array"):
+        scored(LABELS, path)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("header", "rows", "expected"),
+    [
+        ("query,items", "q1,a 0.5\nq2,c 0.25 d 0.125\n", 0.75),
+        ("query,items,scores", "q1,x a,0.5 0.25\nq2,c d,0.75 0.5\n", 0.625),
+        ("query,items,scores", 'q1,"[x, a]","[0.5, 0.25]"\nq2,"[c, d]","[0.75, 0.5]"\n', 0.625),
+        ("query,item,score", "q1,x,0.1\nq1,a,0.5\nq2,c,1\n", 0.5),
+        ("query,item,sim", "q1,x,0.1\nq1,a,0.5\nq2,c,1\n", 0.5),
+        ("query,item,rank", "q1,x,2\nq1,a,1\nq2,c,1\n", 0.5),
+    ],
+)
+@pytest.mark.parametrize("more", ["", "q3,\n"])
+@pytest.mark.parametrize("names", [("1.csv", "2.csv"), ("2.csv", "1.csv")])
+def test_files_without_values_beside_others(
+    tmp_path: Path, header: str, rows: str, expected: float, more: str, names: tuple[str, str]
+) -> None:
+    empty = more.replace("\n", "," * (header.count(",") - 1) + "\n")
+    text.write(tmp_path, names[0], f"{header}\n{rows}".encode())
+    text.write(tmp_path, names[1], f"{header}\n{empty}".encode())
+    metrics = ["map"] if "rank" in header or (header == "query,items" and more) else ["map", "gap"]
+    result = rankmill.evaluate(LABELS, str(tmp_path), metrics=metrics)
+    assert result["map"] == expected
+
+
+@pytest.mark.small
+def test_files_with_lists_of_two_kinds(tmp_path: Path) -> None:
+    text.write(tmp_path, "1.csv", b"query,items\nq1,a 0.5\n")
+    text.write(tmp_path, "2.csv", b"query,items\nq2,c d e\n")
+    with pytest.raises(InputError, match="expected one way in all files"):
+        scored(LABELS, str(tmp_path))
+
+
+@pytest.mark.small
+def test_a_separator_that_few_lists_hold(tmp_path: Path) -> None:
+    rows = "".join(f"q{i},a b c\n" for i in range(20))
+    path = text.write(tmp_path, "run.csv", f"query,items\n{rows}q20,a|x b\n".encode())
+    with pytest.raises(InputError, match="may part items or be within one"):
+        scored(LABELS, path)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", ["sim", "score", "relevance", "gains"])
+def test_a_text_among_numbers(tmp_path: Path, name: str) -> None:
+    """The column stays one of numbers, so that it is not left unread."""
+    content = f"query,item,{name}\nq1,a,1\nq1,b,0\nq2,c,1\nq2,d,NA\n"
+    path = text.write(tmp_path, "x.csv", content.encode())
+    with pytest.raises(InputError, match=f"line 5: {name} is 'NA'; expected a number"):
+        scored(LABELS, path) if name == "sim" else scored(path, LABELS)
+    lists = f"query,items,{name}\nq1,a b,1 0\nq2,c d,1 NA\nq3,c d,1 1\n"
+    path = text.write(tmp_path, "wide.csv", lists.encode())
+    with pytest.raises(InputError, match=f"line 3: {name} is 'NA'; expected a number"):
+        rankmill.evaluate(LABELS, path, metrics=["gap"]) if name == "sim" else scored(path, LABELS)
