@@ -113,3 +113,12 @@ def test_a_text_among_numbers(tmp_path: Path, name: str) -> None:
     path = text.write(tmp_path, "wide.csv", lists.encode())
     with pytest.raises(InputError, match=f"line 3: {name} is 'NA'; expected a number"):
         rankmill.evaluate(LABELS, path, metrics=["gap"]) if name == "sim" else scored(path, LABELS)
+
+
+@pytest.mark.small
+def test_numbers_beside_items_with_blanks_and_commas(tmp_path: Path) -> None:
+    cells = "query,items,sim\nq1,\"['x y', 'a', 'b, c']\",\"[0.5, 0.25, 0.125]\"\nq2,[],[]\n"
+    path = text.write(tmp_path, "run.csv", cells.encode())
+    result = rankmill.evaluate(LABELS, path, metrics=["map", "gap"])
+    assert result["map"] == 0.125
+    assert result.to_dict()["inputs"]["predictions"]["columns"]["score"] == "sim"

@@ -231,11 +231,12 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
 def _beside(column: Column, cells: list[str], items: list[str], cell: str) -> Column:
     """The column as lists of numbers, if its cells have as many numbers as the items' cells."""
     split = _splitter(cell)
-    try:
-        numbers, lists = list(map(split, cells)), list(map(split, items))
-    except ValueError:
-        return column
-    same = [len(a) == len(b) for a, b in zip(numbers, lists, strict=True)]
+    numbers = list(map(split, cells))
+    if cell == BRACKETS:  # an item may hold what parts the others
+        same = [not one or one[0] == "[" for one in cells]
+    else:
+        pairs = zip(numbers, map(split, items), strict=True)
+        same = [len(a) == len(b) for a, b in pairs]
     kind = _type_of([str(one) for each in numbers for one in each])
     if kind == TEXT or 2 * sum(same) < len(same):
         return column
