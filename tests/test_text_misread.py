@@ -122,3 +122,16 @@ def test_numbers_beside_items_with_blanks_and_commas(tmp_path: Path) -> None:
     result = rankmill.evaluate(LABELS, path, metrics=["map", "gap"])
     assert result["map"] == 0.125
     assert result.to_dict()["inputs"]["predictions"]["columns"]["score"] == "sim"
+
+
+@pytest.mark.small
+def test_named_columns_of_what_may_be_trec(tmp_path: Path) -> None:
+    """The lists of a wide file may look like the documents and relevances of qrels."""
+    path = text.write(tmp_path, "labels.tsv", b"q1\t1 2\nq2\t3 4\n")
+    lists = {"q1": ["1", "2"], "q2": ["3", "4"]}
+    with pytest.raises(InputError, match="say whether it is tsv or trec"):
+        scored(path, lists, label_columns="query,items")
+    assert scored(path, lists, label_columns="query,items", labels_as="tsv") == 1
+    qrels = text.write(tmp_path, "qrels.tsv", b"q1\t0\t1\t1\n")
+    run = text.write(tmp_path, "run.csv", b"q1,1,2\n")
+    assert scored(qrels, run, columns="query,item,rank") == 1

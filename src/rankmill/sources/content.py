@@ -16,13 +16,13 @@ LINES = 100  # so many lines of a text are looked at
 NUMBERS_OF_TREC = {6: (3, 4), 4: (3,), 3: (2,)}
 
 
-def format_of(file: File) -> str:
-    """The format of a file.
+def format_of(file: File, columns: int = 0) -> str:
+    """The format of a file; `columns` is how many columns were named, if it has no header.
 
     Raises
     ------
     InputError
-        If the file cannot be opened.
+        If the file cannot be opened, or may be in TREC's format although its columns were named.
     """
     kind = format_of_name(file.name)
     if kind is not None and kind not in UNSURE:
@@ -40,7 +40,14 @@ def format_of(file: File) -> str:
         if start.startswith(magic):
             return binary
     head = read_head(file)
-    return kind_of_text(head) or kind or "parquet"
+    found = kind_of_text(head) or kind or "parquet"
+    if found == "trec" and columns == head.data.tobytes().partition(b"\n")[0].count(b"\t") + 1:
+        raise InputError(
+            f"{file.name} looks like TREC's format, of which the columns are known, but {columns} "
+            "columns are named, and tabs part as many: say whether it is tsv or trec: --labels-as "
+            "or --predictions-as NAME on the command line, labels_as= or predictions_as= in Python"
+        )
+    return found
 
 
 def kind_of_text(head: TextBlock) -> str | None:

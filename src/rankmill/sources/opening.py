@@ -136,7 +136,8 @@ def _owning(source: Source, end: Callable[[], None]) -> Source:
 
 
 def _open_files(files: list[File], name: str, asked: Asked) -> Source:
-    kinds = {file.name: asked.format or format_of(file) for file in files}
+    columns = len(asked.columns)
+    kinds = {file.name: asked.format or format_of(file, columns) for file in files}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name} is {kind}" for name, kind in list(kinds.items())[:3])
         raise InputError(
