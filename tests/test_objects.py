@@ -299,6 +299,24 @@ def test_only_columns_that_are_read_matter() -> None:
         outcome(frame, frame, "map", item="other")
 
 
+def test_arrays_of_polars_are_lists_and_objects_are_refused() -> None:
+    polars = pytest.importorskip("polars", reason="Polars is not installed")
+    frame = polars.DataFrame({"user": [1], "items": [[2, 3]]})
+    arrays = frame.with_columns(polars.col("items").cast(polars.Array(polars.Int64, 2)))
+    assert rankmill.evaluate(arrays, arrays, ["map"])["map"] == 1
+    objects = frame.with_columns(items=polars.Series([{2, 3}], dtype=polars.Object))
+    with pytest.raises(InputError, match="no type for the objects of column 'items'"):
+        rankmill.evaluate(objects, frame, ["map"])
+
+
+def test_a_stream_that_was_read_holds_no_rows() -> None:
+    table = pa.table({"user": [1], "items": [[2]]})
+    reader = table.to_reader()
+    assert rankmill.evaluate(table, reader, ["map"])["map"] == 1
+    with pytest.raises(InputError, match="holds no rows; expected predictions: a stream"):
+        rankmill.evaluate(table, reader, ["map"])
+
+
 def test_only_columns_of_polars_that_are_read_matter() -> None:
     polars = pytest.importorskip("polars", reason="Polars is not installed")
     frame = polars.DataFrame({"user": [1], "items": [[2]]})

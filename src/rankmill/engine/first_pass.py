@@ -12,6 +12,7 @@ from rankmill.engine.memory import IdRange, id_ranges, restrict
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
 from rankmill.engine.tally import Tally
+from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.sources.inputs import Input, map_lists
 from rankmill.sources.long import ScatteredRowsError
@@ -91,6 +92,12 @@ def _score_ranges(
         labels.input.source.rows,
     ):
         raise UnsortedError
+    # A file without rows is that of a bad system; a stream without rows may have been read before.
+    if not rows and not job.part and not predictions.source.format:
+        raise InputError(
+            f"{predictions.source.name} holds no rows; expected predictions: a stream can be read "
+            "only once"
+        )
     check_labelled(labels.input, job, state.audit["queries_labelled"])
     done: Tally = tally
     return done

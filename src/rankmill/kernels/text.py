@@ -6,7 +6,7 @@ from rankmill.kernels.identity import word_at
 from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE, COMMA = 10, 13, 32, 9, 34, 44
-APOSTROPHE, OPEN, CLOSE, BACKSLASH = 39, 91, 93, 92
+APOSTROPHE, OPEN, CLOSE, BACKSLASH, POINT = 39, 91, 93, 92, 46
 # The byte 1, the byte of a line end, and the top bit, each eight times.
 ONES = np.uint64(0x0101010101010101)
 NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
@@ -281,71 +281,95 @@ def split_cells(data, starts, ends, separator, out_offsets, out_starts, out_ends
     return count
 
 
+@helper
+def is_nothing(data, start, end):
+    """Return whether a text without quotes is null, None, nan or NaN."""
+    size = end - start
+    if size == 3:
+        return (data[start] | 32) == 110 and data[start + 1] == 97 and (data[end - 1] | 32) == 110
+    if size != 4:
+        return False
+    null = data[start] == 110 and data[start + 1] == 117 and data[end - 2] == data[end - 1] == 108
+    none = data[start] == 78 and data[start + 1] == 111 and data[end - 2] == 110
+    return null or (none and data[end - 1] == 101)
+
+
+@helper
+def split_list(data, position, end, count, out_starts, out_ends):
+    """Write where the items of one list are; return the new count, or -1 if it is no such list."""
+    while position < end and is_blank(data[position]):
+        position += 1
+    while end > position and is_blank(data[end - 1]):
+        end -= 1
+    if position == end:
+        return count
+    if end - position < 2 or data[position] != OPEN or data[end - 1] != CLOSE:
+        return -1
+    position += 1
+    end -= 1
+    commas = 0
+    items = 0
+    while True:
+        while position < end and (is_blank(data[position]) or data[position] == NEWLINE):
+            position += 1
+        if position < end and data[position] == COMMA:
+            commas += 1
+            if commas != items:
+                return -1
+            position += 1
+            continue
+        if position >= end:
+            break
+        quote = data[position]
+        if quote == QUOTE or quote == APOSTROPHE:
+            position += 1
+            start = position
+            while position < end and data[position] != quote:
+                if data[position] == BACKSLASH:
+                    return -1
+                position += 1
+            if position >= end:
+                return -1
+            out_starts[count] = start
+            out_ends[count] = position
+            position += 1
+        else:
+            start = position
+            while (
+                position < end
+                and data[position] != COMMA
+                and data[position] != NEWLINE
+                and not is_blank(data[position])
+            ):
+                byte = data[position]
+                if byte == OPEN or byte == CLOSE or byte == QUOTE or byte == APOSTROPHE:
+                    return -1
+                position += 1
+            size = position - start
+            if size == 3 and data[start] == data[start + 1] == data[start + 2] == POINT:
+                return -1  # NumPy leaves out items of a long array
+            out_starts[count] = start
+            out_ends[count] = start if is_nothing(data, start, position) else position
+        count += 1
+        items += 1
+    return -1 if commas and commas != items - 1 else count
+
+
 @kernel
-def split_brackets(data, starts, ends, out_offsets, out_starts, out_ends):
+def split_brackets(data, starts, ends, out_offsets, out_starts, out_ends, out_other):
     """Write where the items of each cell are, if a cell is a list such as [1, 2] or ['a', "b"].
 
-    Commas or blanks part items; quotes around an item do not belong to it. Returns the number of
-    items, or -1 - row for a cell that is no such list or holds a backslash in quotes.
+    Commas or blanks part items; quotes around an item do not belong to it. An item that is missing,
+    such as null, is written as an empty text. Cells that are no such list, or hold a backslash in
+    quotes, are marked in `out_other` and get no items. Returns the number of items.
     """
     count = 0
     out_offsets[0] = 0
     for row in range(len(starts)):
-        position = starts[row]
-        end = ends[row]
-        while position < end and is_blank(data[position]):
-            position += 1
-        while end > position and is_blank(data[end - 1]):
-            end -= 1
-        if position < end:
-            if end - position < 2 or data[position] != OPEN or data[end - 1] != CLOSE:
-                return -1 - row
-            position += 1
-            end -= 1
-        commas = 0
-        items = 0
-        while True:
-            while position < end and (is_blank(data[position]) or data[position] == NEWLINE):
-                position += 1
-            if position < end and data[position] == COMMA:
-                commas += 1
-                if commas != items:
-                    return -1 - row
-                position += 1
-                continue
-            if position >= end:
-                break
-            quote = data[position]
-            if quote == QUOTE or quote == APOSTROPHE:
-                position += 1
-                start = position
-                while position < end and data[position] != quote:
-                    if data[position] == BACKSLASH:
-                        return -1 - row
-                    position += 1
-                if position >= end:
-                    return -1 - row
-                out_starts[count] = start
-                out_ends[count] = position
-                position += 1
-            else:
-                start = position
-                while (
-                    position < end
-                    and data[position] != COMMA
-                    and data[position] != NEWLINE
-                    and not is_blank(data[position])
-                ):
-                    byte = data[position]
-                    if byte == OPEN or byte == CLOSE or byte == QUOTE or byte == APOSTROPHE:
-                        return -1 - row
-                    position += 1
-                out_starts[count] = start
-                out_ends[count] = position
-            count += 1
-            items += 1
-        if commas and commas != items - 1:
-            return -1 - row
+        found = split_list(data, starts[row], ends[row], count, out_starts, out_ends)
+        out_other[row] = found < 0
+        if found >= 0:
+            count = found
         out_offsets[row + 1] = count
     return count
 

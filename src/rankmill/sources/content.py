@@ -3,6 +3,7 @@
 import json
 
 from rankmill.errors import InputError, is_shortage
+from rankmill.sources.asked import Asked
 from rankmill.sources.files import File
 from rankmill.sources.formats import UNSURE, format_of_name
 from rankmill.sources.text import TextBlock, read_head
@@ -16,13 +17,13 @@ LINES = 100  # so many lines of a text are looked at
 NUMBERS_OF_TREC = {6: (3, 4), 4: (3,), 3: (2,)}
 
 
-def format_of(file: File, named: bool = False) -> str:
-    """The format of a file; with `named` columns, text in a file called .tsv is TSV.
+def format_of(file: File, asked: Asked) -> str:
+    """The format of a file, if the caller did not tell it.
 
     Raises
     ------
     InputError
-        If the file cannot be opened.
+        If the file cannot be opened, or may be in TREC's format although its columns were named.
     """
     kind = format_of_name(file.name)
     if kind is not None and kind not in UNSURE:
@@ -40,8 +41,20 @@ def format_of(file: File, named: bool = False) -> str:
         if start.startswith(magic):
             return binary
     head = read_head(file)
-    found = kind_of_text(head)
-    return kind if named and kind and found == "trec" else found or kind or "parquet"
+    found = kind_of_text(head) or kind or "parquet"
+    if found != "trec" or not asked.columns:
+        return found
+    tabs = head.data.tobytes().partition(b"\n")[0].count(b"\t")
+    # TREC's format has no names of columns: who names them has TSV, such as a run of MS MARCO.
+    if asked.role == "predictions" and (kind == "tsv" or tabs + 1 == len(asked.columns)):
+        return "tsv"
+    if tabs + 1 == len(asked.columns):
+        raise InputError(
+            f"{file.name} looks like TREC's format, of which the columns are known, but "
+            f"{len(asked.columns)} columns are named, and tabs part as many: say whether it is tsv "
+            "or trec: --labels-as NAME on the command line, labels_as= in Python"
+        )
+    return found
 
 
 def kind_of_text(head: TextBlock) -> str | None:

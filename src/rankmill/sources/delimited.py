@@ -1,5 +1,6 @@
 """Read CSV and TSV: one item a row, or a row a query with a list of items in a cell."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,11 @@ PARTED = {
     PAIR_NUMBERS: "items with their confidences",
 }
 
+# The types of columns that may turn out to hold lists of numbers.
+BESIDE = (TEXT, pa.null())
+# Tuples, sets and arrays of Python as text, such as ('a', 'b'), {1, 2} and array([1, 2]).
+NO_LIST = re.compile(r"[({].*[)}]|\w+\([\[{].*[\]}].*\)|\w+\(\)", re.DOTALL)
+
 Cells = dict[str, list[str]]
 
 
@@ -50,12 +56,19 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
     """
     kind, _, shape = str(asked.format).partition("-")
     layouts = [_layout(file, kind, shape, asked) for file in files]
-    if (
-        len(set(map(bool, map(_cells_of, layouts)))) > 1
-    ):  # one of the files has no list among its first rows
-        layouts = [_layout(file, kind, "wide", asked) for file in files]
-    parted = {PARTED[one] for one in map(_cells_of, layouts) if one}
-    return open_fields(files, name, layouts, ", ".join([kind.upper(), *sorted(parted)]))
+    cells = map(_cells_of, layouts)
+    found = {cell: file for cell, file in zip(cells, files, strict=True) if cell}
+    if len(found) > 1:
+        told = ", but ".join(f"{file.name} holds {PARTED[cell]}" for cell, file in found.items())
+        raise InputError(f"{told}; expected one way in all files: write all of them alike")
+    for cell in found:  # some files may have no list among their first rows
+        pairs = zip(files, layouts, strict=True)
+        layouts = [
+            one if _cells_of(one) else _layout(file, kind, shape, asked, cell)
+            for file, one in pairs
+        ]
+    parted = map(PARTED.__getitem__, found)
+    return open_fields(files, name, layouts, ", ".join([kind.upper(), *parted]))
 
 
 def _cells_of(layout: Layout) -> str:
@@ -63,8 +76,8 @@ def _cells_of(layout: Layout) -> str:
     return next((column.cell for column in layout.columns.values() if column.cell), "")
 
 
-def _layout(file: File, kind: str, shape: str, asked: Asked) -> Layout:
-    """The layout of one file."""
+def _layout(file: File, kind: str, shape: str, asked: Asked, cell: str = "") -> Layout:
+    """The layout of one file; `cell` is what parts the items of a cell, if another file tells."""
     delimiter = ord(DELIMITERS[kind])
     head = read_head(file, cut_rows(delimiter))
     first = head.data[: _first_row_end(head, delimiter)]
@@ -81,7 +94,7 @@ def _layout(file: File, kind: str, shape: str, asked: Asked) -> Layout:
         raise InputError(f"{file.name}: line 1: two columns are called {again!r}; rename one")
     sample = _sample(head, header, names, delimiter, asked)
     rows = count_lines(head.data)
-    columns = columns_of(sample, shape, asked, file.name)
+    columns = columns_of(sample, shape, asked, file.name, cell)
     return Layout(columns, len(names), delimiter, header, rows / max(1, len(head.data)))
 
 
@@ -128,7 +141,9 @@ def _sample(
     }
 
 
-def columns_of(sample: Cells, shape: str, asked: Asked, file: str) -> dict[str, Column]:
+def columns_of(
+    sample: Cells, shape: str, asked: Asked, file: str, cell: str = ""
+) -> dict[str, Column]:
     """What the columns hold, by the cells of the first rows.
 
     Parameters
@@ -141,6 +156,9 @@ def columns_of(sample: Cells, shape: str, asked: Asked, file: str) -> dict[str, 
         The role of the input, and the columns of query ids and items that were named.
     file
         The name of the file in messages.
+    cell
+        What parts the items of a cell, as in `text_lists.split`; an empty text if the cells have
+        to tell.
 
     Raises
     ------
@@ -154,7 +172,7 @@ def columns_of(sample: Cells, shape: str, asked: Asked, file: str) -> dict[str, 
         return columns
     for name in (query, item):
         columns[name] = columns[name]._replace(type=TEXT)
-    cell = _cell_of(sample, query, item, shape, asked, file)
+    cell = cell or _cell_of(sample, query, item, shape, asked, file)
     if not cell:
         guarded = shape != "long" and not _any_separator(sample[item])
         columns[item] = columns[item]._replace(guarded=guarded)
@@ -164,7 +182,7 @@ def columns_of(sample: Cells, shape: str, asked: Asked, file: str) -> dict[str, 
     if cell == PAIR_ITEMS:
         columns[CONFIDENCE] = Column(items.field, NUMBER, PAIR_NUMBERS)
     for name, column in columns.items():
-        if not column.cell and name != query and (column.type == TEXT or cell == BRACKETS):
+        if not column.cell and name != query and (column.type in BESIDE or cell == BRACKETS):
             columns[name] = _beside(column, sample[name], sample[item], cell)
     return columns
 
@@ -179,6 +197,12 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
     # The few others are bad rows of such a file, and errors once they are read.
     if _most(lambda cell: cell[0] == "[", cells):
         return BRACKETS
+    if _most(NO_LIST.fullmatch, cells):
+        raise InputError(
+            f"{file}: {cells[0]!r} in {item!r} looks like a tuple, a set or an array of Python; "
+            "expected a list: write lists, such as ['a', 'b'], or name the format csv-long if each "
+            "is one item"
+        )
     if not shape and not _any_separator(cells):
         return ""
     if not shape and asked.role == "predictions" and _are_pairs(cells):
@@ -193,20 +217,30 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
             "list of several: name the format, csv-long or csv-wide, with --labels-as or "
             "--predictions-as, labels_as= or predictions_as= in Python"
         )
-    return next((one for one in SEPARATORS if any(one in cell for cell in cells)), BLANK)
+    cell = next((one for one in SEPARATORS if any(one in cell for cell in cells)), BLANK)
+    parted, held = sum(map(_has_separator, cells)), [one for one in cells if cell in one]
+    if 10 * len(held) < parted:
+        raise InputError(
+            f"{file}: {held[0]!r} in {item!r} holds {cell!r}, but most of the {parted} lists of "
+            "several items do not, so it may part items or be within one: write the lists in "
+            'brackets, such as ["a", "b"]'
+        )
+    return cell
 
 
 def _beside(column: Column, cells: list[str], items: list[str], cell: str) -> Column:
     """The column as lists of numbers, if its cells have as many numbers as the items' cells."""
     split = _splitter(cell)
-    try:
-        numbers, lists = list(map(split, cells)), list(map(split, items))
-    except ValueError:
+    numbers = list(map(split, cells))
+    if cell == BRACKETS:  # an item may hold what parts the others
+        same = [not one or one[0] == "[" for one in cells]
+    else:
+        pairs = zip(numbers, map(split, items), strict=True)
+        same = [len(a) == len(b) for a, b in pairs]
+    kind = _type_of([str(one) for each in numbers for one in each])
+    if kind == TEXT or 2 * sum(same) < len(same):
         return column
-    same = list(map(len, numbers)) == list(map(len, lists))
-    if same and _all(_is_number, [str(one) for each in numbers for one in each]):
-        return column._replace(type=NUMBER, cell=cell)
-    return column
+    return column._replace(type=kind if pa.types.is_null(kind) else NUMBER, cell=cell)
 
 
 def _splitter(cell: str) -> Callable[[str], list[Any]]:
@@ -217,21 +251,21 @@ def _splitter(cell: str) -> Callable[[str], list[Any]]:
 
 
 def _type_of(cells: list[str]) -> Any:
-    """The type of the values of a column, if it holds no ids."""
-    if not _all(_is_number, cells):
-        return TEXT
-    return pa.int64() if _all(str.isdecimal, [cell.removeprefix("-") for cell in cells]) else NUMBER
+    """The type of the values of a column, if it holds no ids; null if nothing tells.
 
-
-def _all(test: Callable[[str], bool], cells: list[str]) -> bool:
-    """Whether all cells that hold something pass a test, and there is one."""
+    The few texts among numbers are errors if the column is read.
+    """
     held = [cell for cell in cells if cell]
-    return bool(held) and all(map(test, held))
+    if not held:
+        return pa.null()
+    if all(cell.removeprefix("-").isdecimal() for cell in held):
+        return pa.int64()
+    return NUMBER if 2 * sum(map(_is_number, held)) > len(held) else TEXT
 
 
-def _most(test: Callable[[str], bool], cells: list[str]) -> bool:
+def _most(test: Callable[[str], Any], cells: list[str]) -> bool:
     """Whether more than nine of ten cells pass a test."""
-    return 10 * sum(map(test, cells)) > 9 * len(cells)
+    return 10 * sum(map(bool, map(test, cells))) > 9 * len(cells)
 
 
 def _any_separator(cells: list[str]) -> bool:

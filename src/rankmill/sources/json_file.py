@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,7 +31,7 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
     (file,) = files
     text = b"".join(block.data.tobytes() for block in read_blocks(file, len))
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
         raise InputError(f"{file.name}: {error}; expected one JSON object") from None
     if not isinstance(found, dict):
@@ -38,6 +39,15 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
             f"{file.name} holds a JSON {type(found).__name__}; expected an object by query"
         )
     return _source(found, file.name, asked.role)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of some names and values; json keeps the last of equal names without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((again, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise ValueError(f"the name {again!r} stands twice in one object")
+    return found
 
 
 def _source(found: dict[str, Any], name: str, role: Role) -> Source:

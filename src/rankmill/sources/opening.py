@@ -136,9 +136,7 @@ def _owning(source: Source, end: Callable[[], None]) -> Source:
 
 
 def _open_files(files: list[File], name: str, asked: Asked) -> Source:
-    # TREC's format has no names of columns: who names them has TSV, such as a run of MS MARCO.
-    named = asked.role == "predictions" and bool(asked.columns)
-    kinds = {file.name: asked.format or format_of(file, named) for file in files}
+    kinds = {file.name: asked.format or format_of(file, asked) for file in files}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name} is {kind}" for name, kind in list(kinds.items())[:3])
         raise InputError(

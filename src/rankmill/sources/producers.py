@@ -51,7 +51,7 @@ def open_polars(frame: Any, role: Role) -> Source:
     def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
         return {
             column: (
-                int(frame[column].list.len().sum())
+                _values_of(frame[column])
                 if is_list_type(schema.field(column).type)
                 else frame.height,
                 int(frame[column].estimated_size()),
@@ -60,6 +60,12 @@ def open_polars(frame: Any, role: Role) -> Source:
         }
 
     return replace(open_batches(name, schema, batches, frame.height), sizes=sizes)
+
+
+def _values_of(lists: Any) -> int:
+    """How many values the lists of a Polars Series hold; those of an Array have one length."""
+    width = getattr(lists.dtype, "size", None)
+    return len(lists) * width if width is not None else int(lists.list.len().sum())
 
 
 def open_lazy_polars(frame: Any, role: Role) -> Source:
@@ -125,6 +131,9 @@ def open_scanner(scanner: Any, role: Role) -> Source:
 
 
 def _batches_of(frame: Any, name: str) -> Any:
+    for column, kind in frame.schema.items():
+        if str(kind) == "Object":  # Polars exports where the objects are in memory
+            raise InputError(f"{name}: Arrow has no type for the objects of column {column!r}")
     try:
         return frame.to_arrow().to_batches()
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -134,7 +143,10 @@ def _batches_of(frame: Any, name: str) -> Any:
 def _schema_of(empty: Any) -> Any:
     """The Arrow schema of an empty Polars DataFrame, which may have columns of no Arrow type."""
     kinds = {}
-    for column in empty.columns:
+    for column, kind in empty.schema.items():
+        if str(kind) == "Object":
+            kinds[column] = UNREADABLE
+            continue
         try:
             kinds[column] = empty.select(column).to_arrow().schema.field(column).type
         except (pa.ArrowException, TypeError, ValueError):

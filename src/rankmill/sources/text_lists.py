@@ -1,7 +1,10 @@
 """Lists in a cell of text, such as "a b c", "a|b", [1, 2] or pairs of an item and a number."""
 
 import ast
+import io
+import itertools
 import json
+import tokenize
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,9 @@ from rankmill.sources.text import TextBlock, shown
 # text; the two others for items each followed by its number, parted by blanks.
 BLANK, BRACKETS, PAIR_ITEMS, PAIR_NUMBERS = " ", "[", "pair of item", "pair with number"
 SEPARATORS = ("|", ",", ";", BLANK)
+
+# What a list may hold.
+SINGLE = (str, int, float, type(None))
 
 Split = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -39,9 +45,11 @@ def split(
     offsets = np.empty(len(starts) + 1, np.int64)
     out_starts, out_ends = np.empty((2, most), np.int64)
     if cell == BRACKETS:
-        count = split_brackets(data, starts, ends, offsets, out_starts, out_ends)
-        if count < 0:  # a list with escapes, or none
-            return _parsed(block, place, name, data, starts, ends)
+        other = np.empty(len(starts), np.bool_)
+        count = split_brackets(data, starts, ends, offsets, out_starts, out_ends, other)
+        if other.any():  # lists with escapes, or none
+            found = offsets, data, out_starts[:count], out_ends[:count]
+            return _with_parsed(block, place, name, np.flatnonzero(other), starts, ends, found)
     else:
         separator = ord(BLANK if cell in (PAIR_ITEMS, PAIR_NUMBERS) else cell)
         count = split_cells(data, starts, ends, separator, offsets, out_starts, out_ends)
@@ -56,35 +64,48 @@ def split(
     return offsets, data, out_starts[:count], out_ends[:count]
 
 
-def _parsed(
+def _with_parsed(
     block: TextBlock,
     place: Place,
     name: str,
-    data: np.ndarray,
+    rows: np.ndarray,
     starts: np.ndarray,
     ends: np.ndarray,
+    found: Split,
 ) -> Split:
-    """Split cells by a parser of JSON or of Python, which knows their escapes."""
+    """Put the items of some rows in by a parser of JSON or Python, which knows their escapes."""
+    offsets, data, item_starts, item_ends = found
     items: list[bytes] = []
-    lengths = []
-    for row, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+    lengths = np.zeros(len(starts), np.int64)
+    for row in rows.tolist():
+        start, end = int(starts[row]), int(ends[row])
         text = data[start:end].tobytes().decode(errors="surrogateescape").strip()
         try:
-            found = parsed_list(text) if text else []
+            values = parsed_list(text)
         except ValueError:
             raise InputError(
                 f"{block.file}: {place.of(row)}: {name} is {shown(data, start, end)}; expected a "
-                'list, such as ["a", "b"]'
+                'list, such as ["a", "b"], with all its items'
             ) from None
-        lengths.append(len(found))
-        items += [
-            b"" if one is None else str(one).encode(errors="surrogateescape") for one in found
-        ]
-    ends_of_items = np.cumsum(np.array([len(one) for one in items], np.int64), dtype=np.int64)
+        lengths[row] = len(values)
+        items += [_bytes_of(one) for one in values]
     sizes = np.array([len(one) for one in items], np.int64)
-    offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64)
-    joined: np.ndarray = np.frombuffer(b"".join(items), np.uint8)
-    return offsets, joined, ends_of_items - sizes, ends_of_items
+    stops = len(data) + np.cumsum(sizes, dtype=np.int64)
+    before = np.repeat(offsets[rows], lengths[rows])
+    item_starts = np.insert(item_starts, before, stops - sizes)
+    item_ends = np.insert(item_ends, before, stops)
+    offsets[1:] += np.cumsum(lengths)
+    return (
+        offsets,
+        np.frombuffer(data.tobytes() + b"".join(items), np.uint8),
+        item_starts,
+        item_ends,
+    )
+
+
+def _bytes_of(value: Any) -> bytes:
+    missing = value is None or value != value
+    return b"" if missing else str(value).encode(errors="surrogateescape")
 
 
 def parsed_list(text: str) -> list[Any]:
@@ -94,8 +115,12 @@ def parsed_list(text: str) -> list[Any]:
     except ValueError:
         try:
             found = ast.literal_eval(text)
-        except (SyntaxError, MemoryError, RecursionError) as error:
+            words = tokenize.generate_tokens(io.StringIO(text).readline)
+            kinds = [word.type for word in words if word.type != tokenize.NL]
+        except (SyntaxError, MemoryError, RecursionError, tokenize.TokenError) as error:
             raise ValueError(str(error)) from None
-    if not isinstance(found, list) or any(isinstance(one, list | dict) for one in found):
+        if any(a == b == tokenize.STRING for a, b in itertools.pairwise(kinds)):
+            raise ValueError("Python joins texts that no comma parts") from None
+    if not isinstance(found, list) or not all(isinstance(one, SINGLE) for one in found):
         raise ValueError("it is no list of single values")
     return found
