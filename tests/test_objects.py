@@ -494,3 +494,21 @@ def test_a_dict_of_systems_is_not_taken_for_lists_by_query(make):
     one = make({"user_id": ["7"], "item": ["1"]})
     with pytest.raises(UsageError, match=r"'new' is .*evaluate_runs"):
         rankmill.evaluate(one, {"new": one, "old": one})
+
+
+@pytest.mark.small
+def test_a_note_tells_that_nothing_is_in_both() -> None:
+    labels = {"q1": ["010"], "q2": ["7"]}
+    strange = rankmill.evaluate(labels, {"Q1": ["010"], "Q2": ["7"]}, ["map"])
+    (note,) = strange.notes
+    assert note.startswith("no query is in both inputs: the labels have 'q1', the predictions 'Q1'")
+    (note,) = rankmill.evaluate(labels, {"q1": ["10"], "q2": ["8"]}, ["map", "mrr"]).notes
+    assert note.startswith("no prediction is correct; ids are compared exactly")
+    assert rankmill.evaluate(labels, {"q1": ["10"], "q2": ["7"]}, ["map"]).notes == []
+    assert rankmill.evaluate(labels, {"q1": []}, ["map"]).notes == []
+
+
+@pytest.mark.small
+def test_progress_is_a_function() -> None:
+    with pytest.raises(UsageError, match="progress is True; expected a function"):
+        rankmill.evaluate({1: [2]}, {1: [2]}, ["map"], progress=True)

@@ -1,13 +1,14 @@
 """Making a Result, with its table of queries, from a tally."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
-from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids
+from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
 from rankmill.results.result import CountedQueries, Result
@@ -26,7 +27,7 @@ def finish(
 ) -> Result:
     """Return the result of a system; it keeps which queries count if `several` are compared."""
     among = count_among(tally.state, predictions, workers, tally.job.memory)
-    return tally.state.finish(
+    result = tally.state.finish(
         among,
         workers,
         inputs={
@@ -37,6 +38,25 @@ def finish(
         per_query=_per_query_table(tally, labels, predictions) if tally.job.keep_values else None,
         counted=_counted(tally, predictions) if several else None,
     )
+    return replace(result, notes=[*result.notes, *_nothing_in_common(tally, result)])
+
+
+def _nothing_in_common(tally: Tally, result: Result) -> list[str]:
+    """Return a note if no query is in both inputs, or no prediction is correct: ids may differ."""
+    audit = result.audit
+    if not (audit["queries_labelled"] and audit["queries_predicted"]):
+        return []
+    exactly = "ids are compared exactly, with their case, blanks and leading zeros"
+    if not audit["queries_in_both"]:
+        examples = ""
+        stranger = tally.first_stranger()
+        if stranger is not None and len(tally.index.queries.keys):
+            first = id_text(tally.index.queries, 0)
+            examples = f": the labels have {first}, the predictions {stranger}"
+        return [f"no query is in both inputs{examples}; {exactly}"]
+    if all(value == 0 for value in result.metrics.values()):
+        return [f"no prediction is correct; {exactly}"]
+    return []
 
 
 def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:

@@ -92,12 +92,9 @@ def _score_ranges(
         labels.input.source.rows,
     ):
         raise UnsortedError
-    # A file without rows is that of a bad system; a stream without rows may have been read before.
-    if not rows and not job.part and not predictions.source.format:
-        raise InputError(
-            f"{predictions.source.name} holds no rows; expected predictions: a stream can be read "
-            "only once"
-        )
+    if not rows and not job.part and predictions.source.rows is None:
+        once = "" if predictions.source.format else ": a stream can be read only once"
+        raise InputError(f"{predictions.source.name} holds no rows; expected predictions{once}")
     check_labelled(labels.input, job, state.audit["queries_labelled"])
     done: Tally = tally
     return done

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
+from rankmill.errors import UsageError
+
 Returned = TypeVar("Returned")
 
 COLUMNS = (
@@ -19,6 +21,12 @@ def split_options(
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Split options into the columns, the resources, and all others, which `make_job` takes."""
+    progress = options["progress"]
+    if progress is not None and not callable(progress):
+        raise UsageError(
+            f"progress is {progress!r}; expected a function that takes the number of rows done and "
+            "that of all rows, or None if it is not known"
+        )
     columns = {name: options[name] for name in COLUMNS}
     resources = {name: options[name] for name in RESOURCES}
     left = options.keys() - columns.keys() - resources.keys()

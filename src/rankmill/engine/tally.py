@@ -123,6 +123,10 @@ class Tally:
         )
         return self.state
 
+    def first_stranger(self) -> str | None:
+        """Return the first query that is only in the predictions, as text, or None."""
+        return next((id_text(ids, 0) for ids, *_ in self._strangers), None)
+
     def strangers(self) -> Ids:
         """Return the queries that are only in the predictions, sorted by id.
 

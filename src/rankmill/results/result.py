@@ -76,7 +76,8 @@ class Result:
     scope : Scope
         Which labels and predictions counted: `rel`, `depth` and `judged_only` of `evaluate`.
     notes : list of str
-        Which metrics the evaluator of the preset does not have, or has otherwise.
+        Which metrics the evaluator of the preset does not have, or has otherwise; and that the ids
+        of both inputs may differ, if nothing is in both.
 
     Examples
     --------

@@ -64,7 +64,7 @@ def kind_of_text(head: TextBlock) -> str | None:
         return None
     lines = [line for line in text.splitlines()[:LINES] if line.strip()]
     if not lines:
-        return None
+        return "csv"  # whose error is that it is empty
     if lines[0].lstrip().startswith(b"{"):
         return "jsonl" if is_row(lines[0]) else "json"
     if is_trec([line.split() for line in lines]):

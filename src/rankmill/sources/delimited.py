@@ -206,9 +206,16 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
     if not shape and not _any_separator(cells):
         return ""
     if not shape and asked.role == "predictions" and _are_pairs(cells):
-        return PAIR_ITEMS
+        if not all(_is_fraction(word) for cell in cells for word in cell.split()[::2]):
+            return PAIR_ITEMS
+        raise InputError(
+            f"{file}: {cells[0]!r} in {item!r} may be an item and its confidence, or several "
+            "items: name the format, csv-pairs or csv-wide: --predictions-as NAME on the command line, "
+            "predictions_as= in Python"
+        )
     rows, distinct = len(sample[query]), len(set(sample[query]))
-    if not shape and rows >= 2 * distinct:
+    plural = item.lower().endswith("s")  # such a column holds lists, as a rule
+    if not shape and rows >= 2 * distinct and not plural:
         return ""
     if not shape and rows > distinct:
         raise InputError(

@@ -19,6 +19,9 @@ from rankmill.sources.base import Source
 
 # The most columns that a message names.
 _MOST_LISTED = 5
+# The most columns in the list of all, and the most characters of a name there.
+_MOST_SHOWN = 50
+_LONGEST_NAME = 60
 
 
 @dataclass(frozen=True)
@@ -108,11 +111,17 @@ class Finder:
 
     def error(self, what: str, todo: str) -> InputError:
         """The error that tells what is wrong, the existing columns, and what to do."""
-        there = ", ".join(f"{field.name} ({field.type})" for field in self.schema) or "none"
+        listed = [f"{_short(field.name)} ({field.type})" for field in self.schema][:_MOST_SHOWN]
+        more = len(self.schema) - len(listed)
+        there = (", ".join(listed) or "none") + (f" and {more} more" if more else "")
         if self.source.format.startswith(("CSV", "TSV")):
             names = "label-columns" if self.side == "labels" else "columns"
             todo += f"; if the first line is no header, name all with --{names} A,B,..."
         return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
 
 
 def _is_number(kind: Any, wide: bool) -> bool:

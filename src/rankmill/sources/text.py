@@ -18,7 +18,7 @@ from rankmill.sources.formats import compression_of
 BLOCK_BYTES = 1 << 22
 HEAD_BYTES = 1 << 20
 # A longer line is refused: it is read whole, and may be the rest of a file after an open quote.
-LONGEST_LINE = 1 << 28
+LONGEST_LINE = 1 << 26
 NEWLINE = 10
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The first bytes of text in UTF-16 and UTF-32.
