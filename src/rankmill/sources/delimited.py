@@ -210,8 +210,8 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
             return PAIR_ITEMS
         raise InputError(
             f"{file}: {cells[0]!r} in {item!r} may be an item and its confidence, or several "
-            "items: name the format, csv-pairs or csv-wide: --predictions-as NAME on the command line, "
-            "predictions_as= in Python"
+            "items: name the format, csv-pairs or csv-wide: --predictions-as NAME on the command "
+            "line, predictions_as= in Python"
         )
     rows, distinct = len(sample[query]), len(set(sample[query]))
     plural = item.lower().endswith("s")  # such a column holds lists, as a rule
