@@ -185,6 +185,29 @@ def test_both_sides_of_text_are_compared_as_text(tmp_path: Path) -> None:
         rankmill.evaluate(integers, predictions, ["mrr"])
 
 
+@pytest.mark.small
+def test_ids_of_text_beyond_int64(tmp_path: Path) -> None:
+    large = 2**64 - 1
+    labels = pa.table({"user": pa.array([large, 5], pa.uint64()), "items": [[1], [2]]})
+    path = text.write(tmp_path, "p.csv", b"user,items\n%d,[1]\n5,[3 2]\n" % large)
+    assert rankmill.evaluate(labels, path, ["mrr"])["mrr"] == 0.75
+    for wrong in (b"18446744073709551616", b"-1", b"99999999999999999999"):
+        text.write(tmp_path, "p.csv", b"user,items\n5,[1]\n%s,[3 2]\n" % wrong)
+        with pytest.raises(InputError, match="line 3: user is"):
+            rankmill.evaluate(labels, path, ["mrr"])
+
+
+@pytest.mark.small
+def test_a_note_offers_the_ties_of_trec_eval(tmp_path: Path) -> None:
+    labels = text.write(tmp_path, "l.qrels", b"1 0 a 1\n")
+    run = text.write(tmp_path, "p.run", b"1 Q0 a 1 0.5 t\n1 Q0 b 2 0.5 t\n1 Q0 c 3 0.25 t\n")
+    result = rankmill.evaluate(labels, run, ["mrr"])
+    assert result["mrr"] == 1
+    assert result.notes[0].startswith("2 predictions have a score that another")
+    result = rankmill.evaluate(labels, run, ["mrr"], semantics="trec_eval")
+    assert (result["mrr"], result.notes) == (0.5, [])
+
+
 def test_what_no_row_tells_is_asked_for(tmp_path: Path) -> None:
     head = b"user,item\n" + b"".join(b"u%d,i%d\n" % (i, i) for i in range(200_000))
     path = text.write(tmp_path, "l.csv", head + b"last,a b\n")

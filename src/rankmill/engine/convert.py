@@ -5,6 +5,8 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.job import Progress
 from rankmill.engine.role import Named, open_as
@@ -162,7 +164,7 @@ def _with_integers(one: Input, roles: Sequence[str]) -> Input:
         if role not in ("query", "item"):
             raise UsageError(f"integers holds {role!r}; expected 'query', 'item' or both")
         if one.source.text_ids:
-            one = with_integer_ids(one, role)
+            one = with_integer_ids(one, role, pa.int64())
         elif any(map(is_text_type, one.id_types(role))):
             raise UsageError(
                 f"{one.source.name}: the {role} ids are strings, and only those of text files are "

@@ -12,6 +12,7 @@ from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
 from rankmill.results.result import CountedQueries, Result
+from rankmill.semantics.choices import DEFAULT
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
@@ -38,7 +39,19 @@ def finish(
         per_query=_per_query_table(tally, labels, predictions) if tally.job.keep_values else None,
         counted=_counted(tally, predictions) if several else None,
     )
-    return replace(result, notes=[*result.notes, *_nothing_in_common(tally, result)])
+    more = _nothing_in_common(tally, result) + _trec_ties(predictions, result)
+    return replace(result, notes=[*result.notes, *more])
+
+
+def _trec_ties(predictions: Input, result: Result) -> list[str]:
+    """Return a note if a run has equal scores, which trec_eval orders in a way of its own."""
+    tied = result.audit["tied_ranks"]
+    if not (tied and predictions.source.format == "TREC run" and result.semantics == DEFAULT):
+        return []
+    return [
+        f"{tied:,} predictions have a score that another one of their query has: they rank as they "
+        "stand in the file; trec_eval ranks them by document: --preset trec_eval"
+    ]
 
 
 def _nothing_in_common(tally: Tally, result: Result) -> list[str]:

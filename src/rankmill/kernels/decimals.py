@@ -5,6 +5,7 @@ import numpy as np
 from rankmill.kernels.jit import kernel
 
 MINUS, PLUS, POINT, ZERO, NINE, LETTER_E = 45, 43, 46, 48, 57, 101
+MOST_SIGNED = np.uint64((1 << 63) - 1)
 MOST_EXACT = np.uint64(1 << 53)
 MOST_MANTISSA = np.uint64((1 << 63) // 10)
 
@@ -65,10 +66,12 @@ def parse_floats(data, starts, ends, powers, out_values, out_slow):
 
 
 @kernel
-def parse_integers(data, starts, ends, out_values):
+def parse_integers(data, starts, ends, most, out_values):
     """Write the integers that strings hold, such as 0, 12 or -7; empty strings give 0.
 
-    Returns the first string that is no such integer, or does not fit int64; else -1.
+    Integers are at most `most`, a uint64, and at least -`most`, or 0 if `most` is beyond int64.
+    What is beyond int64 is written as int64 of the same bits. Returns the first string that is no
+    such integer, else -1.
     """
     for i in range(len(starts)):
         position = starts[i]
@@ -80,16 +83,19 @@ def parse_integers(data, starts, ends, out_values):
         if digits == 0 and not negative:
             out_values[i] = 0
             continue
-        if not 1 <= digits <= 19 or (data[position] == ZERO and (digits > 1 or negative)):
+        if not 1 <= digits <= 20 or (data[position] == ZERO and (digits > 1 or negative)):
             return i
         value = np.uint64(0)
         while position < end:
             byte = data[position]
             if byte < ZERO or byte > NINE:
                 return i
-            value = value * np.uint64(10) + np.uint64(byte - np.uint8(ZERO))
+            digit = np.uint64(byte - np.uint8(ZERO))
+            if value > (most - digit) // np.uint64(10):
+                return i
+            value = value * np.uint64(10) + digit
             position += 1
-        if value > np.uint64(9223372036854775807):
+        if negative and most > MOST_SIGNED:
             return i
         out_values[i] = -np.int64(value) if negative else np.int64(value)
     return -1

@@ -272,11 +272,11 @@ def _values(
 ) -> Any:
     if kind == TEXT:
         return strings(data, starts, ends)
-    convert = integers if pa.types.is_integer(kind) else numbers
-    array, bad = convert(data, starts, ends)
+    whole = pa.types.is_integer(kind)
+    array, bad = integers(data, starts, ends, kind) if whole else numbers(data, starts, ends)
     if bad >= 0:
         expected = "a number"
-        if convert is integers:
+        if whole:
             expected = (
                 "an integer of 64 bits without leading zeros; ids are integers on both sides, or "
                 "strings on both"

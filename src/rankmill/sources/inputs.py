@@ -259,14 +259,17 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
     for role in ("query", "item"):
         kinds = {kind for one in inputs if not one.source.text_ids for kind in one.id_types(role)}
         if any(pa.types.is_integer(kind) for kind in kinds):
-            inputs = [with_integer_ids(one, role) if one.source.text_ids else one for one in inputs]
+            kind = pa.uint64() if pa.uint64() in kinds else pa.int64()
+            inputs = [
+                with_integer_ids(one, role, kind) if one.source.text_ids else one for one in inputs
+            ]
     return inputs
 
 
-def with_integer_ids(one: Input, role: str) -> Input:
+def with_integer_ids(one: Input, role: str, kind: Any) -> Input:
     """An input of text whose ids are read as integers; `role` is "query" or "item"."""
     assert one.source.typed is not None
-    source = one.source.typed({getattr(one.columns, role): pa.int64()})
+    source = one.source.typed({getattr(one.columns, role): kind})
     return replace(one, source=replace(source, end=one.source.end))
 
 

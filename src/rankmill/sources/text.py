@@ -9,7 +9,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
-from rankmill.kernels.decimals import parse_floats, parse_integers
+from rankmill.kernels.decimals import MOST_SIGNED, parse_floats, parse_integers
 from rankmill.kernels.lists import pack_strings
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.footers import first_line
@@ -20,6 +20,7 @@ HEAD_BYTES = 1 << 20
 # A longer line is refused: it is read whole, and may be the rest of a file after an open quote.
 LONGEST_LINE = 1 << 26
 NEWLINE = 10
+INT64 = pa.int64()
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # The first bytes of text in UTF-16 and UTF-32.
 OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -173,14 +174,19 @@ def strings(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Any:
     return pa.Array.from_buffers(pa.large_string(), count, buffers)
 
 
-def integers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Any, int]:
+def integers(
+    data: np.ndarray, starts: np.ndarray, ends: np.ndarray, kind: Any = INT64
+) -> tuple[Any, int]:
     """Integers at places of a block as an Arrow array, and the first place without one, or -1.
 
     An empty string is null. A number with leading zeros or a plus is no integer, because it may
     be a text that was meant as it is.
     """
     values = np.empty(len(starts), np.int64)
-    bad = parse_integers(data, starts, ends, values)
+    most = MOST_SIGNED if kind == INT64 else np.uint64(2**64 - 1)
+    bad = parse_integers(data, starts, ends, most, values)
+    if kind != INT64:
+        values = values.view(np.uint64)
     return _with_nulls(values, ends > starts), bad
 
 
