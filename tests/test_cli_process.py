@@ -231,8 +231,9 @@ def asked(source, tmp_path, *options) -> list[object]:
 def test_too_little_memory_to_load_libraries(large_dump, tmp_path, megabytes):
     for _ in range(3):
         code, err = limited(asked(large_dump[0], tmp_path), {"RLIMIT_AS": megabytes << 20})
-        # Once in some fifty runs, glibc has no room for a library's own data and aborts by itself.
-        if "thread-local data: ABORT" not in err:
+        # Once in some fifty runs, glibc has no room for a library's own data and aborts by itself,
+        # or a library fails without saying why.
+        if "thread-local data: ABORT" not in err and "return without exception set" not in err:
             break
     assert err.startswith("error: not enough memory")
     assert "; nothing written\n" in err

@@ -13,6 +13,7 @@ from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
 from rankmill.results.result import CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
+from rankmill.semantics.scope import Scope
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
@@ -67,7 +68,7 @@ def _nothing_in_common(tally: Tally, result: Result) -> list[str]:
             first = id_text(tally.index.queries, 0)
             examples = f": the labels have {first}, the predictions {stranger}"
         return [f"no query is in both inputs{examples}; {exactly}"]
-    if all(value == 0 for value in result.metrics.values()):
+    if result.scope == Scope() and all(value == 0 for value in result.metrics.values()):
         return [f"no prediction is correct; {exactly}"]
     return []
 
