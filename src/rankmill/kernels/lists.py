@@ -165,7 +165,8 @@ def ties_in_order(offsets, sort_keys):
             if sort_keys[i] < sort_keys[i - 1]:
                 return -1
             equal = sort_keys[i] == sort_keys[i - 1]
-            tied += equal + (equal and not before)
+            if equal:
+                tied += 1 if before else 2
             before = equal
     return tied
 
