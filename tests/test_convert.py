@@ -64,7 +64,7 @@ def check(folder: Path, labels: Any, predictions: Any, **options: Any) -> None:
     assert content(rankmill.evaluate(paths[0], predictions, METRICS)) == content(before)
 
 
-@settings(max_examples=strategies.examples(20))
+@settings(max_examples=strategies.examples(10))
 @given(case=cases(), memory=st.sampled_from([1 << 30, 300]), seed=st.integers(0, 3))
 def test_values_and_counts_are_the_same(tmp_path: Path, case: Case, memory: int, seed: int) -> None:
     check(

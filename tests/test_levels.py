@@ -106,7 +106,7 @@ def test_trec_eval(rel: int | None, depth: int | None, judged_only: bool) -> Non
 
 
 @pytest.mark.small
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @given(
     semantic_cases(),
     some_semantics(),
@@ -168,7 +168,7 @@ def test_the_oracle(
 
 
 @pytest.mark.small
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(
     semantic_cases(),
     some_semantics(unlabelled="skip"),

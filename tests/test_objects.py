@@ -392,7 +392,7 @@ some_ids = st.one_of(
 
 
 @given(some_ids, some_ids, st.randoms(use_true_random=False))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_round_trips(queries: list[Any], items: list[Any], random: Any) -> None:
     def some(kinds: Any) -> Scored:
         return {

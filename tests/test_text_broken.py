@@ -23,7 +23,7 @@ from test_text_formats import PREDICTIONS, side
 
 # Bytes that mean something in one of the formats.
 MEANINGFUL = b"\n\r\t ,;|\"'[]{}:\\0.eE-+_\x00\xff\xef\xbb\xbf"
-MUTATIONS = 60
+MUTATIONS = 25
 
 
 def mutated(content: bytes, draw: random.Random) -> bytes:
