@@ -384,6 +384,8 @@ def test_one_query_decides():
     assert [found[name][0] for name in ("randomization", "wilcoxon", "sign")] == [1.0, 1.0, 1.0]
     assert found["t"][0] == pytest.approx(stats.ttest_1samp([0.0] * 30 + [1.0], 0).pvalue)
     assert found["bootstrap"][0] > 0.05
+    far = run_test("bca", paired_of(np.array([0.0] * 400 + [1.0])), confidence=1 - 1e-12)
+    assert 0 <= far.low < far.high <= 1  # where the acceleration would turn the quantiles round
 
 
 @pytest.mark.small

@@ -89,13 +89,18 @@ def bca_test(
     acceleration = cubes / (6 * (paired.n - 1) ** 1.5)
 
     def moved(share: float) -> float:
-        z = bias + normal_quantile(share)
-        return normal_tail(-bias - z / (1 - acceleration * z))
+        return normal_tail(-bias - _bent(bias + normal_quantile(share), acceleration))
 
     low, high = _quantiles(means, moved((1 - confidence) / 2), moved((1 + confidence) / 2))
     at_zero = normal_quantile(_share_below(means, 0.0, _rounding(paired))) - bias
-    tail = normal_tail(abs(at_zero / (1 + acceleration * at_zero) - bias))
+    tail = normal_tail(abs(_bent(at_zero, -acceleration) - bias))
     return Outcome("bca", max(1 / (1 + replicates), min(1.0, 2 * tail)), low, high)
+
+
+def _bent(z: float, acceleration: float) -> float:
+    """Return z / (1 - acceleration z), and an infinity from where this turns round."""
+    slope = 1 - acceleration * z
+    return z / slope if slope > 0 else math.copysign(math.inf, z)
 
 
 def _is_degenerate(paired: Paired) -> bool:

@@ -13,7 +13,7 @@ DRAWN_TOGETHER = 96
 WORD = 64
 CHUNK = 1024
 # Replicates of one call of a kernel: few enough for the cache, many enough to share the tables.
-BLOCK = 1024
+BLOCK = 512
 
 Kernel = Callable[..., None]
 

@@ -178,6 +178,13 @@ def noninferiority(paired: Paired, margin: float, confidence: float = 0.95) -> O
 
     p = P(T > (mean + margin) / error). `low` is the lower bound of the mean with this confidence,
     and `high` is None: the interval is open above. Schuirmann, J. Pharmacokinet. Biopharm. 1987.
+
+    Examples
+    --------
+    >>> from rankmill.compare.paired import paired_of
+    >>> found = noninferiority(paired_of(np.array([0.01, -0.01, 0.0, 0.01])), 0.02)
+    >>> print(f"{found.p:.4f} {found.low:.4f} {found.high}")
+    0.0091 -0.0088 None
     """
     return _one_sided("noninferiority", paired, margin, confidence)._replace(high=None)
 

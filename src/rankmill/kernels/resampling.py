@@ -284,21 +284,25 @@ def permuted_sums(seed, first, rows, out_sums):
     for start in range(0, len(rows), TILE):
         for r in range(len(out_sums)):
             for i in range(start, min(len(rows), start + TILE)):
-                values[:] = rows[i]
-                add_permuted(values, keys[r], np.uint64(i) * words, out_sums[r])
+                for c in range(columns):
+                    values[c] = rows[i, c]
+                add_permuted(values, keys[r], np.uint64(i) * words, out_sums, r)
 
 
 @helper
-def add_permuted(values, key, counter, out_sums):
-    """Add the values to the sums in random order; a choice is off by less than 2**-32."""
-    word = counter
-    for last in range(len(values) - 1, 0, -1):
-        if (len(values) - 1 - last) % 2 == 0:
-            word = random_word(key, counter)
-            counter += ONE
-        else:
-            word >>= HALF
-        chosen = np.int64((word & LOW_HALF) * np.uint64(last + 1) >> HALF)
-        out_sums[last] += values[chosen]
+def add_permuted(values, key, counter, out_sums, r):
+    """Add the values to row r in random order; a choice is off by less than 2**-32."""
+    last = len(values) - 1
+    while last > 0:
+        word = random_word(key, counter)
+        counter += ONE
+        chosen = ((word & LOW_HALF) * np.uint64(last + 1)) >> HALF
+        out_sums[r, last] += values[chosen]
         values[chosen] = values[last]
-    out_sums[0] += values[0]
+        last -= 1
+        if last > 0:
+            chosen = ((word >> HALF) * np.uint64(last + 1)) >> HALF
+            out_sums[r, last] += values[chosen]
+            values[chosen] = values[last]
+            last -= 1
+    out_sums[r, 0] += values[0]
