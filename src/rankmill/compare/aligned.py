@@ -80,12 +80,15 @@ class Aligned(NamedTuple):
             counts[rows] += 1
         return None if (counts == len(partial)).all() else counts == len(partial)
 
-    def values(self, name: str, metric: str, common: np.ndarray | None) -> np.ndarray:
-        """Return the values of a system at the queries that count for all, in their order."""
-        found, rows = self.tables[name].column(metric).to_numpy(), self.rows[name]
-        if common is not None:
-            found = found[common if rows is None else common[rows]]
-        return np.asarray(found)
+    def kept(self, name: str, common: np.ndarray | None) -> np.ndarray | None:
+        """Return whether each row of a system is of a query that counts for all; None: all are."""
+        rows = self.rows[name]
+        return common if rows is None or common is None else common[rows]
+
+    def values(self, name: str, metric: str, kept: np.ndarray | None) -> np.ndarray:
+        """Return the values of a system in the rows `kept`, in the order of `queries`."""
+        found = self.tables[name].column(metric).to_numpy()
+        return np.asarray(found if kept is None else found[kept])
 
 
 def same_queries(results: Mapping[str, Result]) -> bool | None:

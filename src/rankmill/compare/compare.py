@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -102,10 +102,11 @@ def compare(
     results = evaluate_runs(labels, runs, metrics, **options)
     compared = _Compared.of(results, base, settings)
     with Workers(options["threads"]) as workers:
-        differences, rows = compared.differences(workers)
+        values = compared.values(workers)
+        differences, rows = compared.differences(values, workers)
     return Comparison(
         baseline=base,
-        values=compared.values(),
+        values=values,
         differences=differences,
         queries=compared.queries,
         left_out=compared.left_out(),
@@ -170,16 +171,20 @@ def _baseline(runs: Any, baseline: str | None) -> str:
     return next(iter(runs)) if baseline is None else baseline
 
 
+_Values: TypeAlias = dict[str, dict[str, Estimate]]
+_Differences: TypeAlias = dict[str, dict[str, Difference]]
+_MovedQueries: TypeAlias = dict[str, dict[str, list[Moved]]]
+
+
 class _Task(NamedTuple):
     metric: str
     system: str
 
 
 class _Pairing(NamedTuple):
-    """The differences of a system, the value of the baseline, and the queries that moved most."""
+    """The differences of a system, and the queries that moved most."""
 
     paired: Paired
-    base: float | None
     moved: list[Moved]
 
 
@@ -191,11 +196,14 @@ class _Compared(NamedTuple):
     settings: Settings
     aligned: Aligned
     common: np.ndarray | None
+    kept: dict[str, np.ndarray | None]
 
     @classmethod
     def of(cls, results: dict[str, Result], base: str, settings: Settings) -> "_Compared":
         aligned = Aligned.of(results)
-        return cls(results, base, settings, aligned, aligned.common())
+        common = aligned.common()
+        kept = {name: aligned.kept(name, common) for name in results}
+        return cls(results, base, settings, aligned, common, kept)
 
     @property
     def queries(self) -> int:
@@ -217,41 +225,45 @@ class _Compared(NamedTuple):
         """Return how many queries count for each system, but not for all."""
         return {name: one.queries - self.queries for name, one in self.results.items()}
 
-    def values(self) -> dict[str, dict[str, Estimate]]:
+    def values(self, workers: Workers) -> _Values:
         """Return the value of each metric and system, with an interval if it is a mean."""
-        return {
-            metric: {name: self._estimate(metric, name) for name in self.results}
-            for metric in self.metrics
-        }
+        tasks = [_Task(metric, name) for metric in self.metrics for name in self.results]
+        found: _Values = {metric: {} for metric in self.metrics}
+        with closing(workers.map(self._estimate, tasks)) as all_found:
+            for (metric, name), one in zip(tasks, all_found, strict=True):
+                found[metric][name] = one
+        return found
 
-    def _estimate(self, metric: str, name: str) -> Estimate:
-        result = self.results[name]
-        value, error = result.metrics[metric], result.standard_errors[metric]
-        if metric in self.pooled:
+    def _estimate(self, task: _Task) -> Estimate:
+        result = self.results[task.system]
+        value, error = result.metrics[task.metric], result.standard_errors[task.metric]
+        if task.metric in self.pooled:
             return Estimate(value)
         if self.common is not None:
-            mean = Mean.of(self.aligned.values(name, metric, self.common))
+            mean = Mean.of(self._of_queries(task.system, task.metric))
             value, error = mean.mean, mean.standard_error
         if value is None or error is None:
             return Estimate(value)
         half = t_quantile((1 + self.settings.confidence) / 2, self.queries - 1) * error
         return Estimate(value, error, value - half, value + half)
 
-    def differences(
-        self, workers: Workers
-    ) -> tuple[dict[str, dict[str, Difference]], dict[str, dict[str, list[Moved]]]]:
+    def _of_queries(self, name: str, metric: str) -> np.ndarray:
+        return self.aligned.values(name, metric, self.kept[name])
+
+    def differences(self, values: _Values, workers: Workers) -> tuple[_Differences, _MovedQueries]:
         """Return the difference of each metric and system, and the queries that moved most."""
-        found: dict[str, dict[str, Difference]] = {metric: {} for metric in self.metrics}
-        moved: dict[str, dict[str, list[Moved]]] = {}
+        found: _Differences = {metric: {} for metric in self.metrics}
+        moved: _MovedQueries = {}
         tasks = [_Task(m, name) for m in self.metrics for name in self.results if name != self.base]
         with closing(workers.map(self._paired, tasks)) as all_paired:
             for (metric, name), pairing in zip(tasks, all_paired, strict=True):
+                base, value = (values[metric][one].value for one in (self.base, name))
                 if pairing is None:
-                    found[metric][name] = self._untested(metric, name)
+                    less = None if value is None or base is None else value - base
+                    found[metric][name] = Difference(less, relative(less, base))
                     continue
                 # Tests that resample use all threads themselves.
-                one = tested(pairing.paired, pairing.base, self.settings, workers.threads)
-                found[metric][name] = one
+                found[metric][name] = tested(pairing.paired, base, self.settings, workers.threads)
                 if self.settings.moved:
                     moved.setdefault(metric, {})[name] = pairing.moved
         return judged(found, self.settings), moved
@@ -260,22 +272,10 @@ class _Compared(NamedTuple):
         """Pair the queries of a system with those of the baseline; None if there is no mean."""
         if task.metric in self.pooled:
             return None
-        before, after = (
-            self.aligned.values(name, task.metric, self.common) for name in (self.base, task.system)
-        )
-        differences = after - before
-        base = self.results[self.base].metrics[task.metric]
-        if self.common is not None:
-            base = Mean.of(before).mean
-        count, rows = self.settings.moved, []
-        if count:
-            rows = most_moved(self._ids(), before, after, differences, count)
-        return _Pairing(paired_of(differences), base, rows)
-
-    def _untested(self, metric: str, name: str) -> Difference:
-        base, value = (self.results[one].metrics[metric] for one in (self.base, name))
-        difference = None if value is None or base is None else value - base
-        return Difference(difference, relative(difference, base))
+        before, after = (self._of_queries(name, task.metric) for name in (self.base, task.system))
+        differences, count = after - before, self.settings.moved
+        rows = most_moved(self._ids(), before, after, differences, count) if count else []
+        return _Pairing(paired_of(differences), rows)
 
     def _ids(self) -> Any:
         queries = self.aligned.queries
