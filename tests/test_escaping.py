@@ -144,10 +144,11 @@ def commands(folder):
             *("explain-evaluators", labels, systems[1], *columns, "-m", "map"),
             *("--presets", "default,spark"),
         ],
+        "comparison": ["compare", labels, *systems, *columns, "-m", "map@3", "--moved", "1"],
     }
 
 
-KINDS = ["one", "several", "plan", "explain", "difference"]
+KINDS = ["one", "several", "plan", "explain", "difference", "comparison"]
 SHOWN = visible(ESCAPES)
 
 

@@ -71,7 +71,7 @@ def test_import_loads_nothing_heavy() -> None:
     "arguments",
     [
         *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
-        *(["explain", "--help"], ["explain-evaluators", "--help"]),
+        *(["explain", "--help"], ["explain-evaluators", "--help"], ["compare", "--help"]),
         *(["docs"], ["docs", "memory"], ["docs", "--help"]),
     ],
 )

@@ -129,6 +129,24 @@ def test_a_listing_is_the_same_table_in_all_formats():
     assert json.loads(write(view, "json")) == [{"name": "=a", "more": [1]}]
 
 
+@pytest.mark.small
+def test_how_the_kinds_of_a_comparison_are_shown():
+    columns = [Column("95%", "interval"), Column("p", "p"), Column("won", "share")]
+    columns += [Column("relative", "change")]
+    rows = [
+        [(-0.00012345, 0.0101), 0.05, 0.125, -0.5],
+        [(-0.5, -0.25), 3e-9, 0.0, 0.00123],
+        [(0.0, 0.0), 0.0001, 1.0, 0.0],
+        [None, 1.0, None, None],
+    ]
+    assert Table(columns, rows).texts()[1:] == [
+        ["-0.0001..+0.0101", "0.0500", "12.5%", "-50.00%"],
+        ["-0.5000..-0.2500", "<0.0001", "0.0%", "+0.12%"],
+        ["+0.0000..+0.0000", "0.0001", "100.0%", "+0.00%"],
+        ["", "1.0000", "", ""],
+    ]
+
+
 @pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
 def test_nothing_is_cut_off_on_a_terminal_of_any_width(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rankmill.columns.ragged import Ragged
+    from rankmill.compare.compare import compare
+    from rankmill.compare.comparison import Comparison
     from rankmill.engine.convert import convert
     from rankmill.engine.evaluate import evaluate, evaluate_runs
     from rankmill.engine.parts import evaluate_part, second_pass
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it.
 _HOMES = {
+    "Comparison": "compare.comparison",
+    "compare": "compare.compare",
     "Differences": "explain.evaluators_view",
     "explain_evaluators": "explain.evaluators",
     "InputError": "errors",
@@ -76,6 +80,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Comparison",
     "Differences",
     "InputError",
     "Ragged",
@@ -87,6 +92,7 @@ __all__ = [
     "Trace",
     "UsageError",
     "average_precision",
+    "compare",
     "convert",
     "dcg",
     "evaluate",

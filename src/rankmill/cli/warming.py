@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ragged import Ragged
+from rankmill.compare.paired import paired_of
+from rankmill.compare.significance import TESTS, run_test, tukey
 from rankmill.engine.evaluate import evaluate
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.jit import compiled_so_far
@@ -69,6 +71,7 @@ def warmup() -> WarmUp:
             evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
     _evaluate_arrays()
     _evaluate_text()
+    _compare()
     empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
     parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # Parquet files need this one
     after = compiled_so_far()
@@ -146,6 +149,14 @@ def _evaluate_text() -> None:
             evaluate(paths["l.csv"], paths[name], ["map"], threads=1)
         integers = pa.table({"user": [1], "item": [1]})
         evaluate(integers, paths["lists.csv"], ["map"], threads=1)
+
+
+def _compare() -> None:
+    """Run every significance test on differences that all are the same or all differ."""
+    for differences in (np.arange(100.0), np.repeat([0.0, 1.0], 100)):
+        for name in TESTS:
+            run_test(name, paired_of(differences), replicates=1, threads=1)
+    tukey(np.eye(3), replicates=1, threads=1)
 
 
 def _evaluate_arrays() -> None:

@@ -1,7 +1,7 @@
 """Results of several systems side by side, joined by query id."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -32,18 +32,63 @@ def join_per_query(results: Mapping[str, Result]) -> pa.Table:
     UsageError
         If the queries differ and the results are not from one call.
     """
-    tables = {name: one.per_query for name, one in results.items() if one.per_query is not None}
-    first = next(iter(tables.values()))
-    queries, rows = first.column(0), [np.arange(first.num_rows)] * len(tables)
-    if not all(one.column(0).equals(queries) for one in tables.values()):
+    return Aligned.of(results).table()
+
+
+class Aligned(NamedTuple):
+    """The tables of several systems, and where their rows stand among the queries of all.
+
+    Attributes
+    ----------
+    tables : dict of str to pyarrow.Table
+        The values of each query, for each system.
+    queries : pyarrow.Array
+        The ids of all queries that count for any system.
+    rows : dict of str to (ndarray or None)
+        The place of each row of a system among `queries`, ascending; None if it has all of them.
+    """
+
+    tables: dict[str, pa.Table]
+    queries: Any
+    rows: dict[str, np.ndarray | None]
+
+    @classmethod
+    def of(cls, results: Mapping[str, Result]) -> Self:
+        """Join the tables of the results of one call of `evaluate_runs`."""
+        tables = {name: one.per_query for name, one in results.items() if one.per_query is not None}
+        first, *others = tables.values()
+        if all(one.column(0).equals(first.column(0)) for one in others):
+            return cls(tables, first.column(0), dict.fromkeys(tables))
         queries, rows = _joined_ids(list(tables.values()), _counted(results))
-    columns = {
-        f"{name}:{metric}": _spread(table.column(metric), of_table, len(queries))
-        for (name, table), of_table in zip(tables.items(), rows, strict=True)
-        for metric in table.column_names[1:]
-    }
-    query = first.column_names[0]
-    return pa.table({"query" if query in columns else query: queries, **columns})
+        return cls(tables, queries, dict(zip(tables, rows, strict=True)))
+
+    def table(self) -> pa.Table:
+        """Return the joined table, as `join_per_query` does."""
+        columns = {
+            f"{name}:{metric}": _spread(table.column(metric), self.rows[name], len(self.queries))
+            for name, table in self.tables.items()
+            for metric in table.column_names[1:]
+        }
+        query = next(iter(self.tables.values())).column_names[0]
+        return pa.table({"query" if query in columns else query: self.queries, **columns})
+
+    def common(self) -> np.ndarray | None:
+        """Return whether each query counts for all systems; None if every one does."""
+        counts = np.zeros(len(self.queries), np.int64)
+        partial = [rows for rows in self.rows.values() if rows is not None]
+        for rows in partial:
+            counts[rows] += 1
+        return None if (counts == len(partial)).all() else counts == len(partial)
+
+    def kept(self, name: str, common: np.ndarray | None) -> np.ndarray | None:
+        """Return whether each row of a system is of a query that counts for all; None: all are."""
+        rows = self.rows[name]
+        return common if rows is None or common is None else common[rows]
+
+    def values(self, name: str, metric: str, kept: np.ndarray | None) -> np.ndarray:
+        """Return the values of a system in the rows `kept`, in the order of `queries`."""
+        found = self.tables[name].column(metric).to_numpy()
+        return np.asarray(found if kept is None else found[kept])
 
 
 def same_queries(results: Mapping[str, Result]) -> bool | None:
@@ -124,8 +169,10 @@ def _ranks(ids: Ids) -> np.ndarray:
     return ranks
 
 
-def _spread(column: Any, rows: np.ndarray, count: int) -> pa.Array:
+def _spread(column: Any, rows: np.ndarray | None, count: int) -> Any:
     """Return a system's values at the rows of their queries, and null in all other rows."""
+    if rows is None:
+        return column
     values, missing = np.zeros(count), np.ones(count, np.bool_)
     values[rows] = column.to_numpy()
     missing[rows] = False

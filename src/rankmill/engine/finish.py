@@ -93,10 +93,10 @@ def _per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
     kinds = labels.id_types("query")
     rows = np.flatnonzero(counted.among_labels)
     queries = take_ids(tally.index.queries, rows)
-    values = [
-        np.where(tally.has_labels, each, counted.no_relevant) for each in tally.values.values()
-    ]
-    columns = [each[rows] for each in values]
+    columns = [each[rows] for each in tally.values.values()]
+    without = np.flatnonzero(~tally.has_labels[rows])
+    for column in columns:
+        column[without] = counted.no_relevant
     if counted.strangers:
         strangers = tally.strangers()
         kinds |= predictions.id_types("query")

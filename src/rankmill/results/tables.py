@@ -20,6 +20,10 @@ Kind: TypeAlias = Literal[
     "number",  # with a number of decimals of its column
     "error",  # a standard error: 3 digits say enough
     "score",  # of any size, perhaps infinite
+    "interval",  # two signed differences, with the decimals that its width is worth
+    "p",  # a probability; a very small one is only said to be small
+    "share",  # of 1, in percent
+    "change",  # a signed relative difference, in percent
 ]
 """How the cells of a column are shown."""
 
@@ -28,6 +32,7 @@ Cell: TypeAlias = str | float | tuple[float, float] | None
 
 _DIGITS = {"error": 3}
 _SMALLEST_READABLE = 1e-5
+_SMALLEST_P = 0.0001
 
 
 class Best(float):
@@ -43,7 +48,7 @@ class Column(NamedTuple):
     @property
     def left(self) -> bool:
         """Whether its cells are left-aligned."""
-        return self.kind in ("text", "range")
+        return self.kind in ("text", "range", "interval")
 
 
 class Table(NamedTuple):
@@ -76,6 +81,9 @@ class Table(NamedTuple):
             decimals = shared
             if kind in ("number", "error"):
                 decimals = decimals_of(of_column, _DIGITS.get(kind, 6))
+            if kind == "interval":
+                widths = (cell[1] - cell[0] for cell in of_column if cell is not None)
+                decimals = decimals_of(widths, _DIGITS["error"])
             texts = [_text(kind, cell, decimals) for cell in of_column]
             if marked and kind == "value":
                 marks = ["*" if isinstance(cell, Best) else " " for cell in of_column]
@@ -157,6 +165,12 @@ def _text(kind: Kind, cell: Any, decimals: int) -> str:
         return f"{cell:.7g}"
     if kind == "range":
         return "..".join(_number_text(end, decimals, 6) for end in cell)
+    if kind == "interval":
+        return "..".join(_text("difference", end, decimals) for end in cell)
+    if kind == "p":
+        return f"{cell:.4f}" if cell >= _SMALLEST_P else f"<{_SMALLEST_P}"
+    if kind in ("share", "change"):
+        return f"{cell:.1%}" if kind == "share" else f"{cell:+.2%}"
     if kind == "difference":
         shown = f"{cell:+.{decimals}f}"
         return f"{cell:+.1e}" if cell and float(shown) == 0 else shown

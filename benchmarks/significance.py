@@ -1,0 +1,185 @@
+"""Hold the significance tests to what they promise, and time them beside SciPy.
+
+    python benchmarks/significance.py [--comparisons 4000] [--queries 1000] [--pairs 1_000_000]
+
+- Null: comparisons of a system with one that is no better. p must be uniform (Kolmogorov-Smirnov
+  over the first 2,000), and at 5 % each test must reject 4 to 6 % of them. The sign test takes few
+  values, so its p is made continuous by a random share of the last step.
+- Margins: comparisons whose true difference is the margin; equivalence and non-inferiority must be
+  found in 4 to 6 % of them.
+- Intervals: comparisons of systems that differ, drawn from a population whose mean is known; 93 to
+  97 % of the intervals of 95 % must cover it.
+- Times: 10,000 replicates over a million pairs. SciPy takes fewer, and its time is scaled.
+
+Differences are those of average precision at 12, so they have ties, zeros and a long tail. The
+script ends with 1 if a promise is broken. It needs SciPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from rankmill.compare.distributions import sign_tail
+from rankmill.compare.paired import Paired, paired_of
+from rankmill.compare.significance import TESTS, equivalence, noninferiority, run_test, tukey
+
+CUTOFF = 12
+ERROR = 0.04, 0.06
+COVERAGE = 0.93, 0.97
+UNIFORM = 2000
+LEAST_KS = 0.001
+REPLICATES = 10_000
+MOST_SECONDS = {"randomization": 5.0, "bootstrap": 8.0, "bca": 8.0}
+MOST_SECONDS_DISTINCT = 30.0
+
+Row = tuple[str, str, str, bool]
+
+
+def average_precisions(
+    random: np.random.Generator, queries: int, quality: np.ndarray, labels: np.ndarray
+) -> np.ndarray:
+    """Return values of average precision at 12, by how likely a query's predictions are right."""
+    chance = quality[:, None] / np.sqrt(np.arange(1, CUTOFF + 1))
+    hits = random.random((queries, CUTOFF)) < chance
+    hits &= np.cumsum(hits, axis=1) <= labels[:, None]
+    precisions = np.cumsum(hits, axis=1) / np.arange(1, CUTOFF + 1) * hits
+    return precisions.sum(axis=1) / np.minimum(labels, CUTOFF)
+
+
+def systems(random: np.random.Generator, queries: int, better: list[float]) -> np.ndarray:
+    """Return the values of systems for the same queries, one a column."""
+    quality = random.beta(1, 4, queries)
+    labels = 1 + random.geometric(0.25, queries)
+    columns = [average_precisions(random, queries, quality * by, labels) for by in better]
+    return np.stack(columns, axis=1)
+
+
+def within(value: float, bounds: tuple[float, float]) -> bool:
+    return bounds[0] <= value <= bounds[1]
+
+
+def null_ps(random: np.random.Generator, comparisons: int, queries: int) -> dict[str, list[float]]:
+    """Return the p of each test for comparisons without a true difference."""
+    ps: dict[str, list[float]] = {name: [] for name in (*TESTS, "sign, continuous", "tukey")}
+    for seed in range(comparisons):
+        values = systems(random, queries, [1.0, 1.0, 1.0])
+        paired = paired_of(values[:, 1] - values[:, 0])
+        for name in TESTS:
+            ps[name].append(run_test(name, paired, seed=seed, replicates=REPLICATES).p)
+        ps["sign, continuous"].append(continuous_sign(random, paired))
+        pairs = tukey(values[: queries // 4], replicates=999, seed=seed)
+        ps["tukey"].append(min(pairs.values()))
+    return ps
+
+
+def continuous_sign(random: np.random.Generator, paired: Paired) -> float:
+    k, n = min(paired.won, paired.lost), paired.won + paired.lost
+    steps = sign_tail(k - 1, n) if k else 0.0, sign_tail(k, n)
+    return min(1.0, 2 * random.uniform(steps[0], min(0.5, steps[1])))
+
+
+def check_null(random: np.random.Generator, comparisons: int, queries: int) -> list[Row]:
+    rows: list[Row] = []
+    for name, ps in null_ps(random, comparisons, queries).items():
+        if name not in ("sign", "tukey"):  # the smallest p of Tukey's pairs is not uniform
+            ks = stats.kstest(ps[:UNIFORM], "uniform").pvalue
+            rows.append((name, "p is uniform: p of KS", f"{ks:.3f}", ks >= LEAST_KS))
+        share = float(np.mean(np.array(ps) <= 0.05))
+        rows.append((name, "rejected at 5 %", f"{share:.2%}", within(share, ERROR)))
+    return rows
+
+
+def check_against_a_known_mean(
+    random: np.random.Generator, comparisons: int, queries: int
+) -> list[Row]:
+    """Draw queries from a population whose true mean difference is known."""
+    values = systems(random, 300_000, [1.0, 1.15])
+    population = values[:, 1] - values[:, 0]
+    truth = float(population.mean())
+    covered = dict.fromkeys(("t", "bootstrap", "bca"), 0)
+    found = dict.fromkeys(("equivalence", "noninferiority"), 0)
+    for seed in range(comparisons):
+        drawn = random.choice(population, queries)
+        paired = paired_of(drawn)
+        for name in covered:
+            outcome = run_test(name, paired, seed=seed, replicates=REPLICATES)
+            covered[name] += outcome.low <= truth <= outcome.high
+        found["equivalence"] += equivalence(paired, truth).p <= 0.05
+        found["noninferiority"] += noninferiority(paired_of(-drawn), truth).p <= 0.05
+    rows = [(name, "intervals of 95 % that cover", n, COVERAGE) for name, n in covered.items()]
+    rows += [(name, "found at the margin at 5 %", n, ERROR) for name, n in found.items()]
+    return [
+        (name, what, f"{n / comparisons:.2%}", within(n / comparisons, bounds))
+        for name, what, n, bounds in rows
+    ]
+
+
+def seconds_of(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def check_times(random: np.random.Generator, pairs: int, rival_replicates: int) -> list[Row]:
+    values = systems(random, pairs, [1.0, 1.05])
+    given = values[:, 1] - values[:, 0]
+    rows: list[Row] = []
+    for kind, one in (("ties", given), ("no ties", random.normal(0.001, 1, pairs))):
+        paired = paired_of(one)
+        distinct = len(paired.magnitudes.values)
+        rows.append((kind, "pairs, distinct |d|", f"{pairs:,}, {distinct:,}", True))
+        taken = seconds_of(lambda one=one: paired_of(one))
+        rows.append((kind, "seconds for the histogram", f"{taken:.2f}", True))
+        for name in TESTS:
+            run_test(name, paired, replicates=1)  # compiles
+            taken = seconds_of(lambda name=name, paired=paired: run_test(name, paired))
+            most = MOST_SECONDS.get(name, 1.0) if kind == "ties" else MOST_SECONDS_DISTINCT
+            rows.append((f"{name}, {kind}", "seconds", f"{taken:.2f}", taken <= most))
+    for name, rival in scipys(given, rival_replicates).items():
+        scaled = seconds_of(rival) * REPLICATES / rival_replicates
+        rows.append((name, f"seconds, scaled from {rival_replicates}", f"{scaled:,.0f}", True))
+    return rows
+
+
+def scipys(given: np.ndarray, replicates: int) -> dict[str, Callable[[], Any]]:
+    return {
+        "scipy.stats.permutation_test": lambda: stats.permutation_test(
+            (given,), np.mean, permutation_type="samples", n_resamples=replicates, batch=1
+        ),
+        "scipy.stats.bootstrap, percentile": lambda: stats.bootstrap(
+            (given,), np.mean, n_resamples=replicates, method="percentile", batch=1
+        ),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--comparisons", type=int, default=4000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--pairs", type=int, default=1_000_000)
+    parser.add_argument("--rival-replicates", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    random = np.random.default_rng(asked.seed)
+    kept = True
+    print("| test | what | found | as promised |\n|---|---|---:|---|")
+    for rows in (
+        check_times(random, asked.pairs, asked.rival_replicates),
+        check_null(random, asked.comparisons, asked.queries),
+        check_against_a_known_mean(random, asked.comparisons, asked.queries),
+    ):
+        for *cells, right in rows:
+            print("|", " | ".join([*cells, "yes" if right else "NO"]), "|", flush=True)
+            kept &= right
+    return not kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""`rankmill compare`: which system is better, on which queries, and is it real."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.explain import command as explain_command
+from rankmill.cli.inputs import check_outputs, source_of, system_names
+from rankmill.cli.options import (
+    column_options,
+    output_options,
+    resource_options,
+    scope_options,
+    semantics_options,
+)
+from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.progress import Progress
+from rankmill.errors import InputError, UsageError
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.stores.urls import redacted
+
+__all__ = ["command"]
+
+# Options of both commands that do not change what is counted, or that each query has its own of.
+_OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads")
+
+_HELP = """Compare the PREDICTIONS of systems with those of a baseline.
+
+LABELS and PREDICTIONS are as for 'rankmill evaluate'; the first PREDICTIONS are the baseline. All
+systems are averaged over the same queries, joined by query id. For each metric there is a row a
+system: its value; its difference from the baseline with an interval; a p-value, corrected over all
+metrics and systems; a word; and the queries won, tied and lost. See 'rankmill docs comparing' for
+what to use when.
+
+\b
+Examples:
+  rankmill compare labels.parquet old.parquet new.parquet -m map@12
+  rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
+  rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
+  rankmill compare labels old new -m map@12 --margin 0.001
+"""
+
+
+@click.command("compare", help=_HELP + EXIT_CODES)
+@click.argument("labels")
+@click.argument("predictions", nargs=-1, required=True)
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    default=DEFAULT_METRICS,
+    show_default=True,
+    help="What to compare, as map@12; repeat for more. See 'rankmill metrics'.",
+)
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="The system to compare with, by its path or its name in the output; by default the first.",
+)
+@click.option(
+    "--test",
+    "tests",
+    metavar="TEST",
+    multiple=True,
+    default=("t",),
+    show_default=True,
+    help="t, randomization, bootstrap, bca, wilcoxon or sign; repeat for more. The first decides.",
+)
+@click.option(
+    "--correction",
+    metavar="NAME",
+    default="holm",
+    show_default=True,
+    help="How p-values are corrected over metrics and systems: holm, bonferroni, bh or none.",
+)
+@click.option(
+    "--confidence",
+    type=float,
+    metavar="LEVEL",
+    default=0.95,
+    show_default=True,
+    help="The confidence of intervals.",
+)
+@click.option(
+    "--margin", type=float, metavar="X", help="Also test whether systems differ by less than X."
+)
+@click.option(
+    "--moved",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    help="Also list the N queries that gained most and the N that lost most, each with the command "
+    "that explains it.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=10_000,
+    show_default=True,
+    help="Random replicates of randomization, bootstrap and bca.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="Their seed.",
+)
+@column_options
+@semantics_options
+@scope_options
+@output_options
+@click.option(
+    "--per-query",
+    metavar="FILE",
+    help="Also write a row for each query to FILE, as Parquet: its value in each system.",
+)
+@resource_options
+def command(
+    labels: str,
+    predictions: tuple[str, ...],
+    metrics: tuple[str, ...],
+    baseline: str | None,
+    format: str | None,
+    output: str | None,
+    per_query: str | None,
+    **options: Any,
+) -> None:
+    """Check what can be checked, compare, and write the outcome whole or not at all."""
+    from rankmill.metrics.registry import parse_all
+
+    output = None if output == "-" else output
+    parse_all(metrics)
+    label_source = source_of(labels, "LABELS")
+    sources = [source_of(text, "PREDICTIONS") for text in predictions]
+    names = dict(zip(predictions, system_names(predictions), strict=True))
+    if len(names) < 2:
+        raise UsageError("compare takes the PREDICTIONS of two systems or more")
+    check_outputs(output, per_query, [label_source, *sources])
+    chosen = format_for(format, output)
+
+    from rankmill.compare.compare import compare
+    from rankmill.compare.comparison import view_of
+
+    with Progress() as progress:
+        options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
+        runs = dict(zip(names.values(), sources, strict=True))
+        found = compare(label_source, runs, metrics, **options)
+    tables = [] if per_query is None else [(per_query, found.per_query)]
+    paths = dict(zip(names.values(), predictions, strict=True))
+    deliver(view_of(found, _explaining(labels, paths)), chosen, output, tables)
+    if not found.queries:
+        raise InputError(
+            f"{', '.join(map(redacted, predictions))}: no query counts for every system under "
+            "these semantics: check that the query ids of all files agree, or count queries "
+            "without predictions as well"
+        )
+
+
+def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:
+    """Return a function that writes the command which explains a metric, a system and a query."""
+    given = _given(click.get_current_context())
+
+    def line(metric: str, name: str, query: int | str) -> str:
+        words = ["rankmill", "explain", redacted(labels), redacted(paths[name])]
+        return shlex.join([*words, f"--query-id={query}", "-m", metric, *given])
+
+    return line
+
+
+def _given(context: click.Context) -> list[str]:
+    """Return the options of this command line that say how to read and count."""
+    known = {option for one in explain_command.params for option in one.opts}
+    words = []
+    for one in context.command.params:
+        by_user = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+        name = max(one.opts, key=len)
+        if not by_user or name not in known or one.name in _OWN:
+            continue
+        values = context.params[one.name or ""]
+        if isinstance(one, click.Option) and one.is_flag:
+            words.append(name)
+        else:
+            words += [
+                f"{name}={value}" for value in (values if isinstance(values, tuple) else [values])
+            ]
+    return words

@@ -1,0 +1,301 @@
+"""Comparison: what a comparison of systems found, and how it reads as text."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rankmill.compare.differences import (
+    BETTER,
+    WORSE,
+    Difference,
+    Estimate,
+    Moved,
+    Settings,
+    Tested,
+)
+from rankmill.results.result import described, rules_of
+from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
+from rankmill.results.writers import html_text, plain_text
+from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.scope import WHOLE, Scope
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OF_MARGIN = ("equivalence", "noninferiority")
+_OF_TESTS = ("tests", *_OF_MARGIN)
+
+Explain: TypeAlias = Callable[[str, str, int | str], str]
+"""The command that explains a metric, a system and a query."""
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison:
+    """Systems side by side over the same queries, and what the differences are worth.
+
+    Attributes
+    ----------
+    baseline : str
+        The system that all others are compared with.
+    values : dict of str to dict of str to Estimate
+        Metric -> system -> value, the baseline's among them.
+    differences : dict of str to dict of str to Difference
+        Metric -> system -> what it differs by from the baseline; not for the baseline.
+    queries : int
+        The number of queries that count for every system. All means are over these.
+    left_out : dict of str to int
+        System -> how many queries count for it, but not for every other system.
+    differing : int
+        The number of queries that count for some systems only.
+    unpredicted : dict of str to int
+        System -> how many queries have labels, but no predictions of it. The semantics say whether
+        they score 0 or are left out.
+    moved : dict of str to dict of str to list of Moved
+        Metric -> system -> the queries that gained most and, ascending, those that lost most.
+    per_query : pyarrow.Table
+        A row for each query that counts for any system: its id, and a column SYSTEM:METRIC for
+        each system and metric; null where a query does not count for the system.
+    pooled : list of str
+        The metrics that are no mean over queries, such as gap: they have a value and no test, and
+        each system's is over all its own queries.
+    settings : Settings
+    semantics, scope, notes, inputs, seconds
+        As those of a `Result`; `inputs` has "labels" and the name of each system.
+    """
+
+    baseline: str
+    values: dict[str, dict[str, Estimate]]
+    differences: dict[str, dict[str, Difference]]
+    queries: int
+    left_out: dict[str, int]
+    differing: int
+    unpredicted: dict[str, int]
+    moved: dict[str, dict[str, list[Moved]]]
+    per_query: pa.Table
+    pooled: list[str] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
+    semantics: Semantics = DEFAULT
+    scope: Scope = WHOLE
+    notes: list[str] = field(default_factory=list)
+    inputs: dict[str, dict[str, object]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of all systems, in the order given."""
+        return list(self.left_out)
+
+    @property
+    def others(self) -> list[str]:
+        """The names of all systems but the baseline."""
+        return [name for name in self.systems if name != self.baseline]
+
+    def winner(self, metric: str) -> str | None:
+        """Return the system that is shown to be better than every other, None if none is.
+
+        Systems other than the baseline are compared by their intervals: if those of two
+        differences do not overlap, the paired difference of the two is not 0 either.
+        """
+        found = self.differences[metric]
+        if found and all(one.verdict == WORSE for one in found.values()):
+            return self.baseline
+        better = {name: one.low for name, one in found.items() if one.verdict == BETTER}
+        known = {name: low for name, low in better.items() if low is not None}
+        if not known:
+            return None
+        top = max(known, key=known.__getitem__)
+        highs = [one.high for name, one in found.items() if name != top]
+        return top if all(high is not None and high < known[top] for high in highs) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but the per-query table as dicts, lists, strings and numbers."""
+        from rankmill.version import __version__
+
+        def system(metric: str, name: str) -> dict[str, Any]:
+            difference = self.differences[metric].get(name)
+            shown = None if difference is None else difference.to_dict()
+            return self.values[metric][name]._asdict() | {"difference": shown}
+
+        return {
+            "rankmill": __version__,
+            "baseline": self.baseline,
+            "systems": self.systems,
+            "queries": self.queries,
+            "differing": self.differing,
+            "left_out": self.left_out,
+            "unpredicted": self.unpredicted,
+            "settings": vars(self.settings) | {"tests": list(self.settings.tests)},
+            "metrics": {
+                metric: {name: system(metric, name) for name in of_system}
+                for metric, of_system in self.values.items()
+            },
+            "pooled": self.pooled,
+            "moved": {
+                metric: {name: [one._asdict() for one in rows] for name, rows in of_system.items()}
+                for metric, of_system in self.moved.items()
+            },
+            "semantics": self.semantics.to_dict(),
+            "scope": self.scope.to_dict(),
+            "notes": self.notes,
+            "inputs": self.inputs,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return all but the per-query table as one JSON object: strict JSON, plain ASCII."""
+        import json
+
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return plain_text(view_of(self).screen())
+
+    def _repr_html_(self) -> str:
+        return html_text(view_of(self).page())
+
+
+def view_of(found: Comparison, explain: Explain | None = None) -> View:
+    """Return what is shown of a comparison; with `explain`, a command for each query that moved."""
+
+    def blocks() -> list[list[Part]]:
+        tables: list[list[Part]] = [[_table(found, metric)] for metric in found.values]
+        return [*tables, _notes(found), *_moved(found, explain)]
+
+    def screen() -> list[Part]:
+        apart = ([*block, ""] for block in blocks() if block)
+        return [part for block in apart for part in block] + [_facts(found)]
+
+    def page() -> list[Part]:
+        return [part for block in blocks() for part in block]
+
+    def content() -> dict[str, Any]:
+        content = found.to_dict()
+        if explain is not None:
+            for metric, of_system in content["moved"].items():
+                for name, rows in of_system.items():
+                    for row in rows:
+                        row["explain"] = explain(metric, name, row["query"])
+        return content
+
+    return View(screen, page, lambda: _exact(found), content)
+
+
+def _table(found: Comparison, metric: str) -> Table:
+    """A row for each system; what compares it with the baseline is empty in the baseline's."""
+    settings, level = found.settings, f"{100 * found.settings.confidence:.6g}%"
+    corrected = "" if settings.correction == "none" else f" ({settings.correction})"
+    several = len(settings.tests) > 1
+    columns = [
+        Column(metric),
+        Column("value", "value"),
+        Column(f"± {level}", "error"),
+        Column(f"from {found.baseline}", "difference"),
+        Column(f"{level} interval", "interval"),
+        *(Column(f"p{f' {one}' if several else ''}{corrected}", "p") for one in settings.tests),
+        Column("result"),
+        Column("relative", "change"),
+        Column("d", "error"),
+        *(Column(name, "share") for name in ("won", "tied", "lost")),
+    ]
+    winner = found.winner(metric)
+    rows: list[list[Cell]] = []
+    for name, (value, _, _, high) in found.values[metric].items():
+        marked = Best(value) if value is not None and name == winner else value
+        half = None if value is None or high is None else high - value
+        more = _cells(found.differences[metric].get(name), settings)
+        rows.append([name, marked, half, *more])
+    return Table(columns, rows)
+
+
+def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
+    if one is None:
+        return [None, None, *[None] * len(settings.tests), "", *[None] * 5]
+    interval = None if one.low is None or one.high is None else (one.low, one.high)
+    tests = (one.tests.get(test) for test in settings.tests)
+    return [
+        *(one.value, interval),
+        *(None if test is None else test.corrected_p for test in tests),
+        *(one.verdict or "not tested", one.relative, one.cohen_d),
+        *map(one.share, (one.won, one.tied, one.lost)),
+    ]
+
+
+def _notes(found: Comparison) -> list[Part]:
+    notes = list(found.notes)
+    if any(found.winner(metric) for metric in found.values):
+        notes.insert(0, "* shown to be better than every other system")
+    if found.differing:
+        left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
+        notes.append(
+            f"{found.differing:,} queries count for some systems only and are left out: {left}"
+        )
+    if found.pooled:
+        verb = "is no mean" if len(found.pooled) == 1 else "are no means"
+        notes.append(
+            f"{', '.join(found.pooled)} {verb} over queries: no interval and no test"
+            + (", and each system's is over its own queries" if found.differing else "")
+        )
+    return [*notes]
+
+
+def _moved(found: Comparison, explain: Explain | None) -> list[list[Part]]:
+    """A title and a table of queries for each metric and system."""
+    blocks: list[list[Part]] = []
+    for metric, of_system in found.moved.items():
+        for name, rows in of_system.items():
+            columns = [Column("query"), Column(found.baseline, "value"), Column(name, "value")]
+            columns += [Column("difference", "difference")]
+            columns += [Column("explain")] if explain else []
+            shown: list[list[Cell]] = [[str(one.query), *one[1:]] for one in rows]
+            for row, one in zip(shown, rows, strict=True):
+                row += [explain(metric, name, one.query)] if explain else []
+            title = f"{metric}: the queries where {name} differs most from {found.baseline}"
+            blocks += [[title, Table(columns, shown)]] if rows else []
+    return blocks
+
+
+def _facts(found: Comparison) -> Facts:
+    settings = found.settings
+    tested = sum(bool(one.tests) for of in found.differences.values() for one in of.values())
+    test = f"{', '.join(settings.tests)}; p "
+    test += (
+        "not corrected"
+        if settings.correction == "none"
+        else f"corrected by {settings.correction} over {tested:,} (metrics times systems)"
+    )
+    facts = [("queries", f"{found.queries:,} count for every system"), ("test", test)]
+    if settings.margin is not None:
+        facts.append(("margin", repr(settings.margin)))
+    lacking = [f"{name} {count:,}" for name, count in found.unpredicted.items() if count]
+    if lacking:
+        rule = "score 0" if found.semantics.unpredicted == "zero" else "do not count"
+        facts.append(("without predictions", f"{', '.join(lacking)}; these queries {rule}"))
+    facts += [(name, described(details)) for name, details in found.inputs.items()]
+    facts += rules_of(found.semantics, found.scope).items()
+    return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)
+
+
+def _exact(found: Comparison) -> Table:
+    """A row for each metric and system, with every digit."""
+    names = ["metric", "system", "baseline", "queries", *Estimate._fields]
+    fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
+    renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
+    names += [renamed.get(name, name) for name in fields]
+    tests = found.settings.tests
+    names += [f"{test}_{field}" for test in tests for field in Tested._fields]
+    names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
+    rows: list[list[Cell]] = []
+    for metric, of_system in found.values.items():
+        for name, value in of_system.items():
+            one = found.differences[metric].get(name, Difference(None))
+            nothing = Tested(None)
+            row: list[Cell] = [metric, name, found.baseline]
+            row += [None if metric in found.pooled else found.queries]
+            row += [*value, *(getattr(one, field) for field in fields)]
+            row += [cell for test in tests for cell in one.tests.get(test, nothing)]
+            row += [cell for each in _OF_MARGIN for cell in (getattr(one, each) or nothing)[:2]]
+            rows.append(row)
+    return Table([Column(name) for name in names], rows)

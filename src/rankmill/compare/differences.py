@@ -1,0 +1,124 @@
+"""The numbers of a comparison, and what each of them means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+BETTER, WORSE = "better", "worse"
+NOT_SHOWN = "no difference shown"
+EQUAL = "equal within the margin"
+
+
+class Estimate(NamedTuple):
+    """The value of a metric for one system: a mean over queries with its interval.
+
+    All but the value are None for gap, which is no mean over queries, and where fewer than two
+    queries count.
+    """
+
+    value: float | None
+    standard_error: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+class Tested(NamedTuple):
+    """What one test says of a difference; None where it says nothing.
+
+    Attributes
+    ----------
+    p, corrected_p : float or None
+        The p-value, and the one that is corrected over all metrics and systems.
+    low, high : float or None
+        The ends of the interval of the difference, which is not corrected.
+    direction : int
+        1, 0 or -1: the sign of what the test looks at, which is the mean, or for "wilcoxon" the
+        sum of ranks, and for "sign" the queries won less those lost. 0 for tests of a margin.
+    """
+
+    p: float | None
+    corrected_p: float | None = None
+    low: float | None = None
+    high: float | None = None
+    direction: int = 0
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system less the baseline, in one metric, over the same queries.
+
+    Attributes
+    ----------
+    value : float or None
+    relative : float or None
+        The difference over the value of the baseline; None where that is 0.
+    low, high : float or None
+        The interval of the first test that has one.
+    cohen_d : float or None
+        The mean of the differences of queries over their standard deviation; None where it is 0.
+    won, tied, lost : int or None
+        The number of queries where the system is better than, the same as and worse than the
+        baseline.
+    tests : dict of str to Tested
+        By the name of the test, in the order asked for; empty for gap.
+    equivalence, noninferiority : Tested or None
+        Whether the difference is shown to be within the margin, and above its lower end; None
+        without a margin.
+    verdict : str or None
+        "better" or "worse" if the first test shows it and points where the mean does, "equal within
+        the margin", else "no difference shown"; None where nothing is tested.
+    """
+
+    value: float | None
+    relative: float | None = None
+    low: float | None = None
+    high: float | None = None
+    cohen_d: float | None = None
+    won: int | None = None
+    tied: int | None = None
+    lost: int | None = None
+    tests: dict[str, Tested] = field(default_factory=dict)
+    equivalence: Tested | None = None
+    noninferiority: Tested | None = None
+    verdict: str | None = None
+
+    def share(self, count: int | None) -> float | None:
+        """Return a number of queries as a share of all of them, None where there are none."""
+        queries = (self.won or 0) + (self.tied or 0) + (self.lost or 0)
+        return None if count is None or not queries else count / queries
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as dicts, strings and numbers, and the shares of queries."""
+        shares = {
+            f"{name}_share": self.share(getattr(self, name)) for name in ("won", "tied", "lost")
+        }
+        tests = {name: one._asdict() for name, one in self.tests.items()}
+        margins = {
+            name: None if one is None else one._asdict()
+            for name in ("equivalence", "noninferiority")
+            for one in [getattr(self, name)]
+        }
+        return vars(self) | shares | {"tests": tests} | margins
+
+
+class Moved(NamedTuple):
+    """A query whose value differs between the baseline and a system."""
+
+    query: int | str
+    baseline: float
+    value: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How systems were compared: the arguments of `compare`."""
+
+    tests: tuple[str, ...] = ("t",)
+    correction: str = "holm"
+    confidence: float = 0.95
+    margin: float | None = None
+    moved: int = 0
+    replicates: int = 10_000
+    seed: int = 0
