@@ -274,6 +274,16 @@ def test_gap_has_a_value_and_no_test():
 
 
 @pytest.mark.small
+def test_a_system_may_be_called_anything():
+    labels, poor, good = made(9)
+    found = compare(labels, {"labels": poor, "=b:map@3": good}, "map@3", moved=1)
+    assert found.inputs["labels"]["rows"] == 60
+    assert list(found.inputs["systems"]) == found.systems == ["labels", "=b:map@3"]
+    assert found.per_query.column_names == ["query", "labels:map@3", "=b:map@3:map@3"]
+    assert "from labels" in repr(found)
+
+
+@pytest.mark.small
 def test_moved_queries_are_the_first_by_difference_then_by_id():
     labels = {query: [1] for query in (30, 4, 200, 11, 5, 6)}
     old = {30: [1], 4: [0, 1], 200: [0], 11: [0], 5: [1], 6: [0, 1]}

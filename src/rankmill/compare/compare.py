@@ -121,7 +121,7 @@ def compare(
         notes=results[base].notes,
         inputs={
             "labels": results[base].inputs["labels"],
-            **{name: one.inputs["predictions"] for name, one in results.items()},
+            "systems": {name: one.inputs["predictions"] for name, one in results.items()},
         },
         seconds=time.perf_counter() - began,
     )

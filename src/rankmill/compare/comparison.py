@@ -63,7 +63,7 @@ class Comparison:
         each system's is over all its own queries.
     settings : Settings
     semantics, scope, notes, inputs, seconds
-        As those of a `Result`; `inputs` has "labels" and the name of each system.
+        As those of a `Result`; `inputs` has "labels", and under "systems" each system by its name.
     """
 
     baseline: str
@@ -80,7 +80,7 @@ class Comparison:
     semantics: Semantics = DEFAULT
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
-    inputs: dict[str, dict[str, object]] = field(default_factory=dict)
+    inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
@@ -273,7 +273,8 @@ def _facts(found: Comparison) -> Facts:
     if lacking:
         rule = "score 0" if found.semantics.unpredicted == "zero" else "do not count"
         facts.append(("without predictions", f"{', '.join(lacking)}; these queries {rule}"))
-    facts += [(name, described(details)) for name, details in found.inputs.items()]
+    facts.append(("labels", described(found.inputs.get("labels", {}))))
+    facts += [(name, described(one)) for name, one in found.inputs.get("systems", {}).items()]
     facts += rules_of(found.semantics, found.scope).items()
     return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)
 
