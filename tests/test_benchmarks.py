@@ -160,19 +160,19 @@ def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
 
 
 def test_broken_files() -> None:
-    script = [sys.executable, str(BENCHMARKS / "hostile.py"), "--cases=60"]
+    script = [sys.executable, str(BENCHMARKS / "hostile.py"), "--cases=30"]
     finished = subprocess.run(script, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     *rows, told = finished.stdout.splitlines()
-    assert told == "60 cases, 0 failed"
+    assert told == "30 cases, 0 failed"
     cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
-    assert sum(int(row[2]) for row in cells) == 60
+    assert sum(int(row[2]) for row in cells) == 30
     for damage, _, cases, scored, refused, failed in cells:
         assert int(scored) + int(refused) == int(cases)
         assert failed == "0"
         if damage == "none":
             assert scored == cases
-    assert sum(int(row[4]) for row in cells) > 20
+    assert sum(int(row[4]) for row in cells) > 10
 
 
 ENDS = {

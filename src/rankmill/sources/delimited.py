@@ -23,7 +23,7 @@ from rankmill.sources.text_lists import (
 )
 
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-# A CSV file may have another delimiter; the one with which the first rows agree best is taken.
+# A header without the usual delimiter may have one of these instead.
 OTHERS = {"csv": ";|\t", "tsv": ""}
 SAMPLED_ROWS = 10_000
 CONFIDENCE = "confidence"
