@@ -9,7 +9,7 @@ from rankmill.columns.ids import id_value
 from rankmill.columns.ranked import Lists
 from rankmill.engine.role import NOTHING, Named, open_as
 from rankmill.errors import InputError, RankmillError
-from rankmill.sources.asked import Asked, Role
+from rankmill.sources.asked import Asked, Role, column_names
 from rankmill.sources.base import Batch, Source, batch_of
 from rankmill.sources.formats import compression_of
 from rankmill.sources.inputs import MEMORY, Input
@@ -52,8 +52,7 @@ def head(
         found, one = open_as(source, role, named, told_format, columns, MEMORY)
     except InputError as error:
         try:
-            names = columns.split(",") if columns else ()
-            asked = Asked(role or "predictions", told_format, tuple(names))
+            asked = Asked(role or "predictions", told_format, column_names(columns or None))
             opened = open_source(source, None, asked)
         except RankmillError:
             raise error from None

@@ -1,6 +1,6 @@
 """What the caller told of an input, for the formats that do not tell it themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,5 +36,15 @@ class Asked:
         if role == "labels":
             names = options["label_columns"] or names
             query, item = options["label_query"] or query, options["label_item"] or item
-        names = names.split(",") if isinstance(names, str) else names or ()
-        return cls(role, options[f"{role}_as"], tuple(names), query, item)
+        return cls(role, options[f"{role}_as"], column_names(names), query, item)
+
+
+def column_names(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The names of columns, which a text has between commas.
+
+    Examples
+    --------
+    >>> column_names("query,item"), column_names(["query"]), column_names(None)
+    (('query', 'item'), ('query',), ())
+    """
+    return tuple(names.split(",") if isinstance(names, str) else names or ())

@@ -97,11 +97,13 @@ class Source:
     unordered: bool = False
     format: str = ""
 
-    def shared(self) -> "Source":
+    def with_types(self, types: Mapping[str, Any]) -> Self:
+        """The source of text with these types of values, which ends the same as this one."""
+        assert self.typed is not None  # the caller knows that it is text
+        return replace(self.typed(types), end=self.end)
+
+    def shared(self) -> Self:
         """The source for one of several readers, whose `close` ends nothing."""
-        typed = self.typed
-        if typed is not None:
-            return replace(self, end=None, typed=lambda types: typed(types).shared())
         return replace(self, end=None)
 
     def close(self) -> None:

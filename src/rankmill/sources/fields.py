@@ -30,6 +30,7 @@ from rankmill.sources.text import (
     numbers,
     read_blocks,
     shown,
+    sizes_of,
     strings,
 )
 from rankmill.sources.text_lists import PAIR_ITEMS, PAIR_NUMBERS, split
@@ -119,12 +120,6 @@ def open_fields(files: Sequence[File], name: str, layouts: Sequence[Layout], for
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
         return [_read(*one, columns) for one in zip(files, layouts, folders, strict=True)]
 
-    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        bytes_of = [file.identity()[2] for file in files]
-        each = zip(bytes_of, layouts, strict=True)
-        rows = sum(int(size * layout.density) for size, layout in each)
-        return dict.fromkeys(columns, (rows, sum(bytes_of) // max(1, len(columns))))
-
     def typed(types: Mapping[str, Any]) -> Source:
         return open_fields(files, name, [layout.typed(types) for layout in layouts], format)
 
@@ -132,6 +127,7 @@ def open_fields(files: Sequence[File], name: str, layouts: Sequence[Layout], for
         file.name: whole_schema(layout.schema, of_file)
         for file, layout, of_file in zip(files, layouts, folders, strict=True)
     }
+    sizes = sizes_of(files, [layout.density for layout in layouts])
     source = Source(name, schemas, None, sizes, pieces, format=format)
     return replace(source, typed=typed, text_ids=True)
 

@@ -13,7 +13,7 @@ from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.sources.asked import Asked, Role
+from rankmill.sources.asked import Asked, Role, column_names
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.long import group_lists, stream_rows
 from rankmill.sources.opening import open_source
@@ -122,8 +122,8 @@ def open_input(
         )
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
-    names = columns.split(",") if isinstance(columns, str) else columns or ()
-    asked = Asked(role, told_format, tuple(names), chosen.get("query"), chosen.get("item"))
+    named = chosen.get("query"), chosen.get("item")
+    asked = Asked(role, told_format, column_names(columns), *named)
     source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
     try:
         found = find_columns(
@@ -141,7 +141,7 @@ def open_input(
     if source.typed is not None:  # text that may hold a number as an integer or as a float
         types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
         told = {name: kind for name, kind in types.items() if name is not None}
-        source = replace(source.typed(told), end=source.end)
+        source = source.with_types(told)
     # Long rows are read again if the rows of a query turn out not to be adjacent, and confidences
     # if they need more memory than they may take.
     if source.kept is not None and (need_score or not found.wide):
@@ -268,9 +268,8 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
 
 def with_integer_ids(one: Input, role: str, kind: Any) -> Input:
     """An input of text whose ids are read as integers; `role` is "query" or "item"."""
-    assert one.source.typed is not None
-    source = one.source.typed({getattr(one.columns, role): kind})
-    return replace(one, source=replace(source, end=one.source.end))
+    source = one.source.with_types({getattr(one.columns, role): kind})
+    return replace(one, source=source)
 
 
 def map_lists(

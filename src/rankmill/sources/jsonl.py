@@ -19,7 +19,7 @@ from rankmill.sources.base import Batch, Block, Source
 from rankmill.sources.files import File
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.footers import first_line
-from rankmill.sources.text import TextBlock, count_lines, read_blocks
+from rankmill.sources.text import TextBlock, count_lines, read_blocks, sizes_of
 
 # So many blocks are read at most to learn the types of columns that begin with empty lists.
 MOST_SAMPLED = 16
@@ -46,11 +46,6 @@ def _source(
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
         return [_read(*one, columns) for one in zip(files, schemas, folders, strict=True)]
 
-    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
-        bytes_of = [file.identity()[2] for file in files]
-        rows = sum(int(a * b) for a, b in zip(bytes_of, densities, strict=True))
-        return dict.fromkeys(columns, (rows, sum(bytes_of) // max(1, len(columns))))
-
     def typed(types: Mapping[str, Any]) -> Source:
         return _source(files, name, [_typed(schema, types) for schema in schemas], densities)
 
@@ -58,7 +53,7 @@ def _source(
         file.name: whole_schema(schema, of_file)
         for file, schema, of_file in zip(files, schemas, folders, strict=True)
     }
-    source = Source(name, whole, None, sizes, pieces, format="JSON Lines")
+    source = Source(name, whole, None, sizes_of(files, densities), pieces, format="JSON Lines")
     return replace(source, typed=typed)
 
 

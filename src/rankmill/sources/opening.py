@@ -119,20 +119,12 @@ def open_paths(paths: list[str], asked: Asked) -> Source:
             raise UsageError(f"{pipes[0]} is a pipe, and can only be given alone, without others")
         file, spooled = spool(pipes[0])
         try:
-            return _owning(_open_files([file], file.name, asked), spooled.close)
+            return replace(_open_files([file], file.name, asked), end=spooled.close)
         except BaseException:
             spooled.close()
             raise
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return _open_files(find_files(paths, asked.format), shown(paths[0]) + more, asked)
-
-
-def _owning(source: Source, end: Callable[[], None]) -> Source:
-    """The source with what its `close` is to do, which a source of other types does as well."""
-    typed = source.typed
-    if typed is not None:
-        source = replace(source, typed=lambda types: _owning(typed(types), end))
-    return replace(source, end=end)
 
 
 def _open_files(files: list[File], name: str, asked: Asked) -> Source:

@@ -1,6 +1,6 @@
 """Read text a block of whole lines at a time, and turn places in a block into Arrow arrays."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,6 +114,19 @@ def read_blocks(
 def count_lines(data: np.ndarray) -> int:
     """The number of line ends."""
     return int(np.count_nonzero(data == NEWLINE))
+
+
+def sizes_of(
+    files: Sequence[File], densities: Sequence[float]
+) -> Callable[[list[str]], dict[str, tuple[int, int]]]:
+    """The `sizes` of a source of text, estimated by the number of rows a byte of each file."""
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        bytes_of = [file.identity()[2] for file in files]
+        rows = sum(int(size * rate) for size, rate in zip(bytes_of, densities, strict=True))
+        return dict.fromkeys(columns, (rows, sum(bytes_of) // max(1, len(columns))))
+
+    return sizes
 
 
 def read_head(file: File, cut: Cut = last_line_end) -> TextBlock:
