@@ -1,20 +1,22 @@
 """evaluate() scores predictions against labels and returns a Result."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
 from rankmill.engine.job import Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, split_options
+from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
-from rankmill.sources.inputs import MEMORY
+from rankmill.sources.facts import NO_FACTS, Kind
+from rankmill.sources.inputs import MEMORY, Input
 from rankmill.threads import Workers
 
 # The parameters of `evaluate` that are no options.
@@ -191,21 +193,60 @@ def evaluate_runs(
     return _evaluate(labels, runs, metrics, options)
 
 
+class Scored(NamedTuple):
+    """A scored system: its tally and result, and the inputs that they came from."""
+
+    name: str
+    tally: Tally
+    result: Result
+    labels: Input
+    predictions: Input
+
+
 def _evaluate(
     labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
 ) -> dict[str, Result]:
+    results = {}
+    with closing(score_systems(labels, runs, metrics, options)) as systems:
+        for one in systems:
+            results[one.name] = one.result
+            del one  # frees the tally before the next system is scored
+    return results
+
+
+def score_systems(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: Any,
+    options: dict[str, Any],
+    *,
+    facts: Mapping[str, Kind] = NO_FACTS,
+    **fields: Any,
+) -> Generator[Scored, None, None]:
+    """Score one system after the other; the caller closes the generator.
+
+    Parameters
+    ----------
+    labels, runs, metrics, options
+        As for `evaluate_runs`.
+    facts
+        Columns of the labels with a value a query, which the caller reads while a system is given.
+    **fields
+        More fields of the `Job`.
+    """
     began = time.perf_counter()
     columns, resources, choices = split_options(options)
-    job = make_job(metrics, **choices)
-    results = {}
+    job = make_job(metrics, **choices, **fields)
     with (
-        open_job(job, labels, runs, columns) as (label_input, inputs),
+        open_job(job, labels, runs, columns, facts) as (label_input, inputs),
         Workers(resources["threads"]) as workers,
     ):
         tallies = run(job, HeldLabels(label_input), inputs, workers, resources["progress"])
         with closing(tallies):
             several = len(runs) > 1
-            for (name, one), tally in zip(inputs.items(), tallies, strict=True):
-                results[name] = finish(tally, label_input, one, workers, began, several=several)
+            for name, one in inputs.items():
+                tally = next(tallies)  # zip would hold it while the next system is scored
+                result = finish(tally, label_input, one, workers, began, several=several)
+                yield Scored(name, tally, result, label_input, one)
+                del tally
                 began = time.perf_counter()
-    return results

@@ -14,6 +14,7 @@ from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import MEMORY, Input, open_inputs
 
 Progress = Callable[[int, int | None], None]
@@ -30,6 +31,8 @@ class Job:
     semantics, gain_function, memory
     keep_values : bool
         Whether the values of each query are kept.
+    keep_lengths : bool
+        Whether the number of predictions of each query of the labels is kept.
     keep_rows : bool
         Whether every prediction is kept with its ids for a metric over all predictions.
     part : bool
@@ -42,6 +45,7 @@ class Job:
     gain_function: str = "linear"
     memory: int = MEMORY
     keep_values: bool = True
+    keep_lengths: bool = False
     keep_rows: bool = False
     part: bool = False
     scope: Scope = WHOLE
@@ -144,9 +148,16 @@ def make_job(
 
 @contextmanager
 def open_job(
-    job: Job, labels: Any, runs: Mapping[str, Any], columns: Mapping[str, Any]
+    job: Job,
+    labels: Any,
+    runs: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
-    """Open the labels and the predictions of each system, with the columns that the job needs."""
+    """Open the labels and the predictions of each system, with the columns that the job needs.
+
+    `facts` are columns of the labels with a value a query, which the caller will read.
+    """
     with open_inputs(
         labels,
         runs,
@@ -154,6 +165,7 @@ def open_job(
         need_score=bool(job.pooled),
         semantics=job.semantics,
         may_be_empty=job.part,
+        facts=facts,
         **columns,
     ) as opened:
         yield opened

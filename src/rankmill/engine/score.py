@@ -30,8 +30,8 @@ class Block:
         As in `Lists`.
     rows : int64[n]
         The row of each query among the labels, or -1.
-    predicted : bool[n]
-        Whether it has predictions.
+    lengths : int64[n]
+        How many predictions it has.
     aggregates : dict of str to Aggregate
         What each metric comes to.
     values : dict of str to float64[n]
@@ -43,7 +43,7 @@ class Block:
     place: Place
     input_rows: int
     rows: np.ndarray
-    predicted: np.ndarray
+    lengths: np.ndarray
     aggregates: dict[str, Aggregate]
     values: dict[str, np.ndarray]
     audit: dict[str, int]
@@ -55,7 +55,8 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     semantics = job.semantics
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
-    predicted, dropped = np.diff(lists.offsets) > 0, NO_COUNTS
+    lengths, dropped = np.diff(lists.offsets), NO_COUNTS
+    predicted = lengths > 0
     if job.scope.drops:  # a query whose predictions are all dropped still has predictions
         lists, dropped = within(lists, index.labels, rows, job.scope)
     found, judged = match_block(lists, index, rows, job, job.limit)
@@ -71,7 +72,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
         place=lists.place,
         input_rows=lists.rows,
         rows=rows,
-        predicted=predicted,
+        lengths=lengths,
         aggregates=aggregates,
         values=values,
         audit={

@@ -63,6 +63,7 @@ class Tally:
         self.values = {name: np.zeros(queries) for name in names}
         # Which queries of the labels may count: all of them, or only those with predictions.
         self.asked = np.full(queries, job.semantics.unpredicted == "zero")
+        self.lengths = np.zeros(queries if job.keep_lengths else 0, np.int64)
         self.state: State
         self.counted: Counted
         self._seen = np.zeros(queries, np.bool_)
@@ -82,12 +83,14 @@ class Tally:
         strange = np.flatnonzero(rows < 0)
         known = slice(None) if not len(strange) else np.flatnonzero(rows >= 0)
         if self.job.semantics.unpredicted != "zero":
-            self.asked[rows[known]] = block.predicted[known]
+            self.asked[rows[known]] = block.lengths[known] > 0
+        if self.job.keep_lengths:
+            self.lengths[rows[known]] = block.lengths[known]
         for name, new_values in block.values.items():
             self.values[name][rows[known]] = new_values[known]
         if len(strange):
             ids = join_ids([take_ids(block.queries, strange)])  # a copy, which frees the batch
-            self._strangers.append((ids, block.predicted[strange], strange, block.place))
+            self._strangers.append((ids, block.lengths[strange] > 0, strange, block.place))
 
     def close(self, source: str) -> State:
         """Set `state` and `counted`, and return the state of all ranges so far.

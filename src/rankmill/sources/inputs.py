@@ -15,6 +15,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.sources.asked import Asked, Role, column_names
 from rankmill.sources.base import Batch, Source, read_batches
+from rankmill.sources.facts import NO_FACTS, Kind, find_facts
 from rankmill.sources.long import group_lists, stream_rows
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, check_comparable, find_columns
@@ -42,7 +43,8 @@ class Input:
         Of several files the first one decides which columns are not read.
         """
         schema = next(iter(self.source.schemas.values()))
-        unread = [name for name in schema.names if name not in self.columns.names()]
+        read = {*self.columns.names(), *self.columns.facts}
+        unread = [name for name in schema.names if name not in read]
         return {
             "source": self.source.name,
             **({"format": self.source.format} if self.source.format else {}),
@@ -79,6 +81,7 @@ def open_input(
     memory: int = MEMORY,
     told_format: str | None = None,
     columns: Sequence[str] | str | None = None,
+    facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -103,6 +106,8 @@ def open_input(
         read again; the others are held on disk.
     told_format, columns
         The format of files, and the names of their columns if they have no header.
+    facts
+        The columns with a value a query that `read_facts` will read, and what each holds.
 
     Raises
     ------
@@ -135,17 +140,19 @@ def open_input(
             in_order=in_order,
             binary=binary,
         )
+        source = find_facts(source, facts) if facts else source
     except BaseException:
         source.close()
         raise
+    found = replace(found, facts=tuple(facts))
     if source.typed is not None:  # text that may hold a number as an integer or as a float
         types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
         told = {name: kind for name, kind in types.items() if name is not None}
         source = source.with_types(told)
-    # Long rows are read again if the rows of a query turn out not to be adjacent, and confidences
-    # if they need more memory than they may take.
-    if source.kept is not None and (need_score or not found.wide):
-        source = source.kept(memory, found.names())
+    # Long rows are read again if the rows of a query turn out not to be adjacent, confidences if
+    # they need more memory than they may take, and facts apart from the items.
+    if source.kept is not None and (need_score or facts or not found.wide):
+        source = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
     return Input(source, found)
 
 
@@ -208,8 +215,12 @@ def open_inputs(
     in_order: bool = False,
     binary: bool = False,
     memory: int = MEMORY,
+    facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
-    """Open labels and all predictions, find their columns, and check that their ids can match."""
+    """Open labels and all predictions, find their columns, and check that their ids can match.
+
+    `facts` are columns of the labels, as in `open_input`.
+    """
     if not runs:
         raise UsageError("there are no predictions to evaluate")
     check_options(semantics, rank=rank, in_order=in_order, gain=gain, binary=binary)
@@ -224,6 +235,7 @@ def open_inputs(
             memory=memory,
             told_format=labels_as,
             columns=label_columns or columns,
+            facts=facts,
         )
         stack.callback(label_input.source.close)
         chosen = {"query": query, "item": item, "rank": rank}

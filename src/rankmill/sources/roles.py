@@ -67,7 +67,8 @@ class Columns:
     A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
     is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
     items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
-    true, the lists are ranked by confidence.
+    true, the lists are ranked by confidence. ``facts`` are columns with a value a query, which
+    are read apart from the items.
     """
 
     query: str
@@ -79,6 +80,7 @@ class Columns:
     nan_last: bool = False
     in_order: bool = False
     unordered: bool = False
+    facts: tuple[str, ...] = ()
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""
