@@ -75,6 +75,8 @@ class Source:
         Whether ids are text that may stand for integers: the other side decides whether they do.
     positional : bool
         Whether the query ids are the places of the lists, 0 to n - 1.
+    bare : bool
+        Whether it holds lists and their ids only, and no columns of its own.
     unordered : bool
         Whether the lists of predictions stand in no order of their own, and are ranked by score.
     format : str
@@ -94,6 +96,7 @@ class Source:
     end: Callable[[], None] | None = None
     text_ids: bool = False
     positional: bool = False
+    bare: bool = False
     unordered: bool = False
     format: str = ""
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from rankmill.columns.ids import id_text, join_ids, take_ids
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.finding import Finder
@@ -41,7 +41,15 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
     ------
     InputError
         If a column is missing in a file, or holds what cannot be one value a query.
+    UsageError
+        If the source holds lists only.
     """
+    if source.bare:
+        asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
+        raise UsageError(
+            f"{source.name} holds lists of items and no columns, so that there is no {asked}: give "
+            "the labels as a table or a file that has this column"
+        )
     for file, schema in source.schemas.items():
         for name, kind in wanted.items():
             only = replace(source, schemas={file: schema})
