@@ -197,7 +197,7 @@ def join(
         baseline,
         aligned,
         common,
-        None,
+        gathered.weights(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
     )
@@ -213,11 +213,13 @@ class _Gathered:
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
         self._known: Known | None = None
+        self._weights: np.ndarray | None = None
 
     def add(self, one: Scored) -> None:
         """Add a system."""
         among = one.tally.counted.among_labels
         self._among = among if self._among is None else self._among | among
+        self._weights = one.tally.index.weights
         if self._cuts == Cuts():
             return
         if self._known is None:
@@ -237,6 +239,13 @@ class _Gathered:
         of_labels = np.flatnonzero(self._among)
         rows[: len(of_labels)] = of_labels
         return rows
+
+    def weights(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of queries, given their rows among the labels; None without weights.
+
+        All of these are among the labels, as weights are refused otherwise.
+        """
+        return None if self._weights is None else self._weights[rows]
 
     def classes(self) -> dict[str, Classes]:
         """Return the classes of all queries of the labels for each way to cut."""
