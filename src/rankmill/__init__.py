@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rankmill.columns.ragged import Ragged
     from rankmill.compare.compare import compare
     from rankmill.compare.comparison import Comparison
+    from rankmill.compare.stability import stability
+    from rankmill.compare.stability_view import Stability
     from rankmill.engine.convert import convert
     from rankmill.engine.evaluate import evaluate, evaluate_runs
     from rankmill.engine.parts import evaluate_part, second_pass
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Comparison": "compare.comparison",
     "compare": "compare.compare",
+    "Stability": "compare.stability_view",
+    "stability": "compare.stability",
     "Differences": "explain.evaluators_view",
     "explain_evaluators": "explain.evaluators",
     "InputError": "errors",
@@ -88,6 +92,7 @@ __all__ = [
     "ResourceError",
     "Result",
     "Semantics",
+    "Stability",
     "State",
     "Trace",
     "UsageError",
@@ -110,6 +115,7 @@ __all__ = [
     "r_precision",
     "recall",
     "second_pass",
+    "stability",
 ]
 
 
