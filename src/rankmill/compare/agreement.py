@@ -1,5 +1,6 @@
 """How well rankings of the same systems agree: Kendall's tau-b and AP correlation."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -90,7 +91,8 @@ def _one_way(listed: np.ndarray, other: np.ndarray) -> float | None:
     counts = above.sum(axis=1)
     right = (above & (other < 0)).sum(axis=1)
     ranked = counts > 0
-    return float(2 * np.mean(right[ranked] / counts[ranked]) - 1) if ranked.any() else None
+    shares = (right[ranked] / counts[ranked]).tolist()
+    return 2 * math.fsum(shares) / len(shares) - 1 if shares else None
 
 
 def correlation(first: np.ndarray, second: np.ndarray) -> Correlation:

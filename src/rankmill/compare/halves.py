@@ -1,5 +1,6 @@
 """Random halves of the queries, and how well both agree about the systems."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -89,7 +90,7 @@ def halves_of(systems: Sequence[str], sums: Sums) -> Halves:
     )
     taus = tau_b(first, second)
     known = taus[~np.isnan(taus)]
-    tau = float(np.mean(known)) if len(systems) > 2 and len(known) else None
+    tau = math.fsum(known.tolist()) / len(known) if len(systems) > 2 and len(known) else None
     counted = ((first != 0) | (second != 0)).sum(axis=0)
     alike = (first * second > 0).sum(axis=0)
     shares: dict[str, dict[str, float | None]] = {

@@ -62,4 +62,4 @@ def t_power(effect: float, queries: int, confidence: float) -> float:
         math.erfc((end - middle) / math.sqrt(2)) + math.erfc((end + middle) / math.sqrt(2))
         for end in spreads.tolist()
     ]
-    return float(weights @ np.array(tails) / weights.sum() / 2)
+    return math.fsum((weights * tails).tolist()) / math.fsum(weights.tolist()) / 2

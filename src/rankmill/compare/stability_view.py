@@ -243,14 +243,14 @@ def _agreement(found: Stability) -> Iterator[list[Part]]:
         ):
             pairs = [between.get(k, {}).get(others.get(k, 0)) for k in found.cutoffs]
             rows += _correlations(title, pairs)
-        yield [_table(found, f"{metric}: agreement of rankings", "error", rows)]
+        yield [_table(found, f"{metric}: agreement of rankings", "correlation", rows)]
     rows = []
     for i, metric in enumerate(found.metrics):
         for other in found.metrics[i + 1 :]:
             at = found.between_metrics[metric][other]
             rows += _correlations(f"of {metric} and {other}", [at.get(k) for k in found.cutoffs])
     if rows:
-        yield [_table(found, "agreement of metrics", "error", rows)]
+        yield [_table(found, "agreement of metrics", "correlation", rows)]
 
 
 def _correlations(title: str, found: list[Correlation | None]) -> list[list[Cell]]:
@@ -266,7 +266,7 @@ def _halves(found: Stability) -> Iterator[list[Part]]:
         taus: list[list[Cell]] = [
             [metric, *(at[k].tau for k in found.cutoffs)] for metric, at in found.halves.items()
         ]
-        yield [_table(found, "tau_b between halves of the queries", "error", taus)]
+        yield [_table(found, "tau_b between halves of the queries", "correlation", taus)]
     for metric, at in found.halves.items():
         rows: list[list[Cell]] = [
             [f"{one} and {other}", *(at[k].agreement[one][other] for k in found.cutoffs)]
