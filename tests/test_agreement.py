@@ -17,6 +17,7 @@ from rankmill.compare.halves import half_sums, halves_of, random_keys
 from rankmill.compare.paired import paired_of
 from rankmill.compare.power import queries_needed, t_power
 from rankmill.compare.significance import run_test
+from rankmill.threads import Workers
 
 # ------------------------------------------------------------------ agreement of rankings
 
@@ -121,6 +122,11 @@ def test_a_tiny_difference_needs_as_many_queries_as_the_normal_test():
 # ------------------------------------------------------------------ halves
 
 
+def sums_of(columns, largest, keys, splits, threads=2):
+    with Workers(threads) as workers:
+        return half_sums(columns, largest, keys, splits, workers)
+
+
 def slow_coins(query, seed, splits):
     """Return in which splits an integer query is in the first half, in plain Python."""
 
@@ -168,7 +174,7 @@ def test_halves_are_those_of_plain_loops(count):
     values = {name: {q: draw.randrange(4) / 3 for q in queries} for name in "abc"}
     columns = [np.array(list(one.values())) for one in values.values()]
     keys = random_keys(to_ids(pa.array(queries), "queries"), 7)
-    found = halves_of(list(values), half_sums(columns, [1.0] * 3, keys, 70))
+    found = halves_of(list(values), sums_of(columns, [1.0] * 3, keys, 70))
     tau, shares = slow_halves(values, 7, 70)
     assert found.tau == pytest.approx(tau)
     for (one, other), share in shares.items():
@@ -196,7 +202,7 @@ def test_halves_are_drawn_from_the_id_and_the_seed_alone():
 @pytest.mark.small
 def test_halves_are_fair_and_do_not_repeat():
     keys = random_keys(to_ids(pa.array(range(20_000)), "queries"), 0)
-    sums = half_sums([], [], keys, 130)
+    sums = sums_of([], [], keys, 130)
     first, second = sums.sizes
     assert (first + second == 20_000).all()
     deviations = (first - 10_000) / math.sqrt(5000)
@@ -211,9 +217,9 @@ def test_sums_of_halves_do_not_depend_on_the_order_of_queries():
     columns = [random_values.random(9000) * scale for scale in (1e-300, 1.0, 3e100)]
     largest = [float(one.max()) for one in columns]
     keys = random_keys(to_ids(pa.array(range(9000)), "queries"), 0)
-    sums = half_sums(columns, largest, keys, 10)
+    sums = sums_of(columns, largest, keys, 10)
     order = random_values.permutation(9000)
-    again = half_sums([one[order] for one in columns], largest, keys[order], 10)
+    again = sums_of([one[order] for one in columns], largest, keys[order], 10)
     for one, other in zip((*sums[:2], *sums.sizes), (*again[:2], *again.sizes), strict=True):
         assert (one == other).all()
     for column, big, first, second in zip(columns, largest, *sums[:2], strict=True):
@@ -229,7 +235,7 @@ def test_halves_agree_as_often_as_random_signs_give_a_smaller_difference():
         values[0] += shift - (values[0] - values[1]).mean() * (shift > 0)
         keys = random_keys(to_ids(pa.array(range(2000)), "queries"), seed)
         largest = [float(np.abs(values).max())] * 2
-        found = halves_of(["a", "b"], half_sums(list(values), largest, keys, 4000))
+        found = halves_of(["a", "b"], sums_of(list(values), largest, keys, 4000))
         p = run_test("randomization", paired_of(values[0] - values[1]), replicates=4000).p
         assert found.agreement["a"]["b"] == pytest.approx(1 - p, abs=0.03)
 
@@ -238,5 +244,5 @@ def test_many_queries_are_halved_in_seconds():
     values = np.random.default_rng(0).random((2, 200_000))
     keys = random_keys(to_ids(pa.array(range(200_000)), "queries"), 0)
     began = time.perf_counter()
-    half_sums([*values] * 10, [1.0] * 20, keys, 100)
+    sums_of([*values] * 10, [1.0] * 20, keys, 100)
     assert time.perf_counter() - began < 5

@@ -138,12 +138,24 @@ def test_the_order_of_rows_systems_and_threads_changes_nothing(unpredicted, text
     assert numbers(stability(labels, runs, **options, seed=1)) != expected
 
 
+@pytest.mark.small
+def test_halves_compare_systems_of_different_largest_values():
+    labels = {query: [1] for query in range(60)}
+    runs = {"late": {query: [2, 3, 1] for query in labels}}
+    runs["early"] = {query: [1] if query % 20 < 7 else [2] for query in labels}
+    found = stability(labels, runs, "map", [3])
+    values = {"late": dict.fromkeys(labels, 1 / 3)}
+    values["early"] = {query: float(query % 20 < 7) for query in labels}
+    _, shares = slow_halves(values, 0, 100)
+    assert found.halves["map"][3].agreement["late"]["early"] == shares["late", "early"] < 0.5
+
+
 def test_the_order_of_metrics_and_cutoffs_changes_nothing():
     labels, runs = made(4)
-    one = stability(labels, runs, ["map", "recall"], (4, 1, 2, 2))
-    other = stability(labels, runs, "recall,map", [1, 2, 4])
+    one = stability(labels, runs, ["map", "recall"], (64, 1, 2, 2))
+    other = stability(labels, runs, "recall,map", [1, 2, 64])
     assert numbers(one) == numbers(other)
-    assert one.cutoffs == (1, 2, 4)
+    assert one.cutoffs == (1, 2, 64)
     assert one.metrics == ["map", "recall"]
 
 

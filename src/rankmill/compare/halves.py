@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 
 from rankmill.compare.agreement import signs_of, tau_b
 from rankmill.kernels.identity import STRING, Ids
+from rankmill.threads import Workers
 
 # Values are rounded to integers of up to 2**40, so that sums over a chunk are exact in float64.
 BITS = 40
@@ -48,7 +50,11 @@ class Sums(NamedTuple):
 
 
 def half_sums(
-    columns: Sequence[np.ndarray], largest: Sequence[float], keys: np.ndarray, splits: int
+    columns: Sequence[np.ndarray],
+    largest: Sequence[float],
+    keys: np.ndarray,
+    splits: int,
+    workers: Workers,
 ) -> Sums:
     """Return the sums of columns over random halves of the queries.
 
@@ -62,21 +68,29 @@ def half_sums(
         The random key of each query, from `random_keys`.
     splits : int
         How often to halve the queries.
+    workers : Workers
+        The pool of threads.
     """
     count = len(keys)
     bits = min(BITS, _ROOM - count.bit_length())
-    scales = [bits - np.frexp(one)[1] for one in largest]
+    scales = [bits - int(np.frexp(one)[1]) for one in largest]
+
+    def work(start: int) -> tuple[np.ndarray, np.ndarray]:
+        coins = _coins(keys[start : start + CHUNK], splits)
+        rounded = np.ones((len(columns) + 1, len(coins)))  # the last row counts the queries
+        for row, column, scale in zip(rounded, columns, scales, strict=False):
+            np.rint(np.ldexp(column[start : start + CHUNK], scale), out=row)
+        # Sums of such integers are exact in any order. A product of matrices would be quicker, but
+        # its threads are not ours: where others use the processors too, it is many times slower.
+        first = np.einsum("cq,qs->cs", rounded, coins)
+        return first.astype(np.int64), rounded.sum(axis=1, keepdims=True).astype(np.int64)
+
     first = np.zeros((len(columns) + 1, splits), np.int64)
     whole = np.zeros((len(columns) + 1, 1), np.int64)
-    rounded = np.ones((len(columns) + 1, CHUNK))  # the last row counts the queries
-    for start in range(0, count, CHUNK):
-        coins = _coins(keys[start : start + CHUNK], splits)
-        part = rounded[:, : len(coins)]
-        for row, column, scale in zip(part, columns, scales, strict=False):
-            np.rint(np.ldexp(column[start : start + CHUNK], scale), out=row)
-        # A product of integers is exact, in any order of its sums.
-        first += (part @ coins).astype(np.int64)
-        whole += part.sum(axis=1, keepdims=True).astype(np.int64)
+    with closing(workers.map(work, range(0, count, CHUNK))) as parts:
+        for of_first, of_whole in parts:
+            first += of_first
+            whole += of_whole
     second = whole - first
     return Sums(first[:-1], second[:-1], (first[-1], second[-1]))
 

@@ -57,7 +57,7 @@ def t_power(effect: float, queries: int, confidence: float) -> float:
     logs = _STEPS / math.sqrt(2 * freedom)
     weights = np.exp(freedom * (logs - np.expm1(2 * logs) / 2))
     spreads = critical * np.exp(logs)
-    middle = math.sqrt(queries) * abs(effect)
+    middle = math.sqrt(queries) * effect
     tails = [
         math.erfc((end - middle) / math.sqrt(2)) + math.erfc((end + middle) / math.sqrt(2))
         for end in spreads.tolist()

@@ -22,6 +22,7 @@ from rankmill.kernels.identity import Ids
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.registry import parse, split_names
 from rankmill.results.result import Result
+from rankmill.threads import Workers
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50)
 
@@ -98,7 +99,8 @@ def stability(
     if several:
         keys = random_keys(systems.ids(), seed)
         for metric, at in named.items():
-            halves[metric] = systems.halves(at, keys, splits)
+            with Workers(options["threads"]) as workers:
+                halves[metric] = systems.halves(at, keys, splits, workers)
             needed[metric] = {
                 k: systems.needed(text, orders[metric].get(k), design) for k, text in at.items()
             }
@@ -263,7 +265,9 @@ class _Systems(NamedTuple):
         half = t_quantile((1 + confidence) / 2, self.queries - 1) * error
         return Estimate(value, error, value - half, value + half)
 
-    def halves(self, at: dict[int, str], keys: np.ndarray, splits: int) -> dict[int, Halves]:
+    def halves(
+        self, at: dict[int, str], keys: np.ndarray, splits: int, workers: Workers
+    ) -> dict[int, Halves]:
         """Return cutoff -> how well random halves of the queries agree, for one metric."""
         systems = list(self.results)
         columns = [self.column(name, text) for text in at.values() for name in systems]
@@ -272,7 +276,7 @@ class _Systems(NamedTuple):
         groups = range(0, len(columns), many)
         # The systems of a cutoff share a unit, so that their sums compare.
         largest = [max(sizes[start : start + many]) for start in groups for _ in systems]
-        sums = half_sums(columns, largest, keys, splits)
+        sums = half_sums(columns, largest, keys, splits, workers)
         return {
             k: halves_of(
                 systems,
