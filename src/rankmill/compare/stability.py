@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.columns.ids import take_ids, to_ids
-from rankmill.compare.agreement import correlation, order_of, ranks_of
+from rankmill.compare.agreement import Correlation, correlation, order_of, ranks_of
 from rankmill.compare.aligned import Aligned
 from rankmill.compare.differences import Estimate
 from rankmill.compare.distributions import t_quantile
@@ -94,33 +94,20 @@ def stability(
     first = next(iter(results.values()))
     values = {metric: systems.values(at, confidence) for metric, at in named.items()}
     orders = {metric: _orders(of_system, design.cutoffs) for metric, of_system in values.items()}
-    several = len(results) > 1
+    # One system has no ranking that could be compared.
+    compared = orders if len(results) > 1 else {}
     halves, needed = {}, {}
-    if several:
+    with Workers(options["threads"]) as workers:
         keys = random_keys(systems.ids(), seed)
-        for metric, at in named.items():
-            with Workers(options["threads"]) as workers:
-                halves[metric] = systems.halves(at, keys, splits, workers)
-            needed[metric] = {
-                k: systems.needed(text, orders[metric].get(k), design) for k, text in at.items()
-            }
+        for metric, order in compared.items():
+            at = named[metric]
+            halves[metric] = systems.halves(at, keys, splits, workers)
+            needed[metric] = {k: systems.needed(at[k], order.get(k), design) for k in at}
     return Stability(
         values=values,
         ranks={metric: _ranks(list(results), at, design.cutoffs) for metric, at in orders.items()},
-        between_cutoffs={
-            metric: {k: {other: correlation(at[k], at[other]) for other in at} for k in at}
-            for metric, at in orders.items()
-            if several
-        },
-        between_metrics={
-            metric: {
-                other: {k: correlation(at[k], orders[other][k]) for k in at}
-                for other in orders
-                if other != metric
-            }
-            for metric, at in orders.items()
-            if several
-        },
+        between_cutoffs={metric: _between_cutoffs(at) for metric, at in compared.items()},
+        between_metrics={metric: _between_metrics(metric, compared) for metric in compared},
         halves=halves,
         needed=needed,
         queries=systems.queries,
@@ -205,6 +192,23 @@ def _orders(
         if len(known) == len(means):
             found[k] = order_of(known)
     return found
+
+
+def _between_cutoffs(orders: dict[int, np.ndarray]) -> dict[int, dict[int, Correlation]]:
+    return {
+        k: {other: correlation(order, orders[other]) for other in orders}
+        for k, order in orders.items()
+    }
+
+
+def _between_metrics(
+    metric: str, orders: dict[str, dict[int, np.ndarray]]
+) -> dict[str, dict[int, Correlation]]:
+    return {
+        other: {k: correlation(order, at[k]) for k, order in orders[metric].items()}
+        for other, at in orders.items()
+        if other != metric
+    }
 
 
 def _ranks(
