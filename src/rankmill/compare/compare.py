@@ -8,6 +8,7 @@ from typing import Any
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.corrections import CORRECTIONS
 from rankmill.compare.cutting import Cuts, cuts_of
+from rankmill.compare.details import WAYS, Aside, aside_of, details_of
 from rankmill.compare.differences import Difference, Estimate, Settings
 from rankmill.compare.finish import finish
 from rankmill.compare.joined import Joined, join
@@ -19,6 +20,9 @@ from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.threads import Workers, thread_count
+
+# Without `moved`, a page lists so many queries that gained most, and as many that lost most.
+MOST_MOVED = 5
 
 
 @options_of(evaluate, without=("per_query",))
@@ -37,6 +41,7 @@ def compare(
     moved: int = 0,
     replicates: int = 10_000,
     seed: int = 0,
+    details: bool = False,
     **options: Any,
 ) -> Comparison:
     """Compare systems with a baseline: differences, intervals, tests, and the queries behind them.
@@ -81,6 +86,9 @@ def compare(
         most to list. Among equal differences the smallest ids are listed.
     replicates, seed : int
         The number of random replicates of the tests that use them, and their seed.
+    details : bool
+        Whether to collect in the same pass what the page of `rankmill.report` shows beyond the
+        numbers, as `Comparison.details`.
 
     Returns
     -------
@@ -110,11 +118,16 @@ def compare(
     cuts = cuts_of(by)
     if worst_slices and cuts == Cuts():
         raise UsageError("worst_slices needs a way to cut queries into slices: give by")
-    joined = join(labels, runs, metrics, base, cuts, options)
+    aside = aside_of(metrics, options) if details else Aside({}, [])
+    more: dict[str, Any] = {"ways": WAYS, "aside": aside.metrics} if details else {}
+    joined = join(labels, runs, metrics, base, cuts, options, **more)
     with Workers(options["threads"]) as workers:
         crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
         state = joined.state(workers, crossed=crossed, rows=rows)
         one = joined.results[base]
+        shown = details_of(joined, aside, settings, workers) if details else None
+        if shown is not None:
+            shown.moved.update(joined.moved(settings.moved or MOST_MOVED, workers))
         found = finish(
             state,
             settings,
@@ -123,6 +136,7 @@ def compare(
             metrics=tuple(one.metrics),
             moved=joined.moved(settings.moved, workers),
             per_query=joined.aligned.table(),
+            details=shown,
             notes=one.notes,
             inputs={
                 "labels": one.inputs["labels"],

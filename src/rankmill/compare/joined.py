@@ -38,6 +38,10 @@ class Joined(NamedTuple):
     segments : list of Segments
         The slices of the queries that count for all, a way to cut each.
     gain_function : str
+    more : list of Segments
+        The slices of further ways to cut, of which the comparison says nothing.
+    aside : dict of str to dict of str to (value, standard error)
+        System -> metric computed aside -> what it comes to over all queries of the system.
     """
 
     results: dict[str, Result]
@@ -47,6 +51,8 @@ class Joined(NamedTuple):
     weights: np.ndarray | None
     segments: list[Segments]
     gain_function: str
+    more: list[Segments]
+    aside: dict[str, dict[str, tuple[float | None, float | None]]]
 
     @property
     def queries(self) -> int:
@@ -169,16 +175,20 @@ def join(
     baseline: str,
     cuts: Cuts,
     options: dict[str, Any],
+    *,
+    ways: Sequence[str] = (),
     **fields: Any,
 ) -> Joined:
     """Score all systems and join them; `options` are those of `evaluate_runs`.
 
-    `fields` are more fields of the `Job`.
+    `ways` are names in `DERIVED` that cut queries into `more`, and `fields` more fields of the
+    `Job`.
     """
     facts: dict[str, Kind] = dict.fromkeys(cuts.columns, "segment")
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
-    gathered = _Gathered(baseline, cuts, options)
+    ways = [name for name in ways if name not in cuts.derived]
+    gathered = _Gathered(baseline, cuts, options, ways)
     systems = score_systems(
         labels, runs, metrics, options, facts=facts, keep_lengths=lengths, **fields
     )
@@ -191,7 +201,7 @@ def join(
     common = aligned.common()
     rows = gathered.rows(len(aligned.queries))
     rows = rows if common is None else rows[common]
-    classes = gathered.classes()
+    classes, more = gathered.classes()
     return Joined(
         results,
         baseline,
@@ -200,15 +210,21 @@ def join(
         gathered.weights(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
+        [segments_of(name, of, rows) for name, of in more.items()],
+        gathered.aside,
     )
 
 
 class _Gathered:
     """What is known of the queries of the labels, gathered while the systems are scored."""
 
-    def __init__(self, baseline: str, cuts: Cuts, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, baseline: str, cuts: Cuts, options: Mapping[str, Any], ways: Sequence[str]
+    ) -> None:
+        self.aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         self._baseline = baseline
         self._cuts = cuts
+        self._ways = ways
         self._options = options
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
@@ -220,7 +236,12 @@ class _Gathered:
         among = one.tally.counted.among_labels
         self._among = among if self._among is None else self._among | among
         self._weights = one.tally.index.weights
-        if self._cuts == Cuts():
+        state: Any = one.tally.state
+        means = {metric.text: state.aggregates[metric.text] for metric in one.tally.job.aside}
+        self.aside[one.name] = {
+            name: (mean.mean, mean.standard_error) for name, mean in means.items()
+        }
+        if self._cuts == Cuts() and not self._ways:
             return
         if self._known is None:
             self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
@@ -247,8 +268,10 @@ class _Gathered:
         """
         return None if self._weights is None else self._weights[rows]
 
-    def classes(self) -> dict[str, Classes]:
-        """Return the classes of all queries of the labels for each way to cut."""
-        if self._known is None:
-            return {}
-        return self._read | {name: DERIVED[name][1](self._known) for name in self._cuts.derived}
+    def classes(self) -> tuple[dict[str, Classes], dict[str, Classes]]:
+        """Return the classes of all queries of the labels for each way to cut, and for more."""
+        known = self._known
+        if known is None:
+            return {}, {}
+        derived = {name: DERIVED[name][1](known) for name in self._cuts.derived}
+        return self._read | derived, {name: DERIVED[name][1](known) for name in self._ways}
