@@ -78,7 +78,8 @@ def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers)
         If it is missing or is no weight.
     """
     source = labels.source.name
-    facts = read_facts(labels.source, labels.columns, [name], workers)
+    wide = labels.columns.wide
+    facts = read_facts(labels.source, labels.columns, [name], workers, distinct=wide)
     try:
         found = floats_of(facts.columns[name]).astype(np.float64)
     except InputError as error:

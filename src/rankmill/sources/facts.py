@@ -77,8 +77,17 @@ def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
         )
 
 
-def read_facts(source: Source, columns: Columns, names: Sequence[str], workers: Workers) -> Facts:
+def read_facts(
+    source: Source,
+    columns: Columns,
+    names: Sequence[str],
+    workers: Workers,
+    *,
+    distinct: bool = False,
+) -> Facts:
     """Read columns of facts; the rows of a query must agree.
+
+    `distinct` says that no query has two rows, as is known of wide labels that were read.
 
     Raises
     ------
@@ -105,6 +114,8 @@ def read_facts(source: Source, columns: Columns, names: Sequence[str], workers: 
         whole = pa.concat_tables([one for _, one in parts], promote_options="permissive")
     except pa.ArrowException as error:
         raise InputError(f"{source.name}: {', '.join(names)}: {error}") from None
+    if distinct:
+        return Facts(queries, {one: _flat(whole.column(one)) for one in names})
     return _one_a_query(source.name, queries, whole.combine_chunks(), list(names))
 
 
