@@ -155,13 +155,14 @@ def test_all_shapes_and_formats_give_the_same_bits(tmp_path: Path, text: bool) -
 @pytest.mark.small
 def test_weights_are_joined_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are read in another order than the labels belong to the same queries."""
-    labels, predictions = inputs()
+    wide, predictions = inputs()
+    labels = to_long(wide)
     expected = numbers(rankmill.evaluate(labels, predictions, SOME, weight="w"))
     in_order = labels_of_jobs.read_facts
 
     def reversed_facts(*arguments: Any, **options: Any) -> Facts:
         found = in_order(*arguments, **options)
-        places = np.arange(len(labels))[::-1].copy()
+        places = np.arange(len(found.queries.keys))[::-1].copy()
         columns = {name: column.take(pa.array(places)) for name, column in found.columns.items()}
         return Facts(take_ids(found.queries, places), columns)
 

@@ -1,9 +1,12 @@
 """Reading the labels of a job into their index."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from functools import partial
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from rankmill.columns.ids import id_text
 from rankmill.columns.numbers import floats_of
@@ -13,7 +16,7 @@ from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
 from rankmill.matching.labels import Labels, clean_labels, exponential
 from rankmill.results import audit
-from rankmill.sources.facts import read_facts
+from rankmill.sources.facts import Facts, read_columns, read_facts
 from rankmill.sources.inputs import Input, map_lists
 from rankmill.sources.long import ScatteredRowsError
 from rankmill.threads import Workers
@@ -78,24 +81,48 @@ def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers)
         If it is missing or is no weight.
     """
     source = labels.source.name
-    wide = labels.columns.wide
-    facts = read_facts(labels.source, labels.columns, [name], workers, distinct=wide)
+    column = read_label_facts(labels, index, [name], workers)[name]
     try:
-        found = floats_of(facts.columns[name]).astype(np.float64)
+        found = floats_of(column).astype(np.float64)
     except InputError as error:
         raise InputError(f"{source}: column {name!r}: {error}") from None
     good = (found == 0) | ((found >= LEAST_WEIGHT) & (found <= LARGEST_WEIGHT))
     if not good.all():
         place = int(good.argmin())
-        value = facts.columns[name][place].as_py()
+        value = column[place].as_py()
         raise InputError(
-            f"{source}: query {id_text(facts.queries, place)} has the weight "
+            f"{source}: query {id_text(index.queries, place)} has the weight "
             f"{'null' if value is None else value} in column {name!r}; expected 0, or a number "
             f"from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}: mend it, or drop the query"
         )
-    weights = np.empty(len(index.queries.keys))
-    weights[index.find(facts.queries)] = np.abs(found)  # of -0, which is a 0
-    return weights
+    return np.abs(found)  # of -0, which is a 0
+
+
+def read_label_facts(
+    labels: Input, index: LabelIndex, names: Sequence[str], workers: Workers
+) -> dict[str, Any]:
+    """Return columns of the labels as Arrow arrays, with a value for each query of their index."""
+    queries = len(index.queries.keys)
+    if labels.columns.wide:  # a row a query, in the order of the index
+        found = read_columns(labels.source, names, workers)
+        for column in found.values():
+            if len(column) != queries:
+                raise InputError(
+                    f"{labels.source.name} held {queries:,} rows and now holds {len(column):,}: it "
+                    "was changed meanwhile"
+                )
+        return found
+    facts = read_facts(labels.source, labels.columns, names, workers)
+    return at_rows(facts, index)
+
+
+def at_rows(facts: Facts, index: LabelIndex) -> dict[str, Any]:
+    """Return each column of facts with a value for each query of an index; null if it has none."""
+    rows = index.find(facts.queries)
+    place = np.full(len(index.queries.keys), -1, np.int64)
+    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    taken = pa.array(place, mask=place < 0)
+    return {name: column.take(taken) for name, column in facts.columns.items()}
 
 
 def check_labelled(labels: Input, job: Job, count: int) -> None:

@@ -81,7 +81,7 @@ class LabelIndex:
             return None
         if not len(self.weights):
             return np.zeros(len(rows))
-        weights = self.weights[rows]
+        weights: np.ndarray = self.weights[rows]
         weights[rows < 0] = 0
         return weights
 

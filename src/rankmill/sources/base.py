@@ -49,9 +49,10 @@ class Source:
         Takes column names; returns for each column the number of values and the bytes to read. A
         list counts as the number of its items. Both are 0 if they are not known.
     pieces : callable
-        Takes column names; returns an iterator of blocks for each piece. Pieces can be read
-        independently of each other. A block is a batch, or a function that makes the batch, if
-        that takes long and can be done by another thread than the one that reads.
+        Takes column names; returns an iterator of blocks for each piece, which may have more
+        columns. Pieces can be read independently of each other. A block is a batch, or a function
+        that makes the batch, if that takes long and can be done by another thread than the one
+        that reads.
     lists : callable or None
         Takes the columns; returns an iterator of lists for each piece. Only a source that holds
         lists instead of rows has it, and such a source has no `pieces`.

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import id_text, join_ids, take_ids
+from rankmill.columns.ids import id_text, is_text_type, join_ids, take_ids
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
 from rankmill.sources.base import Batch, Source, read_batches
@@ -77,17 +77,35 @@ def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
         )
 
 
-def read_facts(
-    source: Source,
-    columns: Columns,
-    names: Sequence[str],
-    workers: Workers,
-    *,
-    distinct: bool = False,
-) -> Facts:
-    """Read columns of facts; the rows of a query must agree.
+def read_columns(source: Source, names: Sequence[str], workers: Workers) -> dict[str, Any]:
+    """Read columns of facts as they stand, a value a row, each as one Arrow array."""
 
-    `distinct` says that no query has two rows, as is known of wide labels that were read.
+    def read(batch: Batch) -> Any:
+        return _encoded(batch.data.select(list(names)))
+
+    with closing(read_batches(read, source, list(names), workers)) as batches:
+        whole = _joined(source, names, list(batches))
+    return {name: _flat(whole.column(name)) for name in names}
+
+
+def _encoded(data: Any) -> pa.Table:
+    """Return a record batch as a table; texts become dictionaries, as they are told apart later."""
+    table = pa.Table.from_batches([data])
+    for i, field in enumerate(table.schema):
+        if is_text_type(field.type) and not kinds.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).dictionary_encode())
+    return table
+
+
+def _joined(source: Source, names: Sequence[str], parts: Sequence[pa.Table]) -> pa.Table:
+    try:
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    except pa.ArrowException as error:
+        raise InputError(f"{source.name}: {', '.join(names)}: {error}") from None
+
+
+def read_facts(source: Source, columns: Columns, names: Sequence[str], workers: Workers) -> Facts:
+    """Read columns of facts; the rows of a query must agree.
 
     Raises
     ------
@@ -99,7 +117,7 @@ def read_facts(
         queries = queries_of(batch, columns)
         first = np.empty(len(queries.keys), np.int64)
         first = first[: run_starts(queries, first)]
-        table = pa.Table.from_batches([batch.data.select(list(names))])
+        table = _encoded(batch.data.select(list(names)))
         if len(first) < len(queries.keys):
             last = np.append(first[1:], len(queries.keys)) - 1
             # Of the rows of a run, the first and those that differ from the row before are kept.
@@ -110,13 +128,8 @@ def read_facts(
     with closing(read_batches(read, source, [columns.query, *names], workers)) as batches:
         parts = list(batches)
     queries = join_ids([one for one, _ in parts])
-    try:
-        whole = pa.concat_tables([one for _, one in parts], promote_options="permissive")
-    except pa.ArrowException as error:
-        raise InputError(f"{source.name}: {', '.join(names)}: {error}") from None
-    if distinct:
-        return Facts(queries, {one: _flat(whole.column(one)) for one in names})
-    return _one_a_query(source.name, queries, whole.combine_chunks(), list(names))
+    whole = _joined(source, names, [one for _, one in parts])
+    return _one_a_query(source.name, queries, whole, list(names))
 
 
 def _with_changes(table: pa.Table, first: np.ndarray, last: np.ndarray) -> np.ndarray:
