@@ -114,22 +114,29 @@ def compare(
     with Workers(options["threads"]) as workers:
         crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
         state = joined.state(workers, crossed=crossed, rows=rows)
-        one = joined.results[base]
-        found = finish(
-            state,
-            settings,
-            workers.threads,  # tests that resample use all threads themselves
-            **_pooled(joined),
-            metrics=tuple(one.metrics),
-            moved=joined.moved(settings.moved, workers),
-            per_query=joined.aligned.table(),
-            notes=one.notes,
-            inputs={
-                "labels": one.inputs["labels"],
-                "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
-            },
-        )
+        found = comparison_of(joined, state, settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
+
+
+def comparison_of(
+    joined: Joined, state: ComparisonState, settings: Settings, workers: Workers
+) -> Comparison:
+    """Return the comparison of systems that were joined, with what their queries add up to."""
+    one = joined.results[joined.baseline]
+    return finish(
+        state,
+        settings,
+        workers.threads,  # tests that resample use all threads themselves
+        **_pooled(joined),
+        metrics=tuple(one.metrics),
+        moved=joined.moved(settings.moved, workers),
+        per_query=joined.aligned.table(),
+        notes=one.notes,
+        inputs={
+            "labels": one.inputs["labels"],
+            "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
+        },
+    )
 
 
 def _pooled(joined: Joined) -> dict[str, Any]:
