@@ -19,7 +19,7 @@ from rankmill.gate.baseline import (
     open_baseline,
     with_table,
 )
-from rankmill.gate.judge import Evidence, age_of, judge
+from rankmill.gate.judge import Evidence, judge, written_at
 from rankmill.gate.rules import HELD, UNDECIDED, Rule, parse_rules
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
 from rankmill.metrics.defaults import DEFAULT_METRICS
@@ -91,12 +91,10 @@ def gate(
     canonical = [one.text for one in parse_all(names, options["rel"])] if names else []
     earlier = None if baseline is None else open_baseline(baseline, canonical)
     settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
-    ages = {
-        one.subject: age_of(one.subject, labels, predictions) for one in asked if one.kind == "age"
-    }
-    joined = _joined(
-        labels, predictions, names or DEFAULT_METRICS, earlier, _cuts(by, asked), options
-    )
+    old = [one.subject for one in asked if one.kind == "age"]
+    written = {name: written_at(name, labels, predictions) for name in old}
+    cuts = _cuts(by, asked)
+    joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options)
     result = joined.results[CANDIDATE]
     if earlier is not None:
         check_alike(earlier, result, canonical)
@@ -112,7 +110,7 @@ def gate(
         result=result,
         state=state,
         told=_told(earlier, joined),
-        ages={name: clock - one for name, one in ages.items()},
+        ages={name: clock - one for name, one in written.items()},
     )
     outcomes = [outcome for rule in asked for outcome in judge(rule, evidence)]
     return Verdict(

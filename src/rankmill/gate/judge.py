@@ -220,7 +220,7 @@ def _of_age(rule: Rule, age: float) -> Outcome:
     return Outcome(rule.text, word, "", age, None, age, None, None, rule.limit, reason)
 
 
-def age_of(subject: str, labels: Any, predictions: Any) -> float:
+def written_at(subject: str, labels: Any, predictions: Any) -> float:
     """Return when the newest file of an input was written, in seconds since 1970.
 
     Raises
