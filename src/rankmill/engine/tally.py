@@ -57,6 +57,7 @@ class Tally:
         self.audit = audit.empty()
         self.counts = Counter[str]()
         self.aggregates = dict(self.before.aggregates)
+        self.groups = dict(self.before.groups)
         self.rows = 0
         queries = len(index.queries.keys)
         names = [metric.text for metric in job.per_query] if job.keep_values else []
@@ -77,6 +78,8 @@ class Tally:
             raise repeated_query(block.queries, repeated, block.place, repeated)
         for name, new in block.aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
+        for name, more in block.groups.items():
+            self.groups[name] = self.groups[name].merge(more)
         self.rows += block.input_rows
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
@@ -101,7 +104,8 @@ class Tally:
         self.counted = counted = counted_queries(self, source)
         labelled = int(self.has_labels.sum())
         labels = self.index.labels
-        pairs = int((labels.all_offsets if len(labels.all_offsets) else labels.offsets)[-1])
+        offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
+        pairs = int(offsets[-1])
         totals = {
             "labelled_queries": labelled,
             "label_pairs": pairs,
@@ -122,6 +126,10 @@ class Tally:
             aggregates={
                 name: one.close(counted.queries, counted.ones)
                 for name, one in self.aggregates.items()
+            },
+            groups={
+                name: one.close(self.index.queries, np.diff(offsets), self.has_labels)
+                for name, one in self.groups.items()
             },
         )
         return self.state
