@@ -54,15 +54,13 @@ def made(seed: int, queries: int, scores: int = 9) -> tuple[Lists, Lists]:
                 (draw.choice([None, *range(8)]), draw.choice(second))
                 for _ in range(draw.randint(least, most))
             ]
-            for query in draw.sample(range(1000), queries)
+            for query in draw.sample(range(2 * queries), queries)
             if draw.random() < 0.9
         }
 
     labels = lists(0, 4, [-1.0, 0.0, 1.0, 2.0])
     labels[1000] = [(3, 1.0)]
     predictions = lists(0, 6, [float(one) for one in range(scores)])
-    some = draw.sample(sorted(labels), queries // 2)
-    predictions |= {query: [(item, 1.0) for item, _ in labels[query]] for query in some}
     predictions[1000] = [(3, 4.0), (3, 5.0)]
     return labels, predictions
 

@@ -133,9 +133,11 @@ class GapGroups:
 
         A group without a labelled query is left out together with the next one that has some; after
         the last comes the first. None is returned if predictions were dropped, if the order of ties
-        depends on ids or files, or if gap has no value without one of the groups.
+        depends on ids or files, if there are fewer than two groups, or if gap has no value without
+        one of them.
         """
-        if self.parts is None or semantics.gap_ties in ORDERED_TIES or not self.labelled.any():
+        several = np.count_nonzero(self.labelled) > 1
+        if self.parts is None or semantics.gap_ties in ORDERED_TIES or not several:
             return None
         together, sizes = _with_labels(self.labelled)
         every, correct = _split(self.parts, together, len(sizes), workers)

@@ -1,0 +1,79 @@
+"""Metrics over all predictions, such as gap: intervals and differences by the jackknife."""
+
+from collections.abc import Mapping
+
+from rankmill.compare.differences import Difference, Estimate, Tested
+from rankmill.compare.jackknife import estimate, interval, jackknife_test
+from rankmill.compare.judging import relative
+from rankmill.engine.tally import Tally
+from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.gap_groups import LeftOut
+from rankmill.threads import Workers
+
+Values = Mapping[str, float | None]
+Without = Mapping[str, LeftOut | str]
+"""System -> its values without each group of queries, or why these are not known."""
+
+
+def leave_out(tally: Tally, workers: Workers) -> dict[str, LeftOut | str]:
+    """Return for each metric over all predictions its values without each group of queries.
+
+    The job must have kept ``gap_groups``. If the values are not known, a text says why. The tally
+    may be freed afterwards.
+    """
+    semantics, found = tally.state.semantics, {}
+    for metric, groups in tally.state.groups.items():
+        why = "it has no value without some of the queries"
+        if semantics.gap_ties in ORDERED_TIES:
+            why = f"gap_ties {semantics.gap_ties!r} holds predictions without their queries"
+        elif not groups.complete:
+            why = "the predictions with their queries need more memory: allow more"
+        found[metric] = groups.left_out(semantics, workers) or why
+    return found
+
+
+def pooled_estimates(values: Values, without: Without, confidence: float) -> dict[str, Estimate]:
+    """Return the value of each system in one metric, with its interval if there is one."""
+    return {name: _estimate(value, without[name], confidence) for name, value in values.items()}
+
+
+def _estimate(value: float | None, without: LeftOut | str, confidence: float) -> Estimate:
+    spread = None if isinstance(without, str) else estimate(*without)
+    if value is None or spread is None:
+        return Estimate(value)
+    return Estimate(value, spread.standard_error, *interval(value, spread, confidence))
+
+
+def pooled_difference(
+    values: Values, without: Without, baseline: str, system: str, confidence: float
+) -> Difference:
+    """Return how a system differs from the baseline in one metric; p is not corrected yet.
+
+    The groups hold the same queries for both systems, so that they pair: the difference is
+    estimated without each group. The test is "t", whatever tests are asked for.
+    """
+    base, value = values[baseline], values[system]
+    if value is None or base is None:
+        return Difference(None)
+    less = value - base
+    one, other = without[system], without[baseline]
+    if isinstance(one, str) or isinstance(other, str):
+        return Difference(less, relative(less, base))
+    spread = estimate(one.whole - other.whole, one.values - other.values, one.sizes)
+    found = jackknife_test(less, spread, confidence)
+    direction = (less > 0) - (less < 0)
+    tests = {"t": Tested(found.p, None, found.low, found.high, direction)}
+    return Difference(less, relative(less, base), found.low, found.high, tests=tests)
+
+
+def pooled_notes(without: Mapping[str, Without]) -> list[str]:
+    """Return how the intervals of each metric over all predictions came to be, or why none did."""
+    notes = []
+    for metric, of in without.items():
+        why = next((one for one in of.values() if isinstance(one, str)), "")
+        how = f"no interval and no test, because {why}"
+        if not why:
+            groups = next(len(one.sizes) for one in of.values() if isinstance(one, LeftOut))
+            how = f"its interval is a jackknife over {groups} groups of queries"
+        notes.append(f"{metric} is no mean over queries: {how}")
+    return notes
