@@ -330,6 +330,24 @@ def mean_and_error(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (count - 1) / count)
 
 
+def weighted_mean_and_error(
+    values: Sequence[float], weights: Sequence[float]
+) -> tuple[float | None, float | None, float | None]:
+    """Weighted mean, its linearised standard error, and the effective number of values."""
+    pairs = [(Fraction(w), Fraction(v)) for w, v in zip(weights, values, strict=True)]
+    count = sum(w > 0 for w, _ in pairs)
+    total = sum(w for w, _ in pairs)
+    if not total:
+        return None, None, None
+    mean = sum(w * v for w, v in pairs) / total
+    effective = float(total**2 / sum(w * w for w, _ in pairs))
+    if count < 2:
+        return float(mean), None, effective
+    scatter = sum((w * (v - mean)) ** 2 for w, v in pairs)
+    variance = Fraction(count, count - 1) * scatter / total**2
+    return float(mean), math.sqrt(float(variance)), effective
+
+
 def audit(
     labels: Mapping[Any, Any],
     predictions: Mapping[Any, Any],

@@ -14,7 +14,7 @@ import pytest
 import rankmill
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.metrics import registry
-from rankmill.metrics.aggregate import Asked, Scored, Totals, Value
+from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
 from rankmill.metrics.base import MetricSpec
 
 pytestmark = pytest.mark.small
@@ -41,7 +41,7 @@ class Distinct:
     def merge(self, other: Self) -> Self:
         return type(self)(self.items | other.items)
 
-    def close(self, queries: int, ones: int) -> Self:
+    def close(self, closing: Closing) -> Self:
         return self
 
     def finish(self, totals: Totals, among: Any, workers: Any) -> Value:

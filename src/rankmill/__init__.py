@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rankmill.columns.ragged import Ragged
-    from rankmill.compare.compare import compare
+    from rankmill.compare.compare import compare, compare_part, compare_state
     from rankmill.compare.comparison import Comparison
+    from rankmill.compare.state import ComparisonState
     from rankmill.engine.convert import convert
     from rankmill.engine.evaluate import evaluate, evaluate_runs
     from rankmill.engine.parts import evaluate_part, second_pass
@@ -48,7 +49,10 @@ if TYPE_CHECKING:
 # Public name -> the module that defines it.
 _HOMES = {
     "Comparison": "compare.comparison",
+    "ComparisonState": "compare.state",
     "compare": "compare.compare",
+    "compare_part": "compare.compare",
+    "compare_state": "compare.compare",
     "Differences": "explain.evaluators_view",
     "explain_evaluators": "explain.evaluators",
     "InputError": "errors",
@@ -81,6 +85,7 @@ _HOMES = {
 
 __all__ = [
     "Comparison",
+    "ComparisonState",
     "Differences",
     "InputError",
     "Ragged",
@@ -93,6 +98,8 @@ __all__ = [
     "UsageError",
     "average_precision",
     "compare",
+    "compare_part",
+    "compare_state",
     "convert",
     "dcg",
     "evaluate",

@@ -44,6 +44,7 @@ Examples:
   rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
   rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
   rankmill compare labels old new -m map@12 --margin 0.001
+  rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
 """
 
 
@@ -72,7 +73,8 @@ Examples:
     multiple=True,
     default=("t",),
     show_default=True,
-    help="t, randomization, bootstrap, bca, wilcoxon or sign; repeat for more. The first decides.",
+    help="t, randomization, bootstrap, bca, wilcoxon, sign or tukey; repeat for more. The first "
+    "decides.",
 )
 @click.option(
     "--correction",
@@ -93,6 +95,22 @@ Examples:
     "--margin", type=float, metavar="X", help="Also test whether systems differ by less than X."
 )
 @click.option(
+    "--by",
+    metavar="COLUMN|FILE",
+    multiple=True,
+    help="Also compare in slices of the queries: by a column of the labels; by all columns of a "
+    "FILE (with a folder or a suffix in its name) with query ids; by label_count, list_length, "
+    "label_popularity or unpredicted. Repeat for more.",
+)
+@click.option(
+    "--worst-slices",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    help="Also list the N slices of one or two of --by in which each system lost most; p is "
+    "corrected over all slices.",
+)
+@click.option(
     "--moved",
     type=click.IntRange(min=0),
     metavar="N",
@@ -106,7 +124,7 @@ Examples:
     metavar="N",
     default=10_000,
     show_default=True,
-    help="Random replicates of randomization, bootstrap and bca.",
+    help="Random replicates of randomization, bootstrap, bca and tukey.",
 )
 @click.option(
     "--seed",

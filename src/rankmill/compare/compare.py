@@ -2,28 +2,23 @@
 
 import time
 from collections.abc import Iterable, Mapping
-from contextlib import closing
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from rankmill.compare.aligned import Aligned
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.corrections import CORRECTIONS
-from rankmill.compare.differences import Difference, Estimate, Moved, Settings
-from rankmill.compare.distributions import t_quantile
-from rankmill.compare.judging import judged, relative, tested
-from rankmill.compare.moved import most_moved
-from rankmill.compare.paired import Paired, paired_of
-from rankmill.compare.significance import TESTS
-from rankmill.engine.evaluate import evaluate, evaluate_runs
+from rankmill.compare.cutting import Cuts, cuts_of
+from rankmill.compare.differences import Difference, Estimate, Settings
+from rankmill.compare.finish import finish
+from rankmill.compare.joined import Joined, join
+from rankmill.compare.judging import Judged, relative
+from rankmill.compare.significance import TESTS, TUKEY
+from rankmill.compare.state import ComparisonState
+from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.mean import Mean
-from rankmill.results.result import Result
-from rankmill.threads import Workers
+from rankmill.threads import Workers, thread_count
 
 
 @options_of(evaluate, without=("per_query",))
@@ -37,6 +32,8 @@ def compare(
     correction: str = "holm",
     confidence: float = 0.95,
     margin: float | None = None,
+    by: Any = (),
+    worst_slices: int = 0,
     moved: int = 0,
     replicates: int = 10_000,
     seed: int = 0,
@@ -72,6 +69,13 @@ def compare(
     margin : float, optional
         A difference that does not matter. With it, systems can be shown to be equal within the
         margin.
+    by : str, table or sequence of these
+        How to cut the queries into slices, each of which is tested: a column of the labels; a path
+        or a table with query ids, all other columns of which cut; or what is known of each query,
+        which is "label_count", "list_length", "label_popularity" or "unpredicted".
+    worst_slices : int
+        For each metric and system, how many of the slices with the largest loss to list, among
+        those of each way in `by` and of each two ways. Their p is corrected over all of them.
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
         most to list. Among equal differences the smallest ids are listed.
@@ -96,35 +100,139 @@ def compare(
     (0.5, 3, 1, 0, 'no difference shown')
     """
     began = time.perf_counter()
-    settings = Settings(_names(tests), correction, confidence, margin, moved, replicates, seed)
+    settings = Settings(
+        _names(tests), correction, confidence, margin, moved, replicates, seed, worst_slices
+    )
     _check(settings)
     base = _baseline(runs, baseline)
-    results = evaluate_runs(labels, runs, metrics, **options)
-    compared = _Compared.of(results, base, settings)
+    cuts = cuts_of(by)
+    if worst_slices and cuts == Cuts():
+        raise UsageError("worst_slices needs a way to cut queries into slices: give by")
+    joined = join(labels, runs, metrics, base, cuts, options)
     with Workers(options["threads"]) as workers:
-        values = compared.values(workers)
-        differences, rows = compared.differences(values, workers)
-    return Comparison(
-        baseline=base,
-        values=values,
-        differences=differences,
-        queries=compared.queries,
-        left_out=compared.left_out(),
-        differing=len(compared.aligned.queries) - compared.queries,
-        unpredicted={name: one.audit["queries_only_labelled"] for name, one in results.items()},
-        moved=rows,
-        per_query=compared.aligned.table(),
-        pooled=compared.pooled,
-        settings=settings,
-        semantics=results[base].semantics,
-        scope=results[base].scope,
-        notes=results[base].notes,
-        inputs={
-            "labels": results[base].inputs["labels"],
-            "systems": {name: one.inputs["predictions"] for name, one in results.items()},
-        },
-        seconds=time.perf_counter() - began,
+        crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
+        state = joined.state(workers, crossed=crossed, rows=rows)
+        one = joined.results[base]
+        found = finish(
+            state,
+            settings,
+            workers.threads,  # tests that resample use all threads themselves
+            **_pooled(joined),
+            metrics=tuple(one.metrics),
+            moved=joined.moved(settings.moved, workers),
+            per_query=joined.aligned.table(),
+            notes=one.notes,
+            inputs={
+                "labels": one.inputs["labels"],
+                "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
+            },
+        )
+    return replace(found, seconds=time.perf_counter() - began)
+
+
+def _pooled(joined: Joined) -> dict[str, Any]:
+    """Return the values and differences of metrics that are no mean over queries."""
+    values: dict[str, dict[str, Estimate]] = {}
+    differences: Judged = {}
+    for metric in joined.results[joined.baseline].metrics:
+        if metric not in joined.metrics:
+            of = {name: one.metrics[metric] for name, one in joined.results.items()}
+            values[metric] = {name: Estimate(value) for name, value in of.items()}
+            base = of.pop(joined.baseline)
+            for name, value in of.items():
+                less = None if value is None or base is None else value - base
+                differences[metric, name] = Difference(less, relative(less, base))
+    return {"pooled": values, "pooled_differences": differences}
+
+
+@options_of(evaluate, without=("per_query",))
+def compare_part(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    baseline: str | None = None,
+    by: Any = (),
+    crossed: bool = False,
+    tukey: bool = False,
+    **options: Any,
+) -> ComparisonState:
+    """Return the state of a comparison of some queries, with all that the systems have for them.
+
+    Parameters
+    ----------
+    labels, runs, metrics, baseline, by
+        As for `compare`. Metrics are means over queries, and `by` is not "label_popularity", which
+        needs all labels.
+    crossed, tukey : bool
+        Whether to add what `worst_slices` and Tukey's test need.
+
+    Returns
+    -------
+    ComparisonState
+        Merge it with the states of other queries; then `compare_state` tests it.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `compare`.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> lists = rankmill.Ragged.from_lists
+    >>> parts = [
+    ...     compare_part(lists([[1]]), {"old": lists([[2, 1]]), "new": lists([[1]])}, ["map@2"]),
+    ...     compare_part(lists([[3]]), {"old": lists([[3]]), "new": lists([[3]])}, ["map@2"]),
+    ... ]
+    >>> compare_state(parts[0].merge(parts[1])).differences["map@2"]["new"].value
+    0.25
+    """
+    base, cuts = _baseline(runs, baseline), cuts_of(by)
+    if "label_popularity" in cuts.derived:
+        raise UsageError("label_popularity needs the labels of all queries: compare does that")
+    joined = join(labels, runs, metrics, base, cuts, options, part=True)
+    with Workers(options["threads"]) as workers:
+        return joined.state(workers, crossed=crossed, rows=tukey)
+
+
+def compare_state(
+    state: ComparisonState,
+    *,
+    tests: str | Iterable[str] = ("t",),
+    correction: str = "holm",
+    confidence: float = 0.95,
+    margin: float | None = None,
+    worst_slices: int = 0,
+    replicates: int = 10_000,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Comparison:
+    """Test the differences of a state that `compare_part` made, or of several that were merged.
+
+    Parameters
+    ----------
+    state : ComparisonState
+    tests, correction, confidence, margin, worst_slices, replicates, seed, threads
+        As for `compare`.
+
+    Returns
+    -------
+    Comparison
+        As that of `compare`, without the values of queries and those that moved.
+
+    Raises
+    ------
+    UsageError
+        If an option is wrong, or the state lacks what a test needs.
+    """
+    settings = Settings(
+        _names(tests), correction, confidence, margin, 0, replicates, seed, worst_slices
     )
+    _check(settings)
+    if TUKEY in settings.tests and state.metrics and not state.whole.rows:
+        raise UsageError("the state has no rows for Tukey's test: make it with tukey=True")
+    return finish(state, settings, thread_count(threads))
 
 
 def _names(tests: Any) -> tuple[str, ...]:
@@ -136,7 +244,7 @@ def _names(tests: Any) -> tuple[str, ...]:
 def _check(settings: Settings) -> None:
     """Raise UsageError if an option is wrong, before anything is read."""
     for test in settings.tests:
-        _check_name("test", test, TESTS)
+        _check_name("test", test, {**TESTS, TUKEY: None})
     _check_name("correction", settings.correction, CORRECTIONS)
     if not settings.tests:
         raise UsageError(f"tests is empty; expected one or more of {', '.join(TESTS)}")
@@ -147,8 +255,9 @@ def _check(settings: Settings) -> None:
         )
     if settings.margin is not None and not 0 < settings.margin < float("inf"):
         raise UsageError(f"margin is {settings.margin!r}; expected a positive number, such as 0.01")
-    if settings.moved != 0:
-        positive(settings.moved, "moved")
+    for name in ("moved", "worst_slices"):
+        if getattr(settings, name) != 0:
+            positive(getattr(settings, name), name)
     positive(settings.replicates, "replicates")
     if settings.seed != 0:
         positive(settings.seed, "seed")
@@ -169,114 +278,3 @@ def _baseline(runs: Any, baseline: str | None) -> str:
     if baseline is not None and baseline not in runs:
         raise UsageError(f"there is no system {baseline!r}; expected one of {', '.join(runs)}")
     return next(iter(runs)) if baseline is None else baseline
-
-
-_Values: TypeAlias = dict[str, dict[str, Estimate]]
-_Differences: TypeAlias = dict[str, dict[str, Difference]]
-_MovedQueries: TypeAlias = dict[str, dict[str, list[Moved]]]
-
-
-class _Task(NamedTuple):
-    metric: str
-    system: str
-
-
-class _Pairing(NamedTuple):
-    """The differences of a system, and the queries that moved most."""
-
-    paired: Paired
-    moved: list[Moved]
-
-
-class _Compared(NamedTuple):
-    """The results of systems, joined, and the queries that count for all of them."""
-
-    results: dict[str, Result]
-    base: str
-    settings: Settings
-    aligned: Aligned
-    common: np.ndarray | None
-    kept: dict[str, np.ndarray | None]
-
-    @classmethod
-    def of(cls, results: dict[str, Result], base: str, settings: Settings) -> "_Compared":
-        aligned = Aligned.of(results)
-        common = aligned.common()
-        kept = {name: aligned.kept(name, common) for name in results}
-        return cls(results, base, settings, aligned, common, kept)
-
-    @property
-    def queries(self) -> int:
-        """The number of queries that count for all."""
-        return len(self.aligned.queries) if self.common is None else int(self.common.sum())
-
-    @property
-    def metrics(self) -> list[str]:
-        """All metrics, in the order asked for."""
-        return list(self.results[self.base].metrics)
-
-    @property
-    def pooled(self) -> list[str]:
-        """The metrics that are no mean over queries."""
-        per_query = self.aligned.tables[self.base].column_names[1:]
-        return [metric for metric in self.metrics if metric not in per_query]
-
-    def left_out(self) -> dict[str, int]:
-        """Return how many queries count for each system, but not for all."""
-        return {name: one.queries - self.queries for name, one in self.results.items()}
-
-    def values(self, workers: Workers) -> _Values:
-        """Return the value of each metric and system, with an interval if it is a mean."""
-        tasks = [_Task(metric, name) for metric in self.metrics for name in self.results]
-        found: _Values = {metric: {} for metric in self.metrics}
-        with closing(workers.map(self._estimate, tasks)) as all_found:
-            for (metric, name), one in zip(tasks, all_found, strict=True):
-                found[metric][name] = one
-        return found
-
-    def _estimate(self, task: _Task) -> Estimate:
-        result = self.results[task.system]
-        value, error = result.metrics[task.metric], result.standard_errors[task.metric]
-        if task.metric in self.pooled:
-            return Estimate(value)
-        if self.common is not None:
-            mean = Mean.of(self._of_queries(task.system, task.metric))
-            value, error = mean.mean, mean.standard_error
-        if value is None or error is None:
-            return Estimate(value)
-        half = t_quantile((1 + self.settings.confidence) / 2, self.queries - 1) * error
-        return Estimate(value, error, value - half, value + half)
-
-    def _of_queries(self, name: str, metric: str) -> np.ndarray:
-        return self.aligned.values(name, metric, self.kept[name])
-
-    def differences(self, values: _Values, workers: Workers) -> tuple[_Differences, _MovedQueries]:
-        """Return the difference of each metric and system, and the queries that moved most."""
-        found: _Differences = {metric: {} for metric in self.metrics}
-        moved: _MovedQueries = {}
-        tasks = [_Task(m, name) for m in self.metrics for name in self.results if name != self.base]
-        with closing(workers.map(self._paired, tasks)) as all_paired:
-            for (metric, name), pairing in zip(tasks, all_paired, strict=True):
-                base, value = (values[metric][one].value for one in (self.base, name))
-                if pairing is None:
-                    less = None if value is None or base is None else value - base
-                    found[metric][name] = Difference(less, relative(less, base))
-                    continue
-                # Tests that resample use all threads themselves.
-                found[metric][name] = tested(pairing.paired, base, self.settings, workers.threads)
-                if self.settings.moved:
-                    moved.setdefault(metric, {})[name] = pairing.moved
-        return judged(found, self.settings), moved
-
-    def _paired(self, task: _Task) -> _Pairing | None:
-        """Pair the queries of a system with those of the baseline; None if there is no mean."""
-        if task.metric in self.pooled:
-            return None
-        before, after = (self._of_queries(name, task.metric) for name in (self.base, task.system))
-        differences, count = after - before, self.settings.moved
-        rows = most_moved(self._ids(), before, after, differences, count) if count else []
-        return _Pairing(paired_of(differences), rows)
-
-    def _ids(self) -> Any:
-        queries = self.aligned.queries
-        return queries if self.common is None else queries.filter(pa.array(self.common))

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rankmill.compare.differences import (
     BETTER,
     WORSE,
     Difference,
     Estimate,
+    Loss,
     Moved,
     Settings,
+    Slice,
     Tested,
+    by_metric,
 )
+from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
 from rankmill.results.result import described, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
@@ -25,11 +28,11 @@ from rankmill.semantics.scope import WHOLE, Scope
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from rankmill.compare.state import ComparisonState
+
+
 _OF_MARGIN = ("equivalence", "noninferiority")
 _OF_TESTS = ("tests", *_OF_MARGIN)
-
-Explain: TypeAlias = Callable[[str, str, int | str], str]
-"""The command that explains a metric, a system and a query."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -46,6 +49,8 @@ class Comparison:
         Metric -> system -> what it differs by from the baseline; not for the baseline.
     queries : int
         The number of queries that count for every system. All means are over these.
+    effective_queries : float or None
+        How many queries of equal weight would give the same precision; None without weights.
     left_out : dict of str to int
         System -> how many queries count for it, but not for every other system.
     differing : int
@@ -53,14 +58,21 @@ class Comparison:
     unpredicted : dict of str to int
         System -> how many queries have labels, but no predictions of it. The semantics say whether
         they score 0 or are left out.
+    slices : list of Slice
+        The queries cut by each way of `by`, tested on their own; the first test decides.
+    losses : list of Loss
+        The slices of one or two ways in which each system lost most in each metric.
     moved : dict of str to dict of str to list of Moved
         Metric -> system -> the queries that gained most and, ascending, those that lost most.
-    per_query : pyarrow.Table
+    per_query : pyarrow.Table or None
         A row for each query that counts for any system: its id, and a column SYSTEM:METRIC for
-        each system and metric; null where a query does not count for the system.
+        each system and metric; null where a query does not count for the system. None if
+        the comparison was made from merged states.
     pooled : list of str
         The metrics that are no mean over queries, such as gap: they have a value and no test, and
         each system's is over all its own queries.
+    state : ComparisonState
+        What the queries add up to, from which all of this comes.
     settings : Settings
     semantics, scope, notes, inputs, seconds
         As those of a `Result`; `inputs` has "labels", and under "systems" each system by its name.
@@ -70,11 +82,15 @@ class Comparison:
     values: dict[str, dict[str, Estimate]]
     differences: dict[str, dict[str, Difference]]
     queries: int
+    effective_queries: float | None
     left_out: dict[str, int]
     differing: int
     unpredicted: dict[str, int]
-    moved: dict[str, dict[str, list[Moved]]]
-    per_query: pa.Table
+    slices: list[Slice]
+    losses: list[Loss]
+    state: ComparisonState
+    moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
+    per_query: pa.Table | None = None
     pooled: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     semantics: Semantics = DEFAULT
@@ -114,24 +130,19 @@ class Comparison:
         """Return all but the per-query table as dicts, lists, strings and numbers."""
         from rankmill.version import __version__
 
-        def system(metric: str, name: str) -> dict[str, Any]:
-            difference = self.differences[metric].get(name)
-            shown = None if difference is None else difference.to_dict()
-            return self.values[metric][name]._asdict() | {"difference": shown}
-
         return {
             "rankmill": __version__,
             "baseline": self.baseline,
             "systems": self.systems,
             "queries": self.queries,
+            "effective_queries": self.effective_queries,
             "differing": self.differing,
             "left_out": self.left_out,
             "unpredicted": self.unpredicted,
             "settings": vars(self.settings) | {"tests": list(self.settings.tests)},
-            "metrics": {
-                metric: {name: system(metric, name) for name in of_system}
-                for metric, of_system in self.values.items()
-            },
+            "metrics": by_metric(self.values, self.differences),
+            "slices": [one.to_dict() for one in self.slices],
+            "losses": [one.to_dict() for one in self.losses],
             "pooled": self.pooled,
             "moved": {
                 metric: {name: [one._asdict() for one in rows] for name, rows in of_system.items()}
@@ -162,7 +173,13 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
 
     def blocks() -> list[list[Part]]:
         tables: list[list[Part]] = [[_table(found, metric)] for metric in found.values]
-        return [*tables, _notes(found), *_moved(found, explain)]
+        base, settings = found.baseline, found.settings
+        more = [
+            *slice_tables(base, found.others, found.slices, settings),
+            *loss_tables(base, found.losses, settings),
+            *moved_tables(base, found.moved, explain),
+        ]
+        return [*tables, _notes(found), *more]
 
     def screen() -> list[Part]:
         apart = ([*block, ""] for block in blocks() if block)
@@ -241,22 +258,6 @@ def _notes(found: Comparison) -> list[Part]:
     return [*notes]
 
 
-def _moved(found: Comparison, explain: Explain | None) -> list[list[Part]]:
-    """A title and a table of queries for each metric and system."""
-    blocks: list[list[Part]] = []
-    for metric, of_system in found.moved.items():
-        for name, rows in of_system.items():
-            columns = [Column("query"), Column(found.baseline, "value"), Column(name, "value")]
-            columns += [Column("difference", "difference")]
-            columns += [Column("explain")] if explain else []
-            shown: list[list[Cell]] = [[str(one.query), *one[1:]] for one in rows]
-            for row, one in zip(shown, rows, strict=True):
-                row += [explain(metric, name, one.query)] if explain else []
-            title = f"{metric}: the queries where {name} differs most from {found.baseline}"
-            blocks += [[title, Table(columns, shown)]] if rows else []
-    return blocks
-
-
 def _facts(found: Comparison) -> Facts:
     settings = found.settings
     tested = sum(bool(one.tests) for of in found.differences.values() for one in of.values())
@@ -266,7 +267,10 @@ def _facts(found: Comparison) -> Facts:
         if settings.correction == "none"
         else f"corrected by {settings.correction} over {tested:,} (metrics times systems)"
     )
-    facts = [("queries", f"{found.queries:,} count for every system"), ("test", test)]
+    count = f"{found.queries:,} count for every system"
+    if found.effective_queries is not None:
+        count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"
+    facts = [("queries", count), ("test", test)]
     if settings.margin is not None:
         facts.append(("margin", repr(settings.margin)))
     lacking = [f"{name} {count:,}" for name, count in found.unpredicted.items() if count]
@@ -280,23 +284,30 @@ def _facts(found: Comparison) -> Facts:
 
 
 def _exact(found: Comparison) -> Table:
-    """A row for each metric and system, with every digit."""
-    names = ["metric", "system", "baseline", "queries", *Estimate._fields]
+    """A row for each slice, metric and system, with every digit; of all queries first."""
+    names = ["by", "slice", "metric", "system", "baseline", "queries", *Estimate._fields]
     fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
     renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
     names += [renamed.get(name, name) for name in fields]
     tests = found.settings.tests
     names += [f"{test}_{field}" for test in tests for field in Tested._fields]
     names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
+
+    def row(metric: str, name: str, of: Comparison | Slice) -> list[Cell]:
+        one = of.differences[metric].get(name, Difference(None))
+        nothing = Tested(None)
+        cells: list[Cell] = [metric, name, found.baseline]
+        cells += [None if metric in found.pooled else of.queries]
+        cells += [*of.values[metric][name], *(getattr(one, field) for field in fields)]
+        cells += [cell for test in tests for cell in one.tests.get(test, nothing)]
+        cells += [cell for each in _OF_MARGIN for cell in (getattr(one, each) or nothing)[:2]]
+        return cells
+
     rows: list[list[Cell]] = []
-    for metric, of_system in found.values.items():
-        for name, value in of_system.items():
-            one = found.differences[metric].get(name, Difference(None))
-            nothing = Tested(None)
-            row: list[Cell] = [metric, name, found.baseline]
-            row += [None if metric in found.pooled else found.queries]
-            row += [*value, *(getattr(one, field) for field in fields)]
-            row += [cell for test in tests for cell in one.tests.get(test, nothing)]
-            row += [cell for each in _OF_MARGIN for cell in (getattr(one, each) or nothing)[:2]]
-            rows.append(row)
+    every: list[Comparison | Slice] = [found, *found.slices]
+    for of in every:
+        cut: list[Cell] = [None, None]
+        if isinstance(of, Slice):
+            cut = [", ".join(of.by), ", ".join(UNKNOWN if v is None else v for v in of.value)]
+        rows += [[*cut, *row(m, name, of)] for m, values in of.values.items() for name in values]
     return Table([Column(name) for name in names], rows)

@@ -112,6 +112,73 @@ class Moved(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Slice:
+    """Some of the queries of a comparison.
+
+    Attributes
+    ----------
+    by : tuple of str
+        What cuts: a column, or a name such as "label_count".
+    value : tuple of (str or None)
+        Its value for these queries; None where it is not known.
+    queries : int
+    values, differences
+        As in a `Comparison`. Tests are corrected over all slices of one name together.
+    """
+
+    by: tuple[str, ...]
+    value: tuple[str | None, ...]
+    queries: int
+    values: dict[str, dict[str, Estimate]]
+    differences: dict[str, dict[str, Difference]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as dicts, lists, strings and numbers."""
+        told = {"by": list(self.by), "value": list(self.value), "queries": self.queries}
+        return told | {"metrics": by_metric(self.values, self.differences)}
+
+
+class Loss(NamedTuple):
+    """A slice in which a system lost; its test is corrected over all slices that were looked at.
+
+    Attributes
+    ----------
+    metric, system : str
+    by, value, queries
+        As in a `Slice`; one or two names cut.
+    difference : Difference
+    looked_at : int
+        The number of tests that the correction is over.
+    """
+
+    metric: str
+    system: str
+    by: tuple[str, ...]
+    value: tuple[str | None, ...]
+    queries: int
+    difference: Difference
+    looked_at: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as dicts, lists, strings and numbers."""
+        lists = {"by": list(self.by), "value": list(self.value)}
+        return self._asdict() | lists | {"difference": self.difference.to_dict()}
+
+
+def by_metric(
+    values: dict[str, dict[str, Estimate]], differences: dict[str, dict[str, Difference]]
+) -> dict[str, Any]:
+    """Return values and differences as metric -> system -> numbers."""
+
+    def system(metric: str, name: str) -> dict[str, Any]:
+        difference = differences[metric].get(name)
+        shown = None if difference is None else difference.to_dict()
+        return values[metric][name]._asdict() | {"difference": shown}
+
+    return {metric: {name: system(metric, name) for name in of} for metric, of in values.items()}
+
+
+@dataclass(frozen=True)
 class Settings:
     """How systems were compared: the arguments of `compare`."""
 
@@ -122,3 +189,4 @@ class Settings:
     moved: int = 0
     replicates: int = 10_000
     seed: int = 0
+    worst_slices: int = 0

@@ -1,8 +1,9 @@
-"""The tests of a difference, their correction, and the word that they come to."""
+"""The tests of differences, their correction, and the word that they come to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,16 +14,81 @@ from rankmill.compare.differences import (
     NOT_SHOWN,
     WORSE,
     Difference,
+    Estimate,
     Settings,
     Tested,
 )
+from rankmill.compare.distributions import t_quantile
 from rankmill.compare.outcome import Outcome
-from rankmill.compare.paired import Paired
-from rankmill.compare.significance import equivalence, noninferiority, run_test
+from rankmill.compare.significance import (
+    TESTS,
+    TUKEY,
+    equivalence,
+    noninferiority,
+    run_test,
+    tukey,
+)
+from rankmill.compare.sums import AnyMean, AnyPaired, Sums, WeightedPaired
+
+Judged: TypeAlias = dict[tuple[Any, ...], Difference]
+"""A metric and a system, perhaps behind a slice -> their difference from the baseline."""
 
 
-def tested(paired: Paired, base: float | None, settings: Settings, threads: int) -> Difference:
-    """Return a difference with its tests, which are not corrected yet."""
+def estimate(mean: AnyMean, queries: int, confidence: float) -> Estimate:
+    """Return a mean over queries with its interval, of Student's t."""
+    value, error = mean.mean, mean.standard_error
+    if value is None or error is None:
+        return Estimate(value)
+    half = t_quantile((1 + confidence) / 2, queries - 1) * error
+    return Estimate(value, error, value - half, value + half)
+
+
+def estimates(sums: Sums, confidence: float) -> dict[str, dict[str, Estimate]]:
+    """Return the value of each metric and system."""
+    return {
+        metric: {
+            name: estimate(one.mean, getattr(one.mean, "positive", sums.queries), confidence)
+            for name, one in of.items()
+        }
+        for metric, of in sums.columns.items()
+    }
+
+
+def differences(sums: Sums, baseline: str, settings: Settings, threads: int) -> Judged:
+    """Return the tested differences of each metric and system; p is not corrected yet."""
+    found: Judged = {}
+    for metric, of in sums.columns.items():
+        joint = _jointly(sums.rows.get(metric), list(of), baseline, settings, threads)
+        for name, one in of.items():
+            if one.paired is not None:
+                base = of[baseline].mean.mean
+                found[metric, name] = tested(one.paired, base, settings, threads, joint.get(name))
+    return found
+
+
+def _jointly(
+    rows: np.ndarray | None, systems: list[str], baseline: str, settings: Settings, threads: int
+) -> dict[str, float | None]:
+    """Return the p of Tukey's test for each system and the baseline; none without rows."""
+    if rows is None:
+        return {}
+    found = tukey(rows, settings.replicates, settings.seed, threads)
+    base = systems.index(baseline)
+    pairs = {name: (min(i, base), max(i, base)) for i, name in enumerate(systems) if i != base}
+    return {name: found[pair] for name, pair in pairs.items()}
+
+
+def tested(
+    paired: AnyPaired,
+    base: float | None,
+    settings: Settings,
+    threads: int,
+    joint: float | None,
+) -> Difference:
+    """Return a difference with its tests, which are not corrected yet.
+
+    `joint` is the p of Tukey's test, which takes all systems at once.
+    """
     if paired.n == 0:
         return Difference(None, won=0, tied=0, lost=0)
     run = partial(
@@ -33,10 +99,10 @@ def tested(paired: Paired, base: float | None, settings: Settings, threads: int)
         seed=settings.seed,
         threads=threads,
     )
-    tests = {
-        name: _as_tested(run(name))._replace(direction=_direction(name, paired))
-        for name in settings.tests
-    }
+    tests = {}
+    for name in settings.tests:
+        outcome = Outcome(name, joint, None, None) if name == TUKEY else run(name)
+        tests[name] = _as_tested(outcome)._replace(direction=_direction(name, paired))
     intervals = [one for one in tests.values() if one.low is not None]
     # A test without an interval is shown with the one of the t-test.
     interval = intervals[0] if intervals else _as_tested(run("t"))
@@ -57,19 +123,19 @@ def tested(paired: Paired, base: float | None, settings: Settings, threads: int)
 
 
 def _within_margin(
-    test: Callable[..., Outcome], paired: Paired, settings: Settings
+    test: Callable[..., Outcome], paired: AnyPaired, settings: Settings
 ) -> Tested | None:
     if settings.margin is None:
         return None
     return _as_tested(test(paired, settings.margin, settings.confidence))
 
 
-def _direction(test: str, paired: Paired) -> int:
+def _direction(test: str, paired: AnyPaired) -> int:
     """Return the sign of what a test looks at: of the mean, of the ranks, or of won less lost."""
     looked_at: float = paired.mean or 0.0
     if test == "sign":
         looked_at = paired.won - paired.lost
-    elif test == "wilcoxon":
+    elif test == "wilcoxon" and not isinstance(paired, WeightedPaired):
         _, positive, negative = paired.magnitudes
         counts = positive + negative
         ranks = paired.tied + np.cumsum(counts) - (counts - 1) / 2
@@ -86,29 +152,43 @@ def relative(difference: float | None, base: float | None) -> float | None:
     return None if difference is None or not base else difference / base
 
 
-def judged(
-    found: dict[str, dict[str, Difference]], settings: Settings
-) -> dict[str, dict[str, Difference]]:
-    """Return differences with corrected p-values, and a verdict where there is a test."""
-    every = {(m, name): one for m, of_system in found.items() for name, one in of_system.items()}
+def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> Judged:
+    """Return differences with p corrected over all of them, and a verdict where there is a test."""
+    every = dict(found)
     places = [place for place, one in every.items() if one.tests]
     for test in settings.tests:
-        corrected = _corrected([every[place].tests[test] for place in places], settings.correction)
-        for place, one in zip(places, corrected, strict=True):
-            tests = every[place].tests | {test: one}
-            every[place] = replace(every[place], tests=tests)
+        corrected = _corrected(
+            {place: every[place].tests[test] for place in places if test in every[place].tests},
+            settings.correction,
+            jointly=test == TUKEY,
+        )
+        for place, one in corrected.items():
+            every[place] = replace(every[place], tests=every[place].tests | {test: one})
     for margin in ("equivalence", "noninferiority") if settings.margin is not None else ():
-        asked = [getattr(every[place], margin) for place in places]
-        for place, one in zip(places, _corrected(asked, settings.correction), strict=True):
-            every[place] = replace(every[place], **{margin: one})  # type: ignore[arg-type]
+        asked = {p: getattr(every[p], margin) for p in places if getattr(every[p], margin)}
+        for place, one in _corrected(asked, settings.correction).items():
+            every[place] = replace(every[place], **{margin: one})
     for place in places:
         every[place] = replace(every[place], verdict=_verdict(every[place], settings))
-    return {m: {name: every[m, name] for name in of_system} for m, of_system in found.items()}
+    return every
 
 
-def _corrected(tested: list[Tested], correction: str) -> list[Tested]:
-    ps = correct([one.p for one in tested], correction)
-    return [one._replace(corrected_p=p) for one, p in zip(tested, ps, strict=True)]
+def _corrected(
+    tests: Mapping[tuple[Any, ...], Tested], correction: str, *, jointly: bool = False
+) -> dict[tuple[Any, ...], Tested]:
+    """Return the tests with corrected p.
+
+    Tukey's p is corrected for all systems of a metric already (`jointly`). Bonferroni's factor,
+    the number of metrics, corrects it for these, whatever the correction of other tests.
+    """
+    ps = [one.p for one in tests.values()]
+    if not jointly:
+        corrected = correct(ps, correction)
+    else:
+        factor = 1 if correction == "none" else len({place[:-1] for place in tests})
+        corrected = [None if p is None else min(1.0, factor * p) for p in ps]
+    pairs = zip(tests.items(), corrected, strict=True)
+    return {place: one._replace(corrected_p=p) for (place, one), p in pairs}
 
 
 def _verdict(one: Difference, settings: Settings) -> str | None:
@@ -124,7 +204,13 @@ def _verdict(one: Difference, settings: Settings) -> str | None:
 
     if shown(one.equivalence):
         return EQUAL
-    first = one.tests[settings.tests[0]]
+    first = next(iter(one.tests.values()))
     if one.value and shown(first) and first.direction * one.value > 0:
         return BETTER if one.value > 0 else WORSE
     return None if first.p is None else NOT_SHOWN
+
+
+def first_test(settings: Settings) -> Settings:
+    """Return the settings with one test, the first that takes one system at a time."""
+    alone = [name for name in settings.tests if name in TESTS]
+    return replace(settings, tests=tuple(alone[:1]) or ("t",))

@@ -12,6 +12,7 @@ from rankmill.compare.paired import LARGEST, Paired
 from rankmill.compare.ranks_and_signs import sign_test, wilcoxon_test
 from rankmill.compare.resampled import bca_test, bootstrap_test, randomization_test
 from rankmill.compare.resampling import permuted_column_sums
+from rankmill.compare.sums import AnyPaired, WeightedPaired
 from rankmill.errors import InputError, UsageError, positive
 
 REPLICATES = 10_000
@@ -19,7 +20,7 @@ REPLICATES = 10_000
 ROUNDING = 1e-13
 
 
-def t_test(paired: Paired, confidence: float = 0.95) -> Outcome:
+def t_test(paired: AnyPaired, confidence: float = 0.95) -> Outcome:
     """Return the two-sided paired t test, and the interval of the mean.
 
     t = mean / (s / sqrt(n)) with n - 1 degrees of freedom. Urbano, Lima & Hanjalic, Statistical
@@ -111,11 +112,15 @@ _ROWS = (
     ),
 )
 TESTS: dict[str, SignificanceTest] = {row.name: row for row in _ROWS}
+# The tests that take weights.
+WEIGHTED = ("t", "randomization")
+TUKEY = "tukey"
+"""The name of the test that takes all systems at once, which is `tukey`."""
 
 
 def run_test(
     name: str,
-    paired: Paired,
+    paired: AnyPaired,
     *,
     confidence: float = 0.95,
     replicates: int = REPLICATES,
@@ -153,10 +158,23 @@ def run_test(
     if name not in TESTS:
         raise UsageError(f"unknown test {name!r}; expected one of {', '.join(TESTS)}")
     asked = Asked(_share(confidence), positive(replicates, "replicates"), seed, threads)
+    if isinstance(paired, WeightedPaired):
+        check_weighted(name)
+        if name == "t":
+            return t_test(paired, asked.confidence)
+        paired = paired.products  # the mean of random signs is weighted as the mean is
     return TESTS[name].run(paired, asked)
 
 
-def equivalence(paired: Paired, margin: float, confidence: float = 0.95) -> Outcome:
+def check_weighted(name: str) -> None:
+    """Raise UsageError if a test does not take weights."""
+    if name not in WEIGHTED:
+        raise UsageError(
+            f"test {name!r} does not take weights; expected {' or '.join(WEIGHTED)}, or no weight"
+        )
+
+
+def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> Outcome:
     """Return the two one-sided t tests of a mean difference within ± margin.
 
     p is the larger of P(T > (mean + margin) / error) and P(T > (margin - mean) / error). It is at
@@ -173,7 +191,7 @@ def equivalence(paired: Paired, margin: float, confidence: float = 0.95) -> Outc
     return _one_sided("equivalence", paired, margin, confidence)
 
 
-def noninferiority(paired: Paired, margin: float, confidence: float = 0.95) -> Outcome:
+def noninferiority(paired: AnyPaired, margin: float, confidence: float = 0.95) -> Outcome:
     """Return the one-sided t test that the system is worse by less than the margin.
 
     p = P(T > (mean + margin) / error). `low` is the lower bound of the mean with this confidence,
@@ -189,7 +207,7 @@ def noninferiority(paired: Paired, margin: float, confidence: float = 0.95) -> O
     return _one_sided("noninferiority", paired, margin, confidence)._replace(high=None)
 
 
-def _one_sided(test: str, paired: Paired, margin: float, confidence: float) -> Outcome:
+def _one_sided(test: str, paired: AnyPaired, margin: float, confidence: float) -> Outcome:
     if not 0 < margin <= LARGEST:
         raise UsageError(f"the margin is {margin!r}; expected a positive number")
     confidence = _share(confidence)

@@ -77,7 +77,7 @@ def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:
     """Return which queries count, or None if all systems count the same, or not all are known."""
     state = tally.state
     queries = state.audit["queries_labelled"] + state.audit["empty_label_lists"]
-    whole = tally.counted.queries == state.queries and len(tally.has_labels) == queries
+    whole = tally.counted.closing.queries == state.queries and len(tally.has_labels) == queries
     if not whole or not state.semantics.counts_by_predictions:
         return None
     others = None

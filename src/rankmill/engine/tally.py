@@ -17,6 +17,8 @@ from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
+from rankmill.metrics.aggregate import Closing
+from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
 
 
@@ -25,8 +27,9 @@ class Counted(NamedTuple):
 
     Attributes
     ----------
-    queries, ones : int
-        How many queries count, and how many of them score 1 because they have no label.
+    closing : Closing
+        How many queries count, how many of them score 1 because they have no label, and the weights
+        of both.
     among_labels : bool
         Whether each query of the labels counts.
     strangers : bool
@@ -35,8 +38,7 @@ class Counted(NamedTuple):
         The score of a query without a label: if the labels have the query, and if they do not.
     """
 
-    queries: int
-    ones: int
+    closing: Closing
     among_labels: np.ndarray
     strangers: bool
     no_relevant: float
@@ -120,13 +122,10 @@ class Tally:
         before = self.before
         self.state = replace(
             before,
-            queries=before.queries + counted.queries,
+            queries=before.queries + counted.closing.queries,
             gap_total=before.gap_total + totals[self.job.semantics.gap_total],
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
-            aggregates={
-                name: one.close(counted.queries, counted.ones)
-                for name, one in self.aggregates.items()
-            },
+            aggregates={name: one.close(counted.closing) for name, one in self.aggregates.items()},
             groups={
                 name: one.close(self.index.queries, np.diff(offsets), self.has_labels)
                 for name, one in self.groups.items()
@@ -180,17 +179,20 @@ def counted_queries(tally: Tally, source: str) -> Counted:
                 f"{field} is 'error': {todo}, or choose 'zero' or 'skip'"
             )
     counts = labelled & asked
-    empty = ~labelled & asked
-    ones = 0
-    if semantics.no_relevant in ("zero", "one"):
-        counts |= empty
-        ones += int(empty.sum()) if semantics.no_relevant == "one" else 0
+    empty = ~labelled & asked & (semantics.no_relevant in ("zero", "one"))
+    counts |= empty
+    scores_one = empty & (semantics.no_relevant == "one")
+    ones = int(scores_one.sum())
     strangers = semantics.unlabelled in ("zero", "one")
     unlabelled = tally.counts["unlabelled"] if strangers else 0
     ones += unlabelled if semantics.unlabelled == "one" else 0
+    closing = Closing(int(counts.sum()) + unlabelled, ones)
+    weights = tally.index.weights
+    if weights is not None:
+        of_all, of_ones = sum_weights(weights[counts]), sum_weights(weights[scores_one])
+        closing = closing._replace(weights=of_all, weights_of_ones=of_ones)
     return Counted(
-        queries=int(counts.sum()) + unlabelled,
-        ones=ones,
+        closing=closing,
         among_labels=counts,
         strangers=strangers,
         no_relevant=float(semantics.no_relevant == "one"),

@@ -29,6 +29,8 @@ class RepeatedQueryError(InputError):
 class LabelIndex:
     """Query ids and their label lists, with the audit of the labels and their number of rows.
 
+    ``weights`` is the weight of each query, float64[n], or None if all count the same.
+
     Ascending ids are searched outwards from the last match. A hash table is used if the ids do not
     ascend, or if predictions come in another order.
 
@@ -45,6 +47,7 @@ class LabelIndex:
         self.labels = labels
         self.audit = audit
         self.rows = rows
+        self.weights: np.ndarray | None = None
         self._flip = np.uint64(1 << 63 if queries.kind == SIGNED else 0)
         self._lookup: Lookup | None = None
         self._lock = threading.Lock()
@@ -71,6 +74,15 @@ class LabelIndex:
                 return rows
             self._in_order = False  # the next queries will not be in order either
         return (self._lookup or self._look_up()).find(queries)
+
+    def weights_at(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of rows that `find` returned, 0 for unknown queries; None without."""
+        if self.weights is None:
+            return None
+        weights = np.zeros(len(rows))
+        known = np.flatnonzero(rows >= 0)
+        weights[known] = self.weights[rows[known]]
+        return weights
 
 
 class LabelStore:

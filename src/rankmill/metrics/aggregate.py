@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 
 from rankmill.columns.ranked import Lists
+from rankmill.errors import UsageError
 from rankmill.matching.hits import Hits
 from rankmill.metrics.base import Metric
 from rankmill.semantics.choices import Semantics
@@ -50,6 +51,9 @@ class Scored(NamedTuple):
         The hits before `order` moved those of equal confidence.
     values, counts : ndarray or None
         The distinct values of the metric, and how many queries have each; None without values.
+    weights : ndarray or None
+        The weight of each query; None without weights. With weights, `values` holds the value of
+        each query and `counts` is None.
     """
 
     lists: Lists
@@ -58,6 +62,35 @@ class Scored(NamedTuple):
     found: Hits
     values: np.ndarray | None = None
     counts: np.ndarray | None = None
+    weights: np.ndarray | None = None
+
+
+class WeightSums(NamedTuple):
+    """How many of some weights are above 0, and the exact sums of the weights and their squares.
+
+    The sums are in units of 2**-1074 and 2**-2148.
+    """
+
+    positive: int = 0
+    total: int = 0
+    squares: int = 0
+
+
+class Closing(NamedTuple):
+    """Which queries of an input count, once all its blocks are merged.
+
+    Attributes
+    ----------
+    queries, ones : int
+        How many queries count, and how many of them score 1 without a label.
+    weights, weights_of_ones : WeightSums
+        The weights of both; all 0 without weights.
+    """
+
+    queries: int
+    ones: int
+    weights: WeightSums = WeightSums()
+    weights_of_ones: WeightSums = WeightSums()
 
 
 class Totals(NamedTuple):
@@ -69,12 +102,16 @@ class Totals(NamedTuple):
 
 
 class Value(NamedTuple):
-    """The value of a metric, its standard error, its bounds over ties, and the number of ties."""
+    """The value of a metric, its standard error, its bounds over ties, and the number of ties.
+
+    `effective` is the effective number of queries, if these have weights.
+    """
 
     value: float | None
     standard_error: float | None = None
     bounds: tuple[float, float] | None = None
     tied: int = 0
+    effective: float | None = None
 
 
 class Aggregate(Protocol):
@@ -95,11 +132,8 @@ class Aggregate(Protocol):
     def merge(self, other: Self) -> Self:
         """Return the aggregate of the queries of both."""
 
-    def close(self, queries: int, ones: int) -> Self:
-        """Return the aggregate once all blocks of an input are merged.
-
-        `queries` is the number of queries that count; `ones` of them score 1 without a label.
-        """
+    def close(self, closing: Closing) -> Self:
+        """Return the aggregate once all blocks of an input are merged."""
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the value over all queries; `among` holds the counts of the second pass."""
@@ -138,8 +172,26 @@ class TwoPasses(Aggregate, Protocol):
         """Say how the second pass differs from the first; empty if both saw the same."""
 
 
-def aggregate_of(metric: Metric) -> type[Aggregate]:
-    """Return the class that adds up the values of a metric."""
-    module, _, name = metric.spec.aggregate.partition(".")
+# The class that adds the same up where queries have weights.
+WEIGHTED = {"mean.Mean": "weighted.WeightedMean"}
+
+
+def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
+    """Return the class that adds up the values of a metric; `weight` names the weights of queries.
+
+    Raises
+    ------
+    UsageError
+        If the metric cannot be weighted.
+    """
+    place = metric.spec.aggregate
+    if weight is not None:
+        if place not in WEIGHTED:
+            raise UsageError(
+                f"{metric.text} is no mean over queries, so that queries have no weight in it: "
+                "leave out this metric, or --weight (weight)"
+            )
+        place = WEIGHTED[place]
+    module, _, name = place.partition(".")
     found: type[Aggregate] = getattr(import_module(f"rankmill.metrics.{module}"), name)
     return found

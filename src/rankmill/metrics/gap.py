@@ -11,7 +11,7 @@ from rankmill.errors import InputError
 from rankmill.kernels.gap import correct_confidences
 from rankmill.matching.hits import Hits
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Scored, Totals, Value
+from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
 from rankmill.metrics.fingerprints import NOTHING, Seen, digest
 from rankmill.metrics.gap_counts import Among, Distinct, GapCounter, difference, gap_of_counts
 from rankmill.metrics.gap_rows import join, pool, rank_pooled
@@ -91,7 +91,7 @@ class Gap:
             + (", or choose 'expected'" if ordered else "")
         )
 
-    def close(self, queries: int, ones: int) -> Self:
+    def close(self, closing: Closing) -> Self:
         """Return the same aggregate, because gap is no mean over queries."""
         return self
 

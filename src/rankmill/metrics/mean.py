@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Scored, Totals, Value
+from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
 from rankmill.threads import Workers
 
 # Every float64 is a multiple of 2**-UNIT, and its square is a multiple of 2**-(2 * UNIT).
@@ -57,10 +57,10 @@ class Mean:
         assert scored.values is not None
         return self.merge(replace(self.of(scored.values, scored.counts), count=0))
 
-    def close(self, queries: int, ones: int) -> Self:
-        """Return the mean with its count; `ones` queries score 1, those never added score 0."""
-        with_ones = self.merge(self.of(np.ones(1), np.array([ones])))
-        return replace(with_ones, count=self.count + queries)
+    def close(self, closing: Closing) -> Self:
+        """Return the mean with its count and its ones; queries never added score 0."""
+        with_ones = self.merge(self.of(np.ones(1), np.array([closing.ones])))
+        return replace(with_ones, count=self.count + closing.queries)
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the mean and its standard error."""

@@ -162,6 +162,12 @@ def likely_ids(
         return None, None
 
 
+def likely_query(source: Source) -> str | None:
+    """The only column with a usual name of query ids; None if there is none, or several."""
+    found = Finder(source, {}, "labels").named(ALIASES["query"])
+    return found[0] if len(found) == 1 else None
+
+
 def _find_query(finder: Finder) -> str:
     """The column of query ids; "id" is one if no other column is."""
     names = finder.schema.names

@@ -1,0 +1,134 @@
+"""What `by` asks for: columns of the labels, tables of query ids and classes, derived classes."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import is_text_type
+from rankmill.compare.segments import DERIVED, NO_ROW, Classes, classes_of
+from rankmill.errors import InputError, UsageError
+from rankmill.matching.index import LabelIndex
+from rankmill.sources.asked import Asked
+from rankmill.sources.facts import Facts, find_facts, read_facts
+from rankmill.sources.formats import format_of_name
+from rankmill.sources.inputs import Input
+from rankmill.sources.opening import open_source, reusable
+from rankmill.sources.roles import Columns, likely_query
+from rankmill.stores.urls import is_url
+from rankmill.threads import Workers
+
+
+class Cuts(NamedTuple):
+    """What `by` asks for, told apart; each in the order asked."""
+
+    columns: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
+    tables: tuple[Any, ...] = ()
+
+
+def cuts_of(by: Any) -> Cuts:
+    """Return what `by` asks for: one way to cut, or several.
+
+    A text is a name in `DERIVED`; or a table, if it has a folder, a URL or the suffix of a format
+    that can be read; else a column of the labels. Anything else is a table.
+    """
+    if by is None:
+        return Cuts()
+    several = [by] if isinstance(by, str | os.PathLike) or not isinstance(by, list | tuple) else by
+    names = list(dict.fromkeys(one for one in several if isinstance(one, str)))
+    if "" in names:
+        raise UsageError("by holds an empty name; expected a column of the labels or a table")
+    tables = [one for one in several if not isinstance(one, str)]
+    tables += [one for one in names if one not in DERIVED and _is_file(one)]
+    return Cuts(
+        tuple(one for one in names if one not in DERIVED and not _is_file(one)),
+        tuple(one for one in names if one in DERIVED),
+        tuple(tables),
+    )
+
+
+def _is_file(text: str) -> bool:
+    return os.sep in text or is_url(text) or format_of_name(text) is not None
+
+
+def read_classes(
+    cuts: Cuts, labels: Input, index: LabelIndex, workers: Workers, memory: int
+) -> dict[str, Classes]:
+    """Return the classes of all queries of the labels by each column of the labels and tables.
+
+    Raises
+    ------
+    InputError, UsageError
+        If a table cannot be read, two columns have one name, or a column has too many values.
+    """
+    facts: list[Facts] = []
+    if cuts.columns:
+        facts.append(read_facts(labels.source, labels.columns, cuts.columns, workers))
+    facts += [_read_table(one, labels, workers, memory) for one in cuts.tables]
+    _check_names(cuts, labels, facts)
+    found = {}
+    for one in facts:
+        place = _places(one, index)
+        for name, column in one.columns.items():
+            found[name] = classes_of(name, column.take(place))
+    return found
+
+
+def _check_names(cuts: Cuts, labels: Input, facts: Iterable[Facts]) -> None:
+    names = [*(name for one in facts for name in one.columns), *cuts.derived]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two ways to cut are called {twice!r}: rename a column")
+    there = next(iter(labels.source.schemas.values())).names
+    both = next((name for name in cuts.derived if name in there), None)
+    if both is not None:
+        raise UsageError(
+            f"{labels.source.name} has a column {both!r}, which is also what rankmill calls "
+            f"{DERIVED[both][0]}: rename the column"
+        )
+
+
+def _places(facts: Facts, index: LabelIndex) -> Any:
+    """Return for each query of the labels its place among the facts; null if it has none."""
+    rows = index.find(facts.queries)
+    place = np.full(len(index.queries.keys), NO_ROW, np.int64)
+    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    return pa.array(place, mask=place < 0)
+
+
+def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Facts:
+    """Read a table of query ids and classes; all its other columns cut."""
+    if isinstance(value, Mapping):
+        raise UsageError("by cannot be a dict; expected a table with a column of query ids")
+    source = reusable(open_source(value, None, Asked("labels")), memory)
+    with closing(source):
+        schema = next(iter(source.schemas.values()))
+        query = labels.columns.query
+        if query not in schema.names:
+            query = likely_query(source) or ""
+        if not query:
+            raise InputError(
+                f"{source.name} has the columns {', '.join(schema.names)}; expected one with query "
+                f"ids: call it {labels.columns.query!r}, as in the labels"
+            )
+        names = [name for name in schema.names if name != query]
+        if not names:
+            raise InputError(
+                f"{source.name} has no column but the query ids {query!r}; expected one more, by "
+                "which queries are cut into slices"
+            )
+        source = find_facts(source, dict.fromkeys(names, "segment"))
+        text = any(map(is_text_type, labels.id_types("query")))
+        if source.text_ids and not text:
+            kinds = labels.id_types("query")
+            source = source.with_types({query: pa.uint64() if pa.uint64() in kinds else pa.int64()})
+        elif text != is_text_type(schema.field(query).type):
+            raise InputError(
+                f"{source.name}: the query ids in {query!r} are {schema.field(query).type}, but "
+                f"those of the labels are {'texts' if text else 'integers'}: cast one of them"
+            )
+        return read_facts(source, Columns(query, query, wide=True), names, workers)

@@ -1,0 +1,63 @@
+"""Making a Comparison from what the queries add up to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankmill.compare.comparison import Comparison
+from rankmill.compare.differences import Difference, Estimate, Settings
+from rankmill.compare.judging import Judged, differences, estimates, judged
+from rankmill.compare.significance import check_weighted
+from rankmill.compare.slices import tested_slices
+from rankmill.compare.state import ComparisonState
+
+
+def finish(
+    state: ComparisonState,
+    settings: Settings,
+    threads: int,
+    *,
+    pooled: Mapping[str, Mapping[str, Estimate]] | None = None,
+    pooled_differences: Judged | None = None,
+    metrics: tuple[str, ...] | None = None,
+    **facts: Any,
+) -> Comparison:
+    """Test the differences of a state, and return its comparison.
+
+    Parameters
+    ----------
+    state, settings, threads
+    pooled, pooled_differences
+        The values and differences of metrics that are no mean over queries.
+    metrics
+        All metrics in the order of the request, if there are pooled ones.
+    **facts
+        More fields of the Comparison.
+    """
+    if state.whole.effective is not None:
+        for name in settings.tests:
+            check_weighted(name)
+    values = estimates(state.whole, settings.confidence) | dict(pooled or {})
+    found = differences(state.whole, state.baseline, settings, threads) | (pooled_differences or {})
+    metrics = metrics or state.metrics
+    by_metric: dict[str, dict[str, Difference]] = {metric: {} for metric in metrics}
+    for (metric, name), one in judged(found, settings).items():
+        by_metric[metric][name] = one
+    slices, losses = tested_slices(state, settings, threads)
+    return Comparison(
+        baseline=state.baseline,
+        values={metric: dict(values[metric]) for metric in metrics},
+        differences=by_metric,
+        queries=state.whole.queries,
+        effective_queries=state.whole.effective,
+        left_out=dict(state.left_out),
+        differing=state.differing,
+        unpredicted=dict(state.unpredicted),
+        slices=slices,
+        losses=losses,
+        pooled=[metric for metric in metrics if metric not in state.metrics],
+        settings=settings,
+        semantics=state.semantics,
+        scope=state.scope,
+        state=state,
+        **facts,
+    )

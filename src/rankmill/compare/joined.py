@@ -1,0 +1,242 @@
+"""The values of all systems, joined by query id, over the queries that count for all of them."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.compare.aligned import Aligned
+from rankmill.compare.cutting import Cuts, read_classes
+from rankmill.compare.differences import Moved
+from rankmill.compare.moved import most_moved
+from rankmill.compare.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
+from rankmill.compare.state import ComparisonState
+from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices
+from rankmill.engine.evaluate import Scored, score_systems
+from rankmill.results.result import Result
+from rankmill.sources.facts import Kind
+from rankmill.threads import Workers
+
+
+class Joined(NamedTuple):
+    """The results of systems, and the queries that count for all of them.
+
+    Attributes
+    ----------
+    results : dict of str to Result
+    baseline : str
+    aligned : Aligned
+        The values of all queries that count for any system.
+    common : ndarray of bool or None
+        Which of these count for all systems; None if every one does.
+    weights : ndarray of float64 or None
+        The weight of each query that counts for all.
+    segments : list of Segments
+        The slices of the queries that count for all, a way to cut each.
+    gain_function : str
+    """
+
+    results: dict[str, Result]
+    baseline: str
+    aligned: Aligned
+    common: np.ndarray | None
+    weights: np.ndarray | None
+    segments: list[Segments]
+    gain_function: str
+
+    @property
+    def queries(self) -> int:
+        """The number of queries that count for all."""
+        return len(self.aligned.queries) if self.common is None else int(self.common.sum())
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that have a value for each query."""
+        per_query = self.aligned.tables[self.baseline].column_names
+        return [metric for metric in self.results[self.baseline].metrics if metric in per_query[1:]]
+
+    def values(self, metric: str, system: str) -> np.ndarray:
+        """Return the values of the queries that count for all."""
+        return self.aligned.values(system, metric, self.aligned.kept(system, self.common))
+
+    def ids(self) -> Any:
+        """Return the ids of the queries that count for all."""
+        queries = self.aligned.queries
+        return queries if self.common is None else queries.filter(pa.array(self.common))
+
+    def moved(self, count: int, workers: Workers) -> dict[str, dict[str, list[Moved]]]:
+        """Return the queries that moved most, `count` up and down, for each metric and system."""
+        if not count:
+            return {}
+        ids = self.ids()
+
+        def most(task: tuple[str, str]) -> list[Moved]:
+            metric, system = task
+            before, after = (self.values(metric, name) for name in (self.baseline, system))
+            return most_moved(ids, before, after, after - before, count)
+
+        others = [name for name in self.results if name != self.baseline]
+        tasks = [(metric, system) for metric in self.metrics for system in others]
+        found: dict[str, dict[str, list[Moved]]] = {}
+        with closing(workers.map(most, tasks)) as all_found:
+            for (metric, system), rows in zip(tasks, all_found, strict=True):
+                found.setdefault(metric, {})[system] = rows
+        return found
+
+    def state(self, workers: Workers, *, crossed: bool, rows: bool) -> ComparisonState:
+        """Return what the queries add up to.
+
+        `crossed` adds the slices of two ways to cut at once, and `rows` what Tukey's test needs.
+        """
+        results = list(self.results.items())
+        one = self.results[self.baseline]
+        ways = list(self.segments)
+        if crossed:
+            ways += [a.crossed(b) for a, b in combinations(self.segments, 2)]
+        parts = self._parts([_sorted(way) for way in ways], workers)
+        slices = {}
+        for i, way in enumerate(ways, 1):
+            counts = np.bincount(way.codes, minlength=len(way.values)).tolist()
+            of_way = (self._sums(parts, i, j, count) for j, count in enumerate(counts))
+            slices[way.names] = dict(zip(way.values, of_way, strict=True))
+        whole = self._sums(parts, 0, 0, self.queries)
+        return ComparisonState(
+            systems=tuple(self.results),
+            baseline=self.baseline,
+            metrics=tuple(self.metrics),
+            semantics=one.semantics,
+            gain_function=self.gain_function,
+            scope=one.scope,
+            whole=replace(whole, rows=self._rows()) if rows else whole,
+            slices=slices,
+            left_out={name: result.queries - self.queries for name, result in results},
+            differing=len(self.aligned.queries) - self.queries,
+            unpredicted={name: each.audit["queries_only_labelled"] for name, each in results},
+        )
+
+    def _parts(
+        self, ways: Sequence[tuple[np.ndarray, list[int]]], workers: Workers
+    ) -> dict[tuple[str, str], list[list[Column]]]:
+        """Return for each metric and system its column over all queries, and those of slices."""
+
+        def add_up(task: tuple[str, str]) -> list[list[Column]]:
+            metric, system = task
+            arrays = (
+                self.values(metric, system),
+                None if system == self.baseline else self.values(metric, self.baseline),
+                self.weights,
+            )
+            return [[column_of(*arrays)], *(columns_of_slices(*arrays, *way) for way in ways)]
+
+        tasks = [(metric, system) for metric in self.metrics for system in self.results]
+        with closing(workers.map(add_up, tasks)) as found:
+            return dict(zip(tasks, found, strict=True))
+
+    def _sums(
+        self, parts: dict[tuple[str, str], list[list[Column]]], i: int, j: int, queries: int
+    ) -> Sums:
+        """Return what slice j of way i adds up to; way 0 has one slice of all queries."""
+        columns = {m: {name: parts[m, name][i][j] for name in self.results} for m in self.metrics}
+        return Sums(queries, columns, {})
+
+    def _rows(self) -> dict[str, np.ndarray]:
+        """Return the values of all systems in columns, for each metric."""
+        return {
+            metric: np.column_stack([self.values(metric, name) for name in self.results])
+            for metric in self.metrics
+        }
+
+
+def _sorted(way: Segments) -> tuple[np.ndarray, list[int]]:
+    """Return the queries slice by slice, and where each slice ends."""
+    counts = np.bincount(way.codes, minlength=len(way.values))
+    # Radix sort, which NumPy takes for few bits, is several times as fast.
+    order = np.argsort(way.codes.astype(np.uint16), kind="stable")
+    return order, np.cumsum(counts).tolist()
+
+
+def join(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: Any,
+    baseline: str,
+    cuts: Cuts,
+    options: dict[str, Any],
+    **fields: Any,
+) -> Joined:
+    """Score all systems and join them; `options` are those of `evaluate_runs`.
+
+    `fields` are more fields of the `Job`.
+    """
+    facts: dict[str, Kind] = dict.fromkeys(cuts.columns, "segment")
+    lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
+    results: dict[str, Result] = {}
+    gathered = _Gathered(baseline, cuts, options)
+    systems = score_systems(
+        labels, runs, metrics, options, facts=facts, keep_lengths=lengths, **fields
+    )
+    with closing(systems):
+        for one in systems:
+            results[one.name] = one.result
+            gathered.add(one)
+            del one  # frees the tally before the next system is scored
+    aligned = Aligned.of(results)
+    common = aligned.common()
+    rows = gathered.rows(len(aligned.queries))
+    rows = rows if common is None else rows[common]
+    classes = gathered.classes()
+    return Joined(
+        results,
+        baseline,
+        aligned,
+        common,
+        None,
+        [segments_of(name, of, rows) for name, of in classes.items()],
+        options["gain_function"],
+    )
+
+
+class _Gathered:
+    """What is known of the queries of the labels, gathered while the systems are scored."""
+
+    def __init__(self, baseline: str, cuts: Cuts, options: Mapping[str, Any]) -> None:
+        self._baseline = baseline
+        self._cuts = cuts
+        self._options = options
+        self._among: np.ndarray | None = None
+        self._read: dict[str, Classes] = {}
+        self._known: Known | None = None
+
+    def add(self, one: Scored) -> None:
+        """Add a system."""
+        among = one.tally.counted.among_labels
+        self._among = among if self._among is None else self._among | among
+        if self._cuts == Cuts():
+            return
+        if self._known is None:
+            self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
+            memory = self._options["memory"]
+            with Workers(self._options["threads"]) as workers:
+                index = one.tally.index
+                self._read = read_classes(self._cuts, one.labels, index, workers, memory)
+        if one.name == self._baseline:
+            self._known = self._known._replace(lengths=one.tally.lengths)
+        self._known.predicted.append(one.tally.lengths > 0)
+
+    def rows(self, count: int) -> np.ndarray:
+        """Return the row of each of `count` queries among the labels; -1 for those behind them."""
+        assert self._among is not None  # as there are systems
+        rows = np.full(count, NO_ROW)
+        of_labels = np.flatnonzero(self._among)
+        rows[: len(of_labels)] = of_labels
+        return rows
+
+    def classes(self) -> dict[str, Classes]:
+        """Return the classes of all queries of the labels for each way to cut."""
+        if self._known is None:
+            return {}
+        return self._read | {name: DERIVED[name][1](self._known) for name in self._cuts.derived}

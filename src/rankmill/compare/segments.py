@@ -1,0 +1,202 @@
+"""Ways to cut the queries of a comparison into slices, by what is known of each query."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rankmill.errors import UsageError
+from rankmill.kernels.identity import SEED, group_rows
+from rankmill.matching.index import LabelIndex
+
+# A column with more values is no way to cut queries into slices that anybody reads.
+MOST_SLICES = 1000
+# The first number of each class of counts but 0; a class ends before the next one.
+STARTS = (1, 2, 3, 6, 11, 21, 51, 101)
+NO_ROW = -1
+
+Value = str | None
+"""The value of a slice as text; None where it is not known."""
+
+Classes = tuple[list[Value], np.ndarray]
+"""Values, the last of which is None, and a place among them for each query of the labels."""
+
+
+class Segments(NamedTuple):
+    """One way to cut queries into slices.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The columns, or the names in `DERIVED`, that cut: one or two.
+    values : list of tuple
+        The slices, each with a `Value` for each name, in the order in which they are shown.
+    codes : ndarray of int64
+        The slice of each query, as its place in `values`.
+    """
+
+    names: tuple[str, ...]
+    values: list[tuple[Value, ...]]
+    codes: np.ndarray
+
+    def crossed(self, other: "Segments") -> "Segments":
+        """Return the slices of both ways at once, those that have a query."""
+        joined = self.codes * len(other.values) + other.codes
+        found, codes = np.unique(joined, return_inverse=True)
+        pairs = (divmod(int(one), len(other.values)) for one in found)
+        values = [(*self.values[a], *other.values[b]) for a, b in pairs]
+        names = (*self.names, *other.names)
+        return Segments(names, values, check_slices(names, codes, len(values)))
+
+
+def check_slices(names: Iterable[str], codes: np.ndarray, count: int) -> np.ndarray:
+    """Return the codes; raises UsageError if there are too many slices."""
+    if count > MOST_SLICES:
+        raise UsageError(
+            f"{' and '.join(names)} has {count:,} values; expected {MOST_SLICES:,} at most: cut by "
+            "classes of them, as a column with few values or a table of query ids and classes"
+        )
+    return codes
+
+
+def natural(value: Value) -> tuple[Any, ...]:
+    """Return what values are sorted by: numbers by size, texts with theirs by size, None last.
+
+    Examples
+    --------
+    >>> sorted(["b10", None, "b9", "11-20", "2", "0.5"], key=natural)
+    ['0.5', '2', '11-20', 'b9', 'b10', None]
+    """
+    if value is None:
+        return (2,)
+    parts = re.split(r"(\d+(?:\.\d+)?)", value)
+    first = (0, float(parts[1])) if len(parts) > 1 and not parts[0] else (1, 0.0)
+    with suppress(ValueError):
+        first = (0, float(value))
+    return (*first, *((float(one), "") if i % 2 else (-1.0, one) for i, one in enumerate(parts)))
+
+
+def classes_of(name: str, column: Any) -> Classes:
+    """Return the different values of an Arrow array as text, and the place of each among them.
+
+    Raises
+    ------
+    UsageError
+        If it has more than MOST_SLICES different values.
+    """
+    import pyarrow.types as kinds
+
+    encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
+    codes = encoded.indices.fill_null(NO_ROW).to_numpy().astype(np.int64)
+    check_slices([name], codes, len(np.unique(codes)))
+    words = [None if one is None else str(one) for one in encoded.dictionary.to_pylist()]
+    return [*words, None], codes
+
+
+def segments_of(name: str, classes: Classes, rows: np.ndarray) -> Segments:
+    """Return the slices of queries, given the classes of all queries of the labels.
+
+    Parameters
+    ----------
+    name
+        What cuts.
+    classes
+        The values, the last of which is None, and the place in them for each query of the labels;
+        -1 stands for the last one.
+    rows : ndarray of int64
+        The row of each query in the labels; -1 if it is not among them.
+
+    Returns
+    -------
+    Segments
+        Equal values are one slice. The slices are in natural order, and each has a query.
+    """
+    values, codes = classes
+    known = np.append(codes, NO_ROW)[rows]
+    places = np.where(known < 0, len(values) - 1, known)
+    there = {values[place] for place in np.unique(places)}
+    order = sorted(there, key=natural)
+    place_of = {value: i for i, value in enumerate(order)}
+    table = np.array([place_of.get(value, NO_ROW) for value in values], np.int64)
+    return Segments((name,), [(value,) for value in order], table[places])
+
+
+def class_of_count(counts: np.ndarray) -> tuple[list[Value], np.ndarray]:
+    """Return the names of the classes of counts, and the class of each count."""
+    ends = [*(start - 1 for start in STARTS[1:]), None]
+    names: list[Value] = ["0"]
+    for start, end in zip(STARTS, ends, strict=True):
+        more = "+" if end is None else f"-{end}"
+        names.append(f"{start}{'' if start == end else more}")
+    return [*names, None], np.searchsorted(STARTS, counts, side="right")
+
+
+def popularity(index: LabelIndex) -> tuple[list[Value], np.ndarray]:
+    """Return whether the labels of each query are popular: of the head, the middle or the tail.
+
+    Items are sorted by the number of queries they are a label of. The head are the first items,
+    which hold a third of all labels together; the tail are the last ones with a third. Items of
+    the same number are in one class, that of the first of them. A query is in the class of its
+    median label, the more popular one of two.
+    """
+    offsets, items = index.labels.offsets, index.labels.items
+    groups, first = np.empty((2, len(items.keys)), np.int64)
+    count = group_rows(items, SEED, groups, first)
+    counts = np.bincount(groups, minlength=count)
+    sizes, of_item, items_of_size = np.unique(-counts, return_inverse=True, return_counts=True)
+    labels = -sizes * items_of_size
+    before = np.cumsum(labels) - labels
+    class_of_size = np.minimum(3 * before // max(1, int(labels.sum())), 2)
+    classes = class_of_size[of_item][groups]
+    sums = (np.concatenate([[0], np.cumsum(one)]) for one in (classes == 0, classes < 2))
+    head, head_or_middle = (one[offsets[1:]] - one[offsets[:-1]] for one in sums)
+    median = (np.diff(offsets) - 1) // 2
+    codes = np.where(median < head, 0, np.where(median < head_or_middle, 1, 2))
+    return ["head", "middle", "tail", None], np.where(np.diff(offsets) > 0, codes, NO_ROW)
+
+
+def unpredicted(predicted: Sequence[np.ndarray]) -> tuple[list[Value], np.ndarray]:
+    """Return how many of the systems have predictions for each query: all, some or none."""
+    systems = np.sum(predicted, axis=0)
+    codes = np.where(systems == len(predicted), 0, np.where(systems > 0, 1, 2))
+    return ["by no system", "by some systems", "by all systems", None], 2 - codes
+
+
+class Known(NamedTuple):
+    """What is known of the queries of the labels without a further column.
+
+    Attributes
+    ----------
+    labels : LabelIndex
+    lengths : ndarray of int64
+        How many predictions the baseline has for each query.
+    predicted : list of ndarray of bool
+        For each system whether it has predictions for each query.
+    """
+
+    labels: LabelIndex
+    lengths: np.ndarray
+    predicted: list[np.ndarray]
+
+
+DERIVED: dict[str, tuple[str, Callable[[Known], Classes]]] = {
+    "label_count": (
+        "how many labels a query has",
+        lambda known: class_of_count(np.diff(known.labels.labels.offsets)),
+    ),
+    "list_length": (
+        "how many predictions the baseline has for it",
+        lambda known: class_of_count(known.lengths),
+    ),
+    "label_popularity": (
+        "whether its labels are popular: head, middle or tail",
+        lambda known: popularity(known.labels),
+    ),
+    "unpredicted": (
+        "whether all systems, some or none have predictions for it",
+        lambda known: unpredicted(known.predicted),
+    ),
+}
+"""Name -> what it cuts by, and the function that gives the classes of the queries of the labels."""

@@ -1,0 +1,210 @@
+"""The state of a comparison: what its queries add up to. It merges, travels and can be tested."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.compare.paired import Paired
+from rankmill.compare.sums import AnyMean, Column, Sums, WeightedPaired
+from rankmill.errors import UsageError
+from rankmill.metrics import rows
+from rankmill.metrics.fingerprints import FORMAT
+from rankmill.metrics.mean import Mean
+from rankmill.metrics.weighted import WeightedMean
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import Scope
+
+Slices = Mapping[tuple[str, ...], Mapping[tuple[str | None, ...], Sums]]
+"""What cuts, one or two names -> the value of a slice for each name -> its sums."""
+
+_KEY = b"rankmill comparison"
+_SCHEMA = pa.schema(
+    {
+        "by": pa.list_(pa.string()),
+        "slice": pa.list_(pa.string()),
+        "queries": pa.int64(),
+        "metric": pa.string(),
+        "system": pa.string(),  # null: `differences` are the values of all, for Tukey's test
+        "mean": pa.string(),
+        "weighted": pa.string(),
+        "differences": pa.list_(pa.float64()),
+        "counts": pa.list_(pa.int64()),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonState:
+    """What the queries of a comparison, or of a part of it, add up to.
+
+    The sums and the histograms of differences are exact, and merging is associative and
+    commutative: any test says the same of merged parts as of the whole.
+
+    Attributes
+    ----------
+    systems, metrics : tuple of str
+    baseline : str
+    semantics, gain_function, scope
+    whole : Sums
+        Of all queries that count for every system.
+    slices : dict of tuple of str to dict of tuple to Sums
+        What cuts -> the value of a slice -> the sums of its queries.
+    left_out, differing, unpredicted
+        As in a `Comparison`.
+    """
+
+    systems: tuple[str, ...]
+    baseline: str
+    metrics: tuple[str, ...]
+    semantics: Semantics
+    gain_function: str
+    scope: Scope
+    whole: Sums
+    slices: Slices
+    left_out: Mapping[str, int]
+    differing: int
+    unpredicted: Mapping[str, int]
+
+    def merge(self, other: Self) -> Self:
+        """Return the state of the queries of both, which must have no query in common.
+
+        Raises
+        ------
+        UsageError
+            If they compare other systems or metrics, or count or cut in another way.
+        """
+        mine, theirs = self._job(), other._job()
+        for name, one in mine.items():
+            if one != theirs[name]:
+                raise UsageError(
+                    f"comparisons of other {name} do not merge: {one} and {theirs[name]}"
+                )
+        return replace(
+            self,
+            whole=self.whole.merge(other.whole),
+            slices={by: _merged(of_way, other.slices[by]) for by, of_way in self.slices.items()},
+            left_out=_added(self.left_out, other.left_out),
+            differing=self.differing + other.differing,
+            unpredicted=_added(self.unpredicted, other.unpredicted),
+        )
+
+    def _job(self) -> dict[str, Any]:
+        return {
+            "systems": list(self.systems),
+            "baseline": self.baseline,
+            "metrics": list(self.metrics),
+            "semantics": self.semantics.to_dict(),
+            "gain_function": self.gain_function,
+            "scope": self.scope.to_dict(),
+            "slices": [list(by) for by in self.slices],
+            "tests": sorted(self.whole.rows),
+        }
+
+    def to_table(self) -> pa.Table:
+        """Return the state as a table: a row for each slice, metric and system."""
+        found = _rows_of((), (), self.whole)
+        for by, of_way in self.slices.items():
+            for value, sums in of_way.items():
+                found += _rows_of(by, value, sums)
+        counts = {
+            "left_out": dict(self.left_out),
+            "differing": self.differing,
+            "unpredicted": dict(self.unpredicted),
+        }
+        told = json.dumps({"format": FORMAT, "job": self._job(), "counts": counts})
+        return pa.Table.from_pylist(found, _SCHEMA.with_metadata({_KEY: told}))
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Self:
+        """Return the state from a table that `to_table` made.
+
+        Raises
+        ------
+        UsageError
+            If the table is not one of a comparison, or of another format version.
+        """
+        told = (table.schema.metadata or {}).get(_KEY)
+        if told is None or not table.schema.equals(_SCHEMA):
+            raise UsageError("this is no table of a comparison; expected one that to_table made")
+        read = json.loads(told)
+        rows.check_format(read)
+        job, counts = read["job"], read["counts"]
+        found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in table.to_pylist():
+            found.setdefault((tuple(row["by"]), tuple(row["slice"])), []).append(row)
+        whole = _sums_of(found.pop(((), ()), []), job)
+        slices: dict[Any, dict[Any, Sums]] = {tuple(by): {} for by in job["slices"]}
+        for (by, value), of_slice in found.items():
+            slices[by][value] = _sums_of(of_slice, job)
+        return cls(
+            systems=tuple(job["systems"]),
+            baseline=job["baseline"],
+            metrics=tuple(job["metrics"]),
+            semantics=Semantics(**job["semantics"]),
+            gain_function=job["gain_function"],
+            scope=Scope(**job["scope"]),
+            whole=whole,
+            slices=slices,
+            **counts,
+        )
+
+
+def _merged(one: Mapping[Any, Sums], other: Mapping[Any, Sums]) -> dict[Any, Sums]:
+    """Return the slices of both; a slice may be in one of them only."""
+    found = dict(one)
+    for value, sums in other.items():
+        found[value] = found[value].merge(sums) if value in found else sums
+    return found
+
+
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: count + other[name] for name, count in one.items()}
+
+
+def _rows_of(by: tuple[str, ...], value: Any, sums: Sums) -> list[dict[str, Any]]:
+    same = {"by": list(by), "slice": list(value), "queries": sums.queries}
+    found = []
+    for metric, of_metric in sums.columns.items():
+        for system, (mean, paired) in of_metric.items():
+            row = same | {"metric": metric, "system": system, "mean": json.dumps(mean.to_row())}
+            if isinstance(paired, WeightedPaired):
+                row["weighted"] = json.dumps(paired.weighted.to_row())
+                paired = paired.products
+            if paired is not None:
+                row |= {"differences": paired.values, "counts": paired.counts}
+            found.append(row)
+    found += [same | {"metric": m, "differences": one.ravel()} for m, one in sums.rows.items()]
+    return found
+
+
+def _sums_of(found: list[dict[str, Any]], job: Mapping[str, Any]) -> Sums:
+    columns: dict[str, dict[str, Column]] = {metric: {} for metric in job["metrics"]}
+    of_rows = {}
+    for row in found:
+        if row["system"] is None:
+            values = np.array(row["differences"], np.float64)
+            of_rows[row["metric"]] = values.reshape(-1, len(job["systems"]))
+        else:
+            columns[row["metric"]][row["system"]] = _column_of(row)
+    expected = set(job["systems"])
+    if not all(set(of) == expected for of in columns.values()) or set(of_rows) - set(columns):
+        raise rows.damaged("a slice does not have a row for each metric and system")
+    return Sums(found[0]["queries"] if found else 0, columns, of_rows)
+
+
+def _column_of(row: Mapping[str, Any]) -> Column:
+    told = json.loads(row["mean"])
+    mean: AnyMean = (WeightedMean if "wv" in told else Mean).from_row(told)
+    if row["differences"] is None:
+        return Column(mean, None)
+    values, counts = rows.ascending(row, "differences"), rows.counts(row, "counts", least=1)
+    rows.same_length(row, "differences", "counts")
+    paired = Paired(values.astype(np.float64), counts)
+    if row["weighted"] is None:
+        return Column(mean, paired)
+    weighted = WeightedMean.from_row(json.loads(row["weighted"]))
+    return Column(mean, WeightedPaired(weighted, paired))

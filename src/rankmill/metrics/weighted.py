@@ -1,0 +1,180 @@
+"""The exact mean over queries that count with weights."""
+
+import math
+import re
+from dataclasses import asdict, astuple, dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from rankmill.metrics import rows
+from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value, WeightSums
+from rankmill.metrics.mean import UNIT, Mean
+from rankmill.threads import Workers
+
+BINS = (6136, 18)
+# For each column of the bins: which sum it is of, how many times the exponent of the bin counts,
+# and which limb of 27 bits it is.
+COLUMNS = [
+    (which, times, 27 * limb)
+    for which, times, limbs in ((0, 1, 4), (1, 1, 6), (2, 2, 8))
+    for limb in range(limbs)
+]
+SUMS = ("w", "ww", "wv", "wwv", "wwvv")
+
+
+@dataclass(frozen=True)
+class WeightedMean:
+    """The exact sums of w, w**2, w v, w**2 v and w**2 v**2 over queries of value v and weight w.
+
+    The sums are integers, so merging is associative and commutative, as for `Mean`.
+
+    Attributes
+    ----------
+    positive : int
+        The number of queries with a weight above 0; only these count.
+    w, ww : int
+        The sum of weights in units of 2**-1074, and of their squares in units of 2**-2148.
+    wv, wwv, wwvv : int
+        The sums of products, in units of 2**-2148, 2**-3222 and 2**-4296.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> one = WeightedMean.of(np.array([1.0, 0.5]), np.array([3.0, 1.0]))
+    >>> both = one.merge(WeightedMean.of(np.array([0.0]), np.array([4.0])))
+    >>> both.mean, both.effective
+    (0.4375, 2.4615384615384617)
+    """
+
+    passes: ClassVar[int] = 1
+    needs_confidences: ClassVar[bool] = False
+
+    positive: int = 0
+    w: int = 0
+    ww: int = 0
+    wv: int = 0
+    wwv: int = 0
+    wwvv: int = 0
+
+    @classmethod
+    def init(cls, asked: Asked) -> Self:
+        """Return the mean of no query."""
+        return cls()
+
+    def update(self, scored: Scored, asked: Asked) -> Self:
+        """Return the mean with the values of a block; `close` adds the weights of queries."""
+        assert scored.values is not None
+        assert scored.weights is not None
+        return self.merge(self._products(scored.values, scored.weights))
+
+    def close(self, closing: Closing) -> Self:
+        """Return the mean with the weights of all queries that count, and of those that score 1.
+
+        Queries whose values were never added score 0.
+        """
+        ones = closing.weights_of_ones
+        # The sums are those of v = 1, which is 2**UNIT units.
+        wv, wwv = ones.total << UNIT, ones.squares << UNIT
+        of_ones = type(self)(wv=wv, wwv=wwv, wwvv=wwv << UNIT)
+        return self.merge(of_ones).merge(type(self)(*closing.weights))
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the mean, its standard error and the effective number of queries."""
+        return Value(self.mean, self.standard_error, effective=self.effective)
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray) -> Self:
+        """Return the mean of finite float64 values; weights are finite and not negative."""
+        return cls._products(values, weights).merge(cls(*sum_weights(weights)))
+
+    @classmethod
+    def _products(cls, values: np.ndarray, weights: np.ndarray) -> Self:
+        """Return the sums that depend on values; the others are 0."""
+        from rankmill.kernels.weighted import accumulate_weighted
+
+        bits = (np.ascontiguousarray(one, np.float64).view(np.int64) for one in (values, weights))
+        bins = np.zeros(BINS, np.int64)
+        accumulate_weighted(*bits, bins)
+        limbs = bins.reshape(-1)
+        places = np.flatnonzero(limbs)
+        sums = [0, 0, 0]
+        for place, limb in zip(places.tolist(), limbs[places].tolist(), strict=True):
+            exponent, column = divmod(place, len(COLUMNS))
+            which, times, shift = COLUMNS[column]
+            sums[which] += limb << (times * exponent + shift)
+        return cls(0, 0, 0, *sums)
+
+    def merge(self, other: Self) -> Self:
+        """Return the mean of the queries of both."""
+        return type(self)(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    def to_row(self) -> dict[str, object]:
+        """Return a flat row for Arrow: the count as int64, the sums as text, which is exact."""
+        fields = asdict(self)
+        return {"positive": fields.pop("positive")} | {key: str(n) for key, n in fields.items()}
+
+    @classmethod
+    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+        """Return the mean from a row that `to_row` made.
+
+        Raises
+        ------
+        UsageError
+            If the row is not one of a weighted mean.
+        """
+        numbers = {"positive": rows.count(row, f"{prefix}positive")}
+        for key in SUMS:
+            digits = rows.text(row, prefix + key)
+            if not re.fullmatch("-?[0-9]{1,3000}", digits):
+                raise rows.damaged(f"{prefix}{key} is {digits[:40]!r}, not a sum")
+            numbers[key] = int(digits)
+        found = cls(**numbers)
+        if not found._possible():
+            raise rows.damaged(f"{prefix}{', '.join(SUMS)} are not sums of the same queries")
+        return found
+
+    def _possible(self) -> bool:
+        """Whether numbers exist that have these sums, as far as the result depends on it."""
+        n, w, ww, wv, wwv, wwvv = astuple(self)
+        signs = min(w, ww, wwvv) >= 0 and ww <= w * w <= n * ww
+        return signs and wv * wv <= n * wwvv and wwv * wwv <= ww * wwvv and self._scatter >= 0
+
+    @property
+    def mean(self) -> float | None:
+        """The correctly rounded mean, sum(w v) / sum(w); None if all weights are 0."""
+        return self.wv / (self.w << UNIT) if self.w else None
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the mean; None below two weights above 0.
+
+        It is sqrt(n / (n - 1) sum(w**2 (v - mean)**2)) / sum(w), the linearised error of a ratio of
+        two sums: Cochran, Sampling Techniques, 3rd ed. 1977, chapter 6. With equal weights it is
+        that of `Mean`. What stands under the root is exact and is rounded only once.
+        """
+        n = self.positive
+        if n < 2:
+            return None
+        # The scatter is in units of 2**-(6 * UNIT), and w**4 in units of 2**-(4 * UNIT).
+        return math.sqrt(n * self._scatter / ((n - 1) * self.w**4 << (2 * UNIT)))
+
+    @property
+    def _scatter(self) -> int:
+        """The sum of w**2 (v - mean)**2, times the square of the sum of weights."""
+        return self.w**2 * self.wwvv - 2 * self.w * self.wv * self.wwv + self.ww * self.wv**2
+
+    @property
+    def effective(self) -> float | None:
+        """The effective number of queries, sum(w)**2 / sum(w**2); None if all weights are 0.
+
+        So many queries of equal weight give a mean of the same variance: Kish, Survey Sampling,
+        1965.
+        """
+        return self.w**2 / self.ww if self.w else None
+
+
+def sum_weights(weights: np.ndarray) -> WeightSums:
+    """Return the number of weights above 0, and the exact sums of weights and their squares."""
+    sums = Mean.of(weights)
+    return WeightSums(int(np.count_nonzero(weights)), sums.total, sums.squares)
