@@ -1,13 +1,15 @@
 """Metrics over all predictions, such as gap: intervals and differences by the jackknife."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from rankmill.compare.differences import Difference, Estimate, Tested
 from rankmill.compare.jackknife import estimate, interval, jackknife_test
-from rankmill.compare.judging import relative
+from rankmill.compare.judging import Judged, relative
 from rankmill.engine.tally import Tally
 from rankmill.metrics.gap import ORDERED_TIES
 from rankmill.metrics.gap_groups import LeftOut
+from rankmill.results.result import Result
 from rankmill.threads import Workers
 
 Values = Mapping[str, float | None]
@@ -66,14 +68,43 @@ def pooled_difference(
     return Difference(less, relative(less, base), found.low, found.high, tests=tests)
 
 
-def pooled_notes(without: Mapping[str, Without]) -> list[str]:
-    """Return how the intervals of each metric over all predictions came to be, or why none did."""
-    notes = []
-    for metric, of in without.items():
-        why = next((one for one in of.values() if isinstance(one, str)), "")
-        how = f"no interval and no test, because {why}"
-        if not why:
-            groups = next(len(one.sizes) for one in of.values() if isinstance(one, LeftOut))
-            how = f"its interval is a jackknife over {groups} groups of queries"
-        notes.append(f"{metric} is no mean over queries: {how}")
-    return notes
+class Pooled(NamedTuple):
+    """The values and differences of metrics that are no mean over queries, and notes on each."""
+
+    values: dict[str, dict[str, Estimate]]
+    differences: Judged
+    notes: list[str]
+
+
+def pooled(
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    metrics: Iterable[str],
+    baseline: str,
+    confidence: float,
+) -> Pooled:
+    """Return the values and differences of metrics that are no mean over queries.
+
+    `without` holds what `leave_out` found, by metric and system.
+    """
+    found = Pooled({}, {}, [])
+    for metric in metrics:
+        of = {name: one.metrics[metric] for name, one in results.items()}
+        left = without.get(metric) or dict.fromkeys(of, "it is not known without some of them")
+        found.values[metric] = pooled_estimates(of, left, confidence)
+        for name in of:
+            if name != baseline:
+                one = pooled_difference(of, left, baseline, name, confidence)
+                found.differences[metric, name] = one
+        found.notes.append(_note(metric, left))
+    return found
+
+
+def _note(metric: str, without: Without) -> str:
+    """Return how the intervals of a metric came to be, or why there are none."""
+    why = next((one for one in without.values() if isinstance(one, str)), "")
+    how = f"no interval and no test, because {why}"
+    if not why:
+        groups = next(len(one.sizes) for one in without.values() if isinstance(one, LeftOut))
+        how = f"its interval is a jackknife over {groups} groups of queries"
+    return f"{metric} is no mean over queries: {how}"
