@@ -25,6 +25,8 @@ import numpy as np
 
 from rankmill.columns.ids import to_ids
 from rankmill.compare.jackknife import estimate, interval, jackknife_test
+from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap_counts import GapCounter
 from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.threads import Workers
@@ -79,7 +81,14 @@ def drawn(random: np.random.Generator, queries: int, kind: Population) -> list[G
 
 
 def left_out(groups: list[GapGroups], kind: Population, workers: Workers) -> list[LeftOut]:
-    found = [one.left_out(kind.semantics, workers) for one in groups]
+    """Return gap without each group of queries, for each system."""
+    found = []
+    for one in groups:
+        [rows] = one.parts or ()
+        correct = Gap.of([rows.confidences[rows.correct]]).correct
+        counter = GapCounter(correct, workers)
+        counter.add(rows.confidences)
+        found.append(one.left_out(correct, counter.finish(), kind.semantics, workers))
     return [one for one in found if one is not None]
 
 

@@ -18,7 +18,7 @@ from rankmill.engine.evaluate import score_systems
 from rankmill.engine.options import options_of
 from rankmill.engine.state import State
 from rankmill.kernels.gap import sum_ties, sum_without
-from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import GROUPS, GapGroups, LeftOut, groups_of
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
@@ -40,8 +40,14 @@ def states(labels: Any, runs: Any, metrics: Any, **options: Any) -> list[State]:
 
 
 def left_out(state: State, metric: str = "gap", threads: int = 2) -> LeftOut | None:
+    """Count all predictions among the correct ones, as the second pass does, and leave out."""
+    groups, gap = state.groups[metric], state.aggregates[metric]
+    assert isinstance(gap, Gap)
     with Workers(threads) as workers:
-        return state.groups[metric].left_out(state.semantics, workers)
+        counter = gap.counter(workers)
+        for part in groups.parts or ():
+            counter.add(part.confidences)
+        return groups.left_out(gap.correct, counter.finish(), state.semantics, workers)
 
 
 def made(seed: int, queries: int, scores: int = 9) -> tuple[Lists, Lists]:

@@ -1,13 +1,13 @@
 """Metrics over all predictions, such as gap: intervals and differences by the jackknife."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from rankmill.compare.differences import Difference, Estimate, Tested
 from rankmill.compare.jackknife import estimate, interval, jackknife_test
 from rankmill.compare.judging import Judged, relative
 from rankmill.engine.tally import Tally
-from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import LeftOut
 from rankmill.results.result import Result
 from rankmill.threads import Workers
@@ -20,17 +20,19 @@ Without = Mapping[str, LeftOut | str]
 def leave_out(tally: Tally, workers: Workers) -> dict[str, LeftOut | str]:
     """Return for each metric over all predictions its values without each group of queries.
 
-    The job must have kept ``gap_groups``. If the values are not known, a text says why. The tally
-    may be freed afterwards.
+    The job must have kept ``gap_groups``, and the result must be made. If the values are not known,
+    a text says why. The tally may be freed afterwards.
     """
-    semantics, found = tally.state.semantics, {}
+    semantics = tally.state.semantics
+    found: dict[str, LeftOut | str] = {}
     for metric, groups in tally.state.groups.items():
         why = "it has no value without some of the queries"
         if semantics.gap_ties in ORDERED_TIES:
             why = f"gap_ties {semantics.gap_ties!r} holds predictions without their queries"
         elif not groups.complete:
             why = "the predictions with their queries need more memory: allow more"
-        found[metric] = groups.left_out(semantics, workers) or why
+        one = cast(Gap, tally.state.aggregates[metric])
+        found[metric] = groups.left_out(one.correct, tally.among[metric], semantics, workers) or why
     return found
 
 

@@ -18,6 +18,7 @@ from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
+from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
 
@@ -67,6 +68,7 @@ class Tally:
         # Which queries of the labels may count: all of them, or only those with predictions.
         self.asked = np.full(queries, job.semantics.unpredicted == "zero")
         self.lengths = np.zeros(queries if job.keep_lengths else 0, np.int64)
+        self.among: dict[str, Among] = {}  # the counts of the second pass, once it is made
         self.state: State
         self.counted: Counted
         self._seen = np.zeros(queries, np.bool_)

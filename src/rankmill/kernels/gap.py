@@ -219,10 +219,12 @@ def sum_without(values, right, at, above, own, own_correct, ties):
     values, right, at and above are of all predictions, as in `sum_ties`. own and own_correct are
     the ascending confidences of the predictions of the group to leave out, and of its correct ones.
     `ties` is as in `sum_of_tie`. The time depends on the number of values and of the group's own
-    predictions, and almost not on how many are tied.
+    predictions, and almost not on how many are tied. Terms are added by sixteens, which are added
+    with compensation: compensating each term would take longer than all else.
     """
     total = 0.0
     lost = 0.0
+    some = 0.0
     before = 0
     correct_before = 0
     place = len(own) - 1
@@ -246,7 +248,10 @@ def sum_without(values, right, at, above, own, own_correct, ties):
                 term = (correct_before + 1) / (before + 1)
             else:
                 term = sum_of_tie(c, t, correct_before, before, ties)
-            total, lost = add(total, lost, term)
+            some += term
+        if i % 16 == 0:
+            total, lost = add(total, lost, some)
+            some = 0.0
         correct_before += c
         before += t
     return total

@@ -1,7 +1,6 @@
 """The second pass of gap: counts of all confidences among the correct ones, and GAP from them."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -134,29 +133,18 @@ class GapCounter:
             confidences.sort()
             return confidences
 
+        def count(within: slice) -> None:
+            for part in parts:
+                start = np.searchsorted(part, values[within.start])
+                beyond = values[within.stop :]
+                stop = np.searchsorted(part, beyond[0]) if len(beyond) else len(part)
+                counted = self._at[within], self._above[within]
+                count_among(values[within], part[start:stop], *counted)
+
         count_of_parts = min(self._workers.threads, len(waiting))
         shares = (waiting[i::count_of_parts] for i in range(count_of_parts))
         parts = list(self._workers.map(sort, shares))
-        add_counts(values, parts, (self._at, self._above), self._workers)
-
-
-def add_counts(
-    values: np.ndarray,
-    parts: Sequence[np.ndarray],
-    counts: tuple[np.ndarray, np.ndarray],
-    workers: Workers,
-) -> None:
-    """Count sorted parts of all confidences at and above each of the values; see `Among`."""
-    at, above = counts
-
-    def count(within: slice) -> None:
-        for part in parts:
-            start = np.searchsorted(part, values[within.start])
-            beyond = values[within.stop :]
-            stop = np.searchsorted(part, beyond[0]) if len(beyond) else len(part)
-            count_among(values[within], part[start:stop], at[within], above[within])
-
-    list(workers.map(count, _ranges(len(values))))
+        list(self._workers.map(count, _ranges(len(values))))
 
 
 def difference(correct: Distinct, seen: Seen, among: Among) -> str:

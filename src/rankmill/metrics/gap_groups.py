@@ -16,7 +16,7 @@ from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Scored
 from rankmill.metrics.fingerprints import mix
 from rankmill.metrics.gap import ORDERED_TIES
-from rankmill.metrics.gap_counts import add_counts
+from rankmill.metrics.gap_counts import Among, Distinct
 from rankmill.semantics.choices import Semantics
 from rankmill.threads import Workers
 
@@ -128,8 +128,10 @@ class GapGroups:
             label_pairs=self.label_pairs + _sums(of_query, label_counts),
         )
 
-    def left_out(self, semantics: Semantics, workers: Workers) -> LeftOut | None:
-        """Return gap without each group of queries.
+    def left_out(
+        self, correct: Distinct, among: Among, semantics: Semantics, workers: Workers
+    ) -> LeftOut | None:
+        """Return gap without each group of queries, from the counts of both passes over all.
 
         A group without a labelled query is left out together with the next one that has some; after
         the last comes the first. None is returned if predictions were dropped, if the order of ties
@@ -140,38 +142,35 @@ class GapGroups:
         if self.parts is None or semantics.gap_ties in ORDERED_TIES or not several:
             return None
         together, sizes = _with_labels(self.labelled)
-        every, correct = _split(self.parts, together, len(sizes), workers)
-        totals = self._totals(semantics, together, correct)
+        own, own_correct = _split(self.parts, together, len(sizes), workers)
+        totals = self._totals(semantics, together, own_correct)
         divisors = [int(totals.sum()), *(totals.sum() - totals).tolist()]
         if semantics.gap_total == "hits":  # without a hit gap is 0, as in scikit-learn
             divisors = [max(1, one) for one in divisors]
         if not all(divisors):
             return None
-        values, right = np.unique(np.concatenate(correct), return_counts=True)
-        among = np.zeros(len(values), np.int64), np.zeros(len(values), np.int64)
-        add_counts(values, every, among, workers)
-        counted, ties = (values, right.astype(np.int64), *among), TIES[semantics.gap_ties]
-        nothing = values[:0]
+        counts = *correct, among.at, among.above
+        nothing, ties = own[0][:0], TIES[semantics.gap_ties]
 
-        def without(own: tuple[np.ndarray, np.ndarray]) -> float:
-            return float(sum_without(*counted, *own, ties))
+        def without(group: tuple[np.ndarray, np.ndarray]) -> float:
+            return float(sum_without(*counts, *group, ties))
 
-        left = [(nothing, nothing), *zip(every, correct, strict=True)]
+        left = [(nothing, nothing), *zip(own, own_correct, strict=True)]
         found = np.array(list(workers.map(without, left))) / divisors
         return LeftOut(float(found[0]), found[1:], sizes)
 
     def _totals(
-        self, semantics: Semantics, together: np.ndarray, correct: list[np.ndarray]
+        self, semantics: Semantics, together: np.ndarray, own_correct: list[np.ndarray]
     ) -> np.ndarray:
         """Return what each group adds to the divisor of gap."""
         if semantics.gap_total == "hits":
-            return np.array([len(one) for one in correct])
+            return np.array([len(one) for one in own_correct])
         counts = {
             "labelled_queries": self.labelled,
             "label_pairs": self.label_pairs,
             "predicted_label_pairs": self.predicted_label_pairs,
         }[semantics.gap_total]
-        return _sums(together, counts, len(correct))
+        return _sums(together, counts, len(own_correct))
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow; equal predictions give equal rows, in whatever order."""
