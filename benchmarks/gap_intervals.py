@@ -32,7 +32,6 @@ from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.threads import Workers
 
 PREDICTIONS = 10
-TRUTH = 1_000_000
 ERROR = 0.04, 0.06
 COVERAGE = 0.93, 0.97
 # How good the baseline, one as good, and a better system are.
@@ -93,14 +92,19 @@ def left_out(groups: list[GapGroups], kind: Population, workers: Workers) -> lis
 
 
 def check(
-    random: np.random.Generator, datasets: int, queries: int, name: str, workers: Workers
+    random: np.random.Generator,
+    asked: argparse.Namespace,
+    queries: int,
+    name: str,
+    workers: Workers,
 ) -> Iterator[Row]:
     """Count how often the intervals cover the truth, and how often equal systems seem to differ."""
     kind = POPULATIONS[name]
-    base, _, better = left_out(drawn(random, TRUTH, kind), kind, workers)
+    base, _, better = left_out(drawn(random, asked.truth, kind), kind, workers)
     truths = {"gap": base.whole, "difference": better.whole - base.whole}
     covered = dict.fromkeys(truths, 0)
     rejected = 0
+    datasets = asked.datasets
     for _ in range(datasets):
         base, as_good, better = left_out(drawn(random, queries, kind), kind, workers)
         measured = {
@@ -132,6 +136,7 @@ def main() -> int:
     parser.add_argument("--datasets", type=int, default=2000)
     parser.add_argument("--queries", type=int, nargs="+", default=[100, 1000, 10_000])
     parser.add_argument("--populations", nargs="+", default=list(POPULATIONS), choices=POPULATIONS)
+    parser.add_argument("--truth", type=int, default=1_000_000, help="queries that tell the truth")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     random = np.random.default_rng(asked.seed)
@@ -139,7 +144,7 @@ def main() -> int:
     print("| data | what | found | as promised |\n|---|---|---:|---|")
     with Workers() as workers:
         for name, queries in product(asked.populations, asked.queries):
-            for *cells, right in check(random, asked.datasets, queries, name, workers):
+            for *cells, right in check(random, asked, queries, name, workers):
                 print("|", " | ".join([*cells, "yes" if right else "NO"]), "|", flush=True)
                 kept &= right
     return not kept
