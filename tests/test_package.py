@@ -72,7 +72,7 @@ def test_import_loads_nothing_heavy() -> None:
     [
         *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
         *(["explain", "--help"], ["explain-evaluators", "--help"], ["compare", "--help"]),
-        *(["docs"], ["docs", "memory"], ["docs", "--help"]),
+        *(["docs"], ["docs", "memory"], ["docs", "--help"], ["stability", "--help"]),
     ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:

@@ -70,6 +70,7 @@ for differences in ([0.1, 0.2, 0.4] * 7, np.float32([1, 2, 3] * 60), range(2000)
     for name in TESTS:
         run_test(name, paired_of(differences), replicates=50, seed=-1)
 tukey([[1, 2, 3], [2, 3, 1]], replicates=50)
+rankmill.stability("p.parquet", {"a": "p.parquet", "b": "p.parquet"}, "map")
 from rankmill.kernels.jit import compiled_so_far
 print(compiled_so_far().compiled)
 """

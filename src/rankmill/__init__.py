@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rankmill.columns.ragged import Ragged
     from rankmill.compare.compare import compare, compare_part, compare_state
     from rankmill.compare.comparison import Comparison
+    from rankmill.compare.stability import stability
+    from rankmill.compare.stability_view import Stability
     from rankmill.compare.state import ComparisonState
     from rankmill.engine.convert import convert
     from rankmill.engine.evaluate import evaluate, evaluate_runs
@@ -53,6 +55,8 @@ _HOMES = {
     "compare": "compare.compare",
     "compare_part": "compare.compare",
     "compare_state": "compare.compare",
+    "Stability": "compare.stability_view",
+    "stability": "compare.stability",
     "Differences": "explain.evaluators_view",
     "explain_evaluators": "explain.evaluators",
     "InputError": "errors",
@@ -93,6 +97,7 @@ __all__ = [
     "ResourceError",
     "Result",
     "Semantics",
+    "Stability",
     "State",
     "Trace",
     "UsageError",
@@ -117,6 +122,7 @@ __all__ = [
     "r_precision",
     "recall",
     "second_pass",
+    "stability",
 ]
 
 

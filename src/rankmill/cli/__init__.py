@@ -24,6 +24,10 @@ __all__ = ["COMMANDS", "main"]
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
     "compare": ("rankmill.cli.compare", "Tell which system is better, and whether it is real."),
+    "stability": (
+        "rankmill.cli.stability",
+        "Tell how far a ranking depends on the cutoff, the metric and the queries.",
+    ),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",

@@ -104,6 +104,11 @@ _SCOPE = (
         help="Drop the predictions that are not among the labels with a gain of 0 or more; those "
         "behind move up. trec_eval -J.",
     ),
+    click.option(
+        "--weight",
+        metavar="COLUMN",
+        help="The column of the labels that says how much each query counts in the means.",
+    ),
 )
 _OUTPUT = (
     click.option(
@@ -167,7 +172,7 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
 
 
 def scope_options(command: _Command) -> _Command:
-    """Add the options that say which labels and predictions count."""
+    """Add the options that say which labels and predictions count, and how much."""
     return _with(_SCOPE, command)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
-from rankmill.results.result import CountedQueries, Result
+from rankmill.results.result import WEIGHT, CountedQueries, Result
 
 
 def join_per_query(results: Mapping[str, Result]) -> pa.Table:
@@ -25,7 +25,8 @@ def join_per_query(results: Mapping[str, Result]) -> pa.Table:
     pyarrow.Table
         One row for each query that counts for any system: the queries of the labels in their order,
         then all others by id. The columns are the query id and a float64 column SYSTEM:METRIC for
-        each system and metric. A value is null if the query does not count for that system.
+        each system and metric. A value is null if the query does not count for that system. If
+        queries have weights, the last column is "weight".
 
     Raises
     ------
@@ -68,9 +69,20 @@ class Aligned(NamedTuple):
             f"{name}:{metric}": _spread(table.column(metric), self.rows[name], len(self.queries))
             for name, table in self.tables.items()
             for metric in table.column_names[1:]
+            if metric != WEIGHT
         }
+        if WEIGHT in next(iter(self.tables.values())).column_names:
+            columns[WEIGHT] = pa.array(self._weights())
         query = next(iter(self.tables.values())).column_names[0]
         return pa.table({"query" if query in columns else query: self.queries, **columns})
+
+    def _weights(self) -> np.ndarray:
+        """Return the weight of each query, which is the same in all tables that have the query."""
+        weights = np.empty(len(self.queries))
+        for name, table in self.tables.items():
+            rows = self.rows[name]
+            weights[slice(None) if rows is None else rows] = table.column(WEIGHT).to_numpy()
+        return weights
 
     def common(self) -> np.ndarray | None:
         """Return whether each query counts for all systems; None if every one does."""

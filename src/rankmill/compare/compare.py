@@ -12,7 +12,7 @@ from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
 from rankmill.compare.joined import join
 from rankmill.compare.pooled import pooled
-from rankmill.compare.significance import TESTS, TUKEY
+from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
@@ -105,6 +105,8 @@ def compare(
         _names(tests), correction, confidence, margin, moved, replicates, seed, worst_slices
     )
     _check(settings)
+    for name in settings.tests if options["weight"] is not None else ():
+        check_weighted(name)
     base = _baseline(runs, baseline)
     cuts = cuts_of(by)
     if worst_slices and cuts == Cuts():

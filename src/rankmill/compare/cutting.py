@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import is_text_type
-from rankmill.compare.segments import DERIVED, NO_ROW, Classes, classes_of
+from rankmill.compare.segments import DERIVED, Classes, classes_of
+from rankmill.engine.labels import at_rows, read_label_facts
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.asked import Asked
@@ -65,21 +65,18 @@ def read_classes(
     InputError, UsageError
         If a table cannot be read, two columns have one name, or a column has too many values.
     """
-    facts: list[Facts] = []
-    if cuts.columns:
-        facts.append(read_facts(labels.source, labels.columns, cuts.columns, workers))
-    facts += [_read_table(one, labels, workers, memory) for one in cuts.tables]
-    _check_names(cuts, labels, facts)
+    tables = [_read_table(one, labels, workers, memory) for one in cuts.tables]
+    _check_names(cuts, labels, tables)
     found = {}
-    for one in facts:
-        place = _places(one, index)
-        for name, column in one.columns.items():
-            found[name] = classes_of(name, column.take(place))
-    return found
+    if cuts.columns:
+        found = read_label_facts(labels, index, cuts.columns, workers)
+    for one in tables:
+        found |= at_rows(one, index)
+    return {name: classes_of(name, column) for name, column in found.items()}
 
 
-def _check_names(cuts: Cuts, labels: Input, facts: Iterable[Facts]) -> None:
-    names = [*(name for one in facts for name in one.columns), *cuts.derived]
+def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:
+    names = [*cuts.columns, *(name for one in tables for name in one.columns), *cuts.derived]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"two ways to cut are called {twice!r}: rename a column")
@@ -90,14 +87,6 @@ def _check_names(cuts: Cuts, labels: Input, facts: Iterable[Facts]) -> None:
             f"{labels.source.name} has a column {both!r}, which is also what rankmill calls "
             f"{DERIVED[both][0]}: rename the column"
         )
-
-
-def _places(facts: Facts, index: LabelIndex) -> Any:
-    """Return for each query of the labels its place among the facts; null if it has none."""
-    rows = index.find(facts.queries)
-    place = np.full(len(index.queries.keys), NO_ROW, np.int64)
-    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-    return pa.array(place, mask=place < 0)
 
 
 def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Facts:

@@ -16,7 +16,7 @@ from rankmill.compare.moved import most_moved
 from rankmill.compare.pooled import Without, leave_out
 from rankmill.compare.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
 from rankmill.compare.state import ComparisonState
-from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices
+from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices, joined
 from rankmill.engine.evaluate import Scored, score_systems
 from rankmill.metrics.gap_groups import LeftOut
 from rankmill.results.result import Result
@@ -135,7 +135,10 @@ class Joined(NamedTuple):
                 None if system == self.baseline else self.values(metric, self.baseline),
                 self.weights,
             )
-            return [[column_of(*arrays)], *(columns_of_slices(*arrays, *way) for way in ways)]
+            cut = [columns_of_slices(*arrays, *way) for way in ways]
+            # Each way has all queries; it is quicker to join its slices than to add up again.
+            whole = joined(cut[0]) if cut and cut[0] else column_of(*arrays)
+            return [[whole], *cut]
 
         tasks = [(metric, system) for metric in self.metrics for system in self.results]
         with closing(workers.map(add_up, tasks)) as found:
@@ -202,7 +205,7 @@ def join(
         baseline,
         aligned,
         common,
-        None,
+        gathered.weights(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
         without,
@@ -219,11 +222,13 @@ class _Gathered:
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
         self._known: Known | None = None
+        self._weights: np.ndarray | None = None
 
     def add(self, one: Scored) -> None:
         """Add a system."""
         among = one.tally.counted.among_labels
         self._among = among if self._among is None else self._among | among
+        self._weights = one.tally.index.weights
         if self._cuts == Cuts():
             return
         if self._known is None:
@@ -243,6 +248,13 @@ class _Gathered:
         of_labels = np.flatnonzero(self._among)
         rows[: len(of_labels)] = of_labels
         return rows
+
+    def weights(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of queries, given their rows among the labels; None without weights.
+
+        All of these are among the labels, as weights are refused otherwise.
+        """
+        return None if self._weights is None else self._weights[rows]
 
     def classes(self) -> dict[str, Classes]:
         """Return the classes of all queries of the labels for each way to cut."""

@@ -1,6 +1,7 @@
 """The differences between two systems as a histogram: all that a paired test needs."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Self
@@ -50,10 +51,7 @@ class Paired:
 
     def merge(self, other: Self) -> "Paired":
         """Return the differences of both, which are of different queries."""
-        return _merged(
-            np.concatenate([self.values, other.values]),
-            np.concatenate([self.counts, other.counts]),
-        )
+        return merged([self, other])
 
     @property
     def n(self) -> int:
@@ -145,6 +143,12 @@ def paired_of(differences: np.ndarray) -> Paired:
             f"number up to {LARGEST:g}: give only queries for which both systems have a value"
         )
     return _merged(given + 0.0, np.ones(len(given), np.int64))  # + 0.0 makes 0.0 of -0.0
+
+
+def merged(parts: Sequence[Paired]) -> Paired:
+    """Return the differences of all parts, which are of different queries; there is a part."""
+    values = np.concatenate([one.values for one in parts])
+    return _merged(values, np.concatenate([one.counts for one in parts]))
 
 
 def _merged(values: np.ndarray, counts: np.ndarray) -> Paired:

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from rankmill.compare.paired import Paired, paired_of
+from rankmill.compare.paired import Paired, merged, paired_of
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.weighted import WeightedMean
 
@@ -31,12 +31,6 @@ class WeightedPaired:
 
     weighted: WeightedMean
     products: Paired
-
-    def merge(self, other: Self) -> "WeightedPaired":
-        """Return the differences of both, which are of different queries."""
-        return WeightedPaired(
-            self.weighted.merge(other.weighted), self.products.merge(other.products)
-        )
 
     @property
     def n(self) -> int:
@@ -91,12 +85,23 @@ class Column(NamedTuple):
     mean: AnyMean
     paired: AnyPaired | None
 
-    def merge(self, other: "Column") -> "Column":
-        """Return those of the queries of both."""
-        paired = None
-        if self.paired is not None:
-            paired = self.paired.merge(other.paired)  # type: ignore[arg-type]
-        return Column(self.mean.merge(other.mean), paired)  # type: ignore[arg-type]
+
+def joined(parts: Sequence[Column]) -> Column:
+    """Return the column of the queries of all parts; there is a part."""
+    mean: Any = parts[0].mean
+    for one in parts[1:]:
+        mean = mean.merge(one.mean)
+    pairs = [one.paired for one in parts]
+    plain = [one for one in pairs if isinstance(one, Paired)]
+    weighted = [one for one in pairs if isinstance(one, WeightedPaired)]
+    if plain:
+        return Column(mean, merged(plain))
+    if not weighted:
+        return Column(mean, None)
+    of_all: Any = weighted[0].weighted
+    for each in weighted[1:]:
+        of_all = of_all.merge(each.weighted)
+    return Column(mean, WeightedPaired(of_all, merged([one.products for one in weighted])))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +127,9 @@ class Sums:
         return Sums(
             self.queries + other.queries,
             {
-                metric: {name: one.merge(other.columns[metric][name]) for name, one in of.items()}
+                metric: {
+                    name: joined([one, other.columns[metric][name]]) for name, one in of.items()
+                }
                 for metric, of in self.columns.items()
             },
             {name: np.concatenate([one, other.rows[name]]) for name, one in self.rows.items()},

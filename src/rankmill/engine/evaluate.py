@@ -46,6 +46,7 @@ def evaluate(
     rel: float | None = None,
     depth: int | None = None,
     judged_only: bool = False,
+    weight: str | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -112,6 +113,11 @@ def evaluate(
         Whether predictions that are not judged are dropped, so that those behind move up;
         trec_eval's -J. An item is judged if it is among the labels with a gain of 0 or more. They
         are dropped after the cut at `depth`.
+    weight : str, optional
+        A column of the labels with the weight of each query: 0, or a number from 1e-100 to 1e100.
+        Means are then sum(weight * value) / sum(weight), with standard errors that are made for
+        it (``rankmill docs counting``), and the result tells the effective number of queries. gap
+        is no mean over queries and is refused.
     threads : int, optional
         The number of threads; by default the number of CPUs that this process may use. The result
         does not depend on it.

@@ -11,9 +11,9 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
-from rankmill.results.result import CountedQueries, Result
+from rankmill.results.result import WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
-from rankmill.semantics.scope import Scope
+from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
@@ -68,7 +68,9 @@ def _nothing_in_common(tally: Tally, result: Result) -> list[str]:
             first = id_text(tally.index.queries, 0)
             examples = f": the labels have {first}, the predictions {stranger}"
         return [f"no query is in both inputs{examples}; {exactly}"]
-    if result.scope == Scope() and all(value == 0 for value in result.metrics.values()):
+    if replace(result.scope, weight=None) == WHOLE and all(
+        value == 0 for value in result.metrics.values()
+    ):
         return [f"no prediction is correct; {exactly}"]
     return []
 
@@ -104,6 +106,9 @@ def _per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
         more = np.full(len(strangers.keys), counted.unlabelled)
         columns = [np.concatenate([each, more]) for each in columns]
     names = list(tally.values)
+    if tally.index.weights is not None:  # then strangers do not count
+        names.append(WEIGHT)
+        columns.append(tally.index.weights[rows])
     if name in names:  # a table cannot have two columns of one name
         name = "query"
     ids = ids_to_arrow(queries, kinds)

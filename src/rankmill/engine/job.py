@@ -107,9 +107,13 @@ class Job:
         more = (memory, self.holds_rows, self.part)
         return {metric.text: Asked(metric, self.semantics, *more) for metric in self.metrics}
 
+    def aggregate_of(self, metric: Metric) -> type[Aggregate]:
+        """The class that adds up the values of a metric."""
+        return aggregate_of(metric, self.scope.weight)
+
     def aggregates(self) -> dict[str, Aggregate]:
         """The aggregate of each metric before any query is added."""
-        return {name: aggregate_of(one.metric).init(one) for name, one in self.asked.items()}
+        return {name: self.aggregate_of(one.metric).init(one) for name, one in self.asked.items()}
 
     def groups(self) -> dict[str, GapGroups]:
         """The groups of each metric over all predictions before any query is added, if kept."""
@@ -127,6 +131,7 @@ def make_job(
     rel: float | None = None,
     depth: int | None = None,
     judged_only: bool = False,
+    weight: str | None = None,
     **more: Any,
 ) -> Job:
     """Check a request and make its job; `more` are fields of `Job`.
@@ -151,8 +156,26 @@ def make_job(
             f"depth {depth} may cut through equal confidences, which order {counting.order!r} does "
             "not put in order: choose another order, such as item_descending, or leave out depth"
         )
-    scope = Scope(rel, depth, bool(judged_only))
+    if weight is not None:
+        _check_weight(weight, asked, counting)
+    scope = Scope(rel, depth, bool(judged_only), weight)
     return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **more)
+
+
+def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Semantics) -> None:
+    """Raise UsageError if queries cannot have weights under this request."""
+    if not isinstance(weight, str):
+        raise UsageError(
+            f"weight is a {type(weight).__name__}; expected the name of a column of the labels"
+        )
+    for metric in metrics:
+        aggregate_of(metric, weight)
+    if semantics.unlabelled in ("zero", "one"):
+        raise UsageError(
+            f"queries that are not among the labels have no weight, but unlabelled "
+            f"{semantics.unlabelled!r} counts them: choose unlabelled 'skip' (--semantics "
+            "unlabelled=skip), or leave out --weight (weight)"
+        )
 
 
 @contextmanager
@@ -167,6 +190,7 @@ def open_job(
 
     `facts` are columns of the labels with a value a query, which the caller will read.
     """
+    weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
     with open_inputs(
         labels,
         runs,
@@ -174,7 +198,7 @@ def open_job(
         need_score=bool(job.pooled),
         semantics=job.semantics,
         may_be_empty=job.part,
-        facts=facts,
+        facts={**facts, **weight},
         **columns,
     ) as opened:
         yield opened

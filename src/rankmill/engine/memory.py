@@ -18,6 +18,8 @@ from rankmill.sources.inputs import Input
 # The bytes of a query of the labels: its key and its offset; whether it has labels, was seen and
 # was predicted; and its share of a hash table, which is needed if the ids do not ascend.
 A_QUERY = 8 + 8 + 3 + 16
+# The bytes of its weight: read with its key, grouped by query, and put in the order of the labels.
+A_WEIGHT = 8 + 8 + 32 + 8
 # The bytes of a label: its key. A gain takes as many.
 A_LABEL = 8
 # The bytes that a string takes besides its key: its offset, and its text. The text is assumed to
@@ -44,7 +46,8 @@ class IdRange(NamedTuple):
 
 def label_bytes(labels: Input, rows: int, values: int, query_bytes: int, item_bytes: int) -> int:
     """Return the bytes that labels take in memory, from the counts and sizes in footers."""
-    held = rows * A_QUERY + values * A_LABEL * (2 if labels.columns.gain else 1)
+    held = rows * (A_QUERY + A_WEIGHT * len(labels.columns.facts))
+    held += values * A_LABEL * (2 if labels.columns.gain else 1)
     for role, count, size in (("query", rows, query_bytes), ("item", values, item_bytes)):
         if is_text(labels, role):
             held += A_STRING * count + max(ITS_BYTES * count, size)

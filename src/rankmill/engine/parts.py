@@ -76,6 +76,7 @@ _OTHERS = (
     "rel",
     "depth",
     "judged_only",
+    "weight",
     "per_query",
     "progress",
 )

@@ -34,7 +34,8 @@ def plan(
     The expected peak of memory is the sum of:
 
     - 230 MiB, and 64 MiB for each thread (128 MiB if ids are strings);
-    - 35 bytes for each labelled query, and 8 for each label (16 if it has a gain);
+    - 35 bytes for each labelled query, 56 more for its weight, and 8 for each label (16 if it has a
+      gain);
     - for each string in the labels 24 bytes more, or 8 and its bytes in the file if these are more
       than 16;
     - 8 bytes for each query and metric, if values of each query are kept;
@@ -56,7 +57,7 @@ def plan(
     dict
         "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
         columns, unread (the columns that are not read, if any); "memory": the expected peak in
-        bytes; "threads"; "scope": `rel`, `depth` and `judged_only`.
+        bytes; "threads"; "scope": `rel`, `depth`, `judged_only` and `weight`.
 
     Raises
     ------
@@ -122,7 +123,7 @@ def _plan(
 
 
 def _described(one: Input) -> dict[str, Any]:
-    sizes = one.source.sizes(one.columns.names())
+    sizes = one.source.sizes(list(dict.fromkeys([*one.columns.names(), *one.columns.facts])))
     return one.described() | {
         "values": sizes[one.columns.item][0],
         "bytes": sum(size for _, size in sizes.values()),

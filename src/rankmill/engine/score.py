@@ -16,7 +16,7 @@ from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
 from rankmill.matching.ties import with_hits_at_ends
-from rankmill.metrics.aggregate import Aggregate, Scored, aggregate_of
+from rankmill.metrics.aggregate import Aggregate, Scored
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.values import Matched
 
@@ -69,7 +69,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    whole, aggregates, values = _scored(lists, found, judged, job)
+    whole, aggregates, values = _scored(lists, found, judged, index.weights_at(rows), job)
     groups = {
         name: one.update(whole, job.asked[name], predicted) for name, one in job.groups().items()
     }
@@ -91,6 +91,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
             "null_items": lists.nulls,
             "short_lists": int((both & (found.prediction_counts < job.largest_cutoff)).sum()),
             "tied_ranks": lists.tied,
+            "predictions": int(lengths.sum()),
             **dropped,
         },
         counts={
@@ -115,7 +116,7 @@ def match_block(
 
 
 def _scored(
-    lists: Lists, found: Hits, judged: Hits | None, job: Job
+    lists: Lists, found: Hits, judged: Hits | None, weights: np.ndarray | None, job: Job
 ) -> tuple[Scored, dict[str, Aggregate], dict[str, np.ndarray]]:
     """The block as aggregates take it, the aggregate of each metric, and the values if kept."""
     order = job.semantics.order if lists.numbers is not None else "given"
@@ -136,9 +137,13 @@ def _scored(
             one, patterns = matched[needed is None]
             values = one.values(asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
+            if job.keep_values or weights is not None:
+                values = values if patterns is None else values[patterns.of_query]
             if job.keep_values:
-                kept[name] = values if patterns is None else values[patterns.of_query]
-        aggregates[name] = aggregate_of(asked.metric).init(asked).update(scored, asked)
+                kept[name] = values
+            if weights is not None:  # queries of one pattern have weights of their own
+                scored = whole._replace(values=values, weights=weights)
+        aggregates[name] = job.aggregate_of(asked.metric).init(asked).update(scored, asked)
     return whole, aggregates, kept
 
 

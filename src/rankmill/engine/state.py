@@ -34,7 +34,7 @@ class State:
     semantics : Semantics
     gain_function : {"linear", "exp"}
     scope : Scope
-        Which labels and predictions count: rel, depth and judged_only.
+        Which labels and predictions count, and how much: rel, depth, judged_only and weight.
     queries : int
         The number of queries that count.
     gap_total : int
@@ -141,11 +141,13 @@ class State:
         }
         metrics = [parse(name) for name in self.metrics]
         tied = max((one.tied for one in values.values()), default=0)
+        effective = [one.effective for one in values.values() if one.effective is not None]
         return Result(
             metrics={name: one.value for name, one in values.items()},
             standard_errors={name: one.standard_error for name, one in values.items()},
             bounds={name: one.bounds for name, one in values.items() if one.bounds is not None},
             queries=self.queries,
+            effective_queries=effective[0] if effective else None,
             audit=audit.add(self.audit, {"tied_confidences": tied}),
             semantics=self.semantics,
             scope=self.scope,
@@ -224,16 +226,18 @@ class State:
         """
         rows.check_format(row)
         metrics = parse_all(rows.texts(row, "metrics"))
+        scope = _read(Scope, row, "scope")
         state = cls(
             metrics=tuple(one.text for one in metrics),
             semantics=_read(Semantics, row, "semantics"),
             gain_function=rows.text(row, "gain_function"),
-            scope=_read(Scope, row, "scope"),
+            scope=scope,
             queries=rows.count(row, "queries"),
             gap_total=rows.count(row, "gap_total"),
             audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},
             aggregates={
-                one.text: aggregate_of(one).from_row(row, f"{one.text}.") for one in metrics
+                one.text: aggregate_of(one, scope.weight).from_row(row, f"{one.text}.")
+                for one in metrics
             },
             groups={
                 one.text: GapGroups.from_row(row, f"{one.text}.groups.")
@@ -243,9 +247,11 @@ class State:
         )
         for one in metrics:
             count = row.get(f"{one.text}.count", state.queries)
-            if count != state.queries:
+            positive = row.get(f"{one.text}.positive", 0)
+            if count != state.queries or positive > count:
                 raise rows.damaged(
-                    f"{one.text} is a mean over {count:,} of {state.queries:,} queries"
+                    f"{one.text} is a mean over {max(count, positive):,} of {state.queries:,} "
+                    "queries"
                 )
         if rows.text(row, "fingerprint") != state.fingerprint:
             raise rows.damaged(

@@ -120,6 +120,7 @@ class Tally:
             "queries_labelled": labelled,
             "queries_only_labelled": labelled - self.audit["queries_in_both"],
             "empty_label_lists": len(self.has_labels) - labelled,
+            "labels": int(labels.offsets[-1]),
         }
         before = self.before
         self.state = replace(

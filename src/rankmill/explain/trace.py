@@ -115,6 +115,7 @@ def explain(
     columns, resources, choices = split_options(options)
     pooled = aggregate_of(parse(metric)).needs_confidences
     job = make_job([metric], per_query=not pooled, keep_rows=pooled, **choices)
+    job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
     check_walk(job.metrics[0], "given")
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:

@@ -118,13 +118,18 @@ def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metr
 
     `rel` is as in `parse`.
     """
+    metrics = [parse(one, rel) for one in split_names(texts)]
+    return list({metric.text: metric for metric in metrics}.values())
+
+
+def split_names(texts: str | Iterable[str]) -> list[str]:
+    """The names asked for, in order; a text may hold several, between commas."""
     if not isinstance(texts, str | Iterable) and texts is not None:
         raise UsageError(f"metrics is {texts!r}; expected names such as 'map@12'")
     named = [texts] if isinstance(texts, str) else list(texts or [])
-    metrics = [parse(one, rel) for text in named for one in _split(text)]
-    if not metrics:
+    if not named:
         raise UsageError(f"no metric was asked for; there are {', '.join(NAMES)}")
-    return list({metric.text: metric for metric in metrics}.values())
+    return [one for text in named for one in _split(text)]
 
 
 def _split(text: str) -> list[str]:

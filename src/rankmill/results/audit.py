@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
-__all__ = ["FIELDS", "HEADLINE", "add", "empty", "meanings", "notable", "rows"]
+__all__ = ["FIELDS", "HEADLINE", "TOTALS", "add", "empty", "meanings", "notable", "rows"]
 
 FIELDS = (
     "queries_labelled",
@@ -26,11 +26,16 @@ FIELDS = (
     "short_lists",
     "tied_confidences",
     "tied_ranks",
+    "labels",
+    "predictions",
 )
 """Name of each count, in the order in which results show them; `meanings` says what it counts."""
 
 HEADLINE = frozenset({"queries_labelled", "queries_predicted", "queries_in_both"})
 """The counts that any input has; the others tell of something that a reader may not expect."""
+
+TOTALS = frozenset({"labels", "predictions"})
+"""What the other counts are shares of. Texts do not show them, as they are right in any input."""
 
 _SCORE = {
     "skip": "left out of means",
@@ -80,6 +85,8 @@ def meanings(semantics: Semantics, scope: Scope = WHOLE) -> dict[str, str]:
         "short_lists": "lists with fewer predictions than the largest cutoff",
         "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
         "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",
+        "labels": "labels of all queries, without those that were dropped",
+        "predictions": "predictions of all queries, without null items",
     }
 
 
@@ -119,8 +126,9 @@ def add(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
 
 
 def notable(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts that are not 0 and not in `HEADLINE`, in the order of `FIELDS`."""
-    return {name: counts[name] for name in FIELDS if name not in HEADLINE and counts.get(name, 0)}
+    """Return the counts that are not 0 and may surprise, in the order of `FIELDS`."""
+    usual = HEADLINE | TOTALS
+    return {name: counts[name] for name in FIELDS if name not in usual and counts.get(name, 0)}
 
 
 def rows(

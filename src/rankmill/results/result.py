@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rankmill.errors import InputError, UsageError
 from rankmill.results import audit as audit_counts
 from rankmill.results.spelling import canonical
-from rankmill.results.tables import Column, Facts, Part, Table, View
+from rankmill.results.tables import Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+# The column of weights in the table of each query.
+WEIGHT = "weight"
 # The most columns that the text of an input names as not read.
 MOST_LISTED = 10
 
@@ -55,6 +57,9 @@ class Result:
         predictions.
     queries : int
         Number of queries averaged over: by default those with at least one label.
+    effective_queries : float or None
+        With weights, sum(weight)**2 / sum(weight**2): so many queries of equal weight give a mean
+        of the same variance. None without weights, and where all are 0.
     audit : dict of str to int
         What was counted, see `rankmill.results.audit.meanings`.
     inputs : dict
@@ -64,8 +69,8 @@ class Result:
         Wall time of the evaluation.
     per_query : pyarrow.Table or None
         A row a query that counts, in the order of the labels, then those not among them by id: its
-        id, then a float64 column for each metric that has a value a query. None if it was not asked
-        for.
+        id, then a float64 column for each metric that has a value a query, and "weight" if queries
+        have weights. None if it was not asked for.
     semantics : Semantics
         How it was counted, where evaluators differ.
     counted : CountedQueries or None
@@ -74,7 +79,8 @@ class Result:
     aliases : dict of str to str
         Other names of metrics, as `canonical` spells them -> the name that each was asked for by.
     scope : Scope
-        Which labels and predictions counted: `rel`, `depth` and `judged_only` of `evaluate`.
+        Which labels and predictions counted, and how much: `rel`, `depth`, `judged_only` and
+        `weight` of `evaluate`.
     notes : list of str
         Which metrics the evaluator of the preset does not have, or has otherwise; and that the ids
         of both inputs may differ, if nothing is in both.
@@ -112,6 +118,7 @@ class Result:
     aliases: dict[str, str] = field(default_factory=dict)
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
+    effective_queries: float | None = None
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -160,6 +167,11 @@ class Result:
         return {
             "rankmill": __version__,
             "queries": self.queries,
+            **(
+                {"effective_queries": self.effective_queries}
+                if self.scope.weight is not None
+                else {}
+            ),
             "metrics": self.metrics,
             "standard_errors": self.standard_errors,
             "bounds": bounds,
@@ -189,8 +201,8 @@ class Result:
         Returns
         -------
         pyarrow.Table
-            "metric", "value", "standard_error" and "queries". The values of each query are in
-            `per_query`, which is a table already.
+            "metric", "value", "standard_error", "queries" and, with weights, "effective_queries".
+            The values of each query are in `per_query`, which is a table already.
 
         Examples
         --------
@@ -207,6 +219,10 @@ class Result:
             "standard_error": pa.array(map(self.standard_errors.get, names), pa.float64()),
             "queries": pa.array([self.queries] * len(names), pa.int64()),
         }
+        if self.scope.weight is not None:
+            columns["effective_queries"] = pa.array(
+                [self.effective_queries] * len(names), pa.float64()
+            )
         return pa.table(columns)
 
     def to_pandas(self) -> Any:
@@ -251,10 +267,16 @@ def check_values(results: Mapping[str, Result]) -> None:
         if missing:
             source = result.inputs.get("predictions", {}).get("source", "predictions")
             why = "there is nothing to divide by" if result.queries else "no query counts"
-            raise InputError(
-                f"{source}: {', '.join(missing)} has no value, as {why} under these semantics: "
+            todo = (
                 "check that the query ids of both sides agree, or count queries without labels or "
                 "predictions as well"
+            )
+            if result.scope.weight is not None and result.queries:
+                why = f"each query that counts has the weight 0 in column {result.scope.weight!r}"
+                todo = "name another column"
+            raise InputError(
+                f"{source}: {', '.join(missing)} has no value, as {why} under these semantics: "
+                f"{todo}"
             )
 
 
@@ -285,23 +307,31 @@ def _page(result: Result) -> list[Part]:
 def metrics_table(result: Result) -> Table:
     """Return the metrics of a result as a table; with bounds only if there are any."""
     columns = [Column("metric"), Column("value", "value"), Column("standard error", "error")]
-    columns += [Column("queries", "count"), Column("worst..best", "range")]
-    shown = 5 if result.bounds else 4
-    rows = [
-        (name, value, result.standard_errors.get(name), result.queries, result.bounds.get(name))
+    columns.append(Column("queries", "count"))
+    rows: list[list[Cell]] = [
+        [name, value, result.standard_errors.get(name), result.queries]
         for name, value in result.metrics.items()
     ]
-    return Table(columns[:shown], [row[:shown] for row in rows])
+    if result.scope.weight is not None:  # then no metric has bounds, which gap alone has
+        columns.append(Column("effective", "number"))
+        rows = [[*row, result.effective_queries] for row in rows]
+    if result.bounds:
+        columns.append(Column("worst..best", "range"))
+        rows = [[*row, result.bounds.get(str(row[0]))] for row in rows]
+    return Table(columns, rows)
 
 
 def exact_table(result: Result) -> Table:
     """Return the metrics of a result as a table for programs."""
-    names = ("metric", "value", "standard_error", "queries", "worst", "best")
+    names = ["metric", "value", "standard_error", "queries", "worst", "best"]
     errors, bounds, queries = result.standard_errors, result.bounds, result.queries
     rows = [
         [name, value, errors.get(name), queries, *bounds.get(name, (None, None))]
         for name, value in result.metrics.items()
     ]
+    if result.scope.weight is not None:
+        names.append("effective_queries")
+        rows = [[*row, result.effective_queries] for row in rows]
     return Table([Column(name) for name in names], rows)
 
 

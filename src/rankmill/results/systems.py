@@ -97,6 +97,9 @@ def _facts(results: Mapping[str, Result], note: str) -> Facts:
     facts = [("labels", described(first.inputs.get("labels", {})))]
     facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
     facts += rules_of(first.semantics, first.scope).items()
+    if first.scope.weight is not None:
+        counts = ((name, one.effective_queries or 0) for name, one in results.items())
+        facts.append(("effective", ", ".join(f"{name} {count:,.1f}" for name, count in counts)))
     if note:
         facts.append(("queries", note))
     facts.append(("seconds", f"{sum(one.seconds for one in results.values()):.2f}"))

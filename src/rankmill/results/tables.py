@@ -24,6 +24,7 @@ Kind: TypeAlias = Literal[
     "p",  # a probability; a very small one is only said to be small
     "share",  # of 1, in percent
     "change",  # a signed relative difference, in percent
+    "correlation",  # from -1 to 1
 ]
 """How the cells of a column are shown."""
 
@@ -169,6 +170,8 @@ def _text(kind: Kind, cell: Any, decimals: int) -> str:
         return "..".join(_text("difference", end, decimals) for end in cell)
     if kind == "p":
         return f"{cell:.4f}" if cell >= _SMALLEST_P else f"<{_SMALLEST_P}"
+    if kind == "correlation":
+        return f"{cell:.3f}"
     if kind in ("share", "change"):
         return f"{cell:.1%}" if kind == "share" else f"{cell:+.2%}"
     if kind == "difference":

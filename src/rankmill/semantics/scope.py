@@ -1,4 +1,4 @@
-"""Scope: the labels and predictions that count at all; trec_eval's -l, -M and -J."""
+"""Scope: the labels and predictions that count at all, and how much each query counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Scope:
-    """Which labels and predictions count, for all metrics of a job.
+    """Which labels and predictions count, and how much, for all metrics of a job.
+
+    The first three are trec_eval's -l, -M and -J.
 
     Attributes
     ----------
@@ -21,11 +23,14 @@ class Scope:
         Whether predictions that are not judged are dropped, so that those behind move up. An item
         is judged if it is among the labels of the query with a gain of 0 or more, as in trec_eval.
         Those beyond `depth` are cut off before.
+    weight : str or None
+        The column of the labels that tells how much each query counts; None if all count the same.
     """
 
     rel: float | None = None
     depth: int | None = None
     judged_only: bool = False
+    weight: str | None = None
 
     @property
     def drops(self) -> bool:
@@ -33,8 +38,11 @@ class Scope:
         return self.depth is not None or self.judged_only
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields with their values."""
-        return asdict(self)
+        """All fields with their values, the weight only if there is one."""
+        fields = asdict(self)
+        if self.weight is None:
+            del fields["weight"]
+        return fields
 
     def __str__(self) -> str:
         """The fields that are not as by default, in a line; "" if all are."""
@@ -42,6 +50,7 @@ class Scope:
             "" if self.rel is None else f"relevant from gain {self.rel:g}",
             "" if self.depth is None else f"the first {self.depth:,} predictions of each query",
             "judged predictions only" if self.judged_only else "",
+            "" if self.weight is None else f"queries weighted by {self.weight}",
         ]
         return ", ".join(filter(None, said))
 

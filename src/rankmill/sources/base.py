@@ -49,9 +49,10 @@ class Source:
         Takes column names; returns for each column the number of values and the bytes to read. A
         list counts as the number of its items. Both are 0 if they are not known.
     pieces : callable
-        Takes column names; returns an iterator of blocks for each piece. Pieces can be read
-        independently of each other. A block is a batch, or a function that makes the batch, if
-        that takes long and can be done by another thread than the one that reads.
+        Takes column names; returns an iterator of blocks for each piece, which may have more
+        columns. Pieces can be read independently of each other. A block is a batch, or a function
+        that makes the batch, if that takes long and can be done by another thread than the one
+        that reads.
     lists : callable or None
         Takes the columns; returns an iterator of lists for each piece. Only a source that holds
         lists instead of rows has it, and such a source has no `pieces`.
@@ -75,6 +76,8 @@ class Source:
         Whether ids are text that may stand for integers: the other side decides whether they do.
     positional : bool
         Whether the query ids are the places of the lists, 0 to n - 1.
+    bare : bool
+        Whether it holds lists and their ids only, and no columns of its own.
     unordered : bool
         Whether the lists of predictions stand in no order of their own, and are ranked by score.
     format : str
@@ -94,6 +97,7 @@ class Source:
     end: Callable[[], None] | None = None
     text_ids: bool = False
     positional: bool = False
+    bare: bool = False
     unordered: bool = False
     format: str = ""
 

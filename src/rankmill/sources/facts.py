@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import id_text, join_ids, take_ids
-from rankmill.errors import InputError
+from rankmill.columns.ids import id_text, is_text_type, join_ids, take_ids
+from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.finding import Finder
@@ -41,7 +41,15 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
     ------
     InputError
         If a column is missing in a file, or holds what cannot be one value a query.
+    UsageError
+        If the source holds lists only.
     """
+    if source.bare:
+        asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
+        raise UsageError(
+            f"{source.name} holds lists of items and no columns, so that there is no {asked}: give "
+            "the labels as a table or a file that has this column"
+        )
     for file, schema in source.schemas.items():
         for name, kind in wanted.items():
             only = replace(source, schemas={file: schema})
@@ -69,6 +77,33 @@ def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
         )
 
 
+def read_columns(source: Source, names: Sequence[str], workers: Workers) -> dict[str, Any]:
+    """Read columns of facts as they stand, a value a row, each as one Arrow array."""
+
+    def read(batch: Batch) -> Any:
+        return _encoded(batch.data.select(list(names)))
+
+    with closing(read_batches(read, source, list(names), workers)) as batches:
+        whole = _joined(source, names, list(batches))
+    return {name: _flat(whole.column(name)) for name in names}
+
+
+def _encoded(data: Any) -> pa.Table:
+    """Return a record batch as a table; texts become dictionaries, as they are told apart later."""
+    table = pa.Table.from_batches([data])
+    for i, field in enumerate(table.schema):
+        if is_text_type(field.type) and not kinds.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).dictionary_encode())
+    return table
+
+
+def _joined(source: Source, names: Sequence[str], parts: Sequence[pa.Table]) -> pa.Table:
+    try:
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    except pa.ArrowException as error:
+        raise InputError(f"{source.name}: {', '.join(names)}: {error}") from None
+
+
 def read_facts(source: Source, columns: Columns, names: Sequence[str], workers: Workers) -> Facts:
     """Read columns of facts; the rows of a query must agree.
 
@@ -82,7 +117,7 @@ def read_facts(source: Source, columns: Columns, names: Sequence[str], workers: 
         queries = queries_of(batch, columns)
         first = np.empty(len(queries.keys), np.int64)
         first = first[: run_starts(queries, first)]
-        table = pa.Table.from_batches([batch.data.select(list(names))])
+        table = _encoded(batch.data.select(list(names)))
         if len(first) < len(queries.keys):
             last = np.append(first[1:], len(queries.keys)) - 1
             # Of the rows of a run, the first and those that differ from the row before are kept.
@@ -93,11 +128,8 @@ def read_facts(source: Source, columns: Columns, names: Sequence[str], workers: 
     with closing(read_batches(read, source, [columns.query, *names], workers)) as batches:
         parts = list(batches)
     queries = join_ids([one for one, _ in parts])
-    try:
-        whole = pa.concat_tables([one for _, one in parts], promote_options="permissive")
-    except pa.ArrowException as error:
-        raise InputError(f"{source.name}: {', '.join(names)}: {error}") from None
-    return _one_a_query(source.name, queries, whole.combine_chunks(), list(names))
+    whole = _joined(source, names, [one for _, one in parts])
+    return _one_a_query(source.name, queries, whole, list(names))
 
 
 def _with_changes(table: pa.Table, first: np.ndarray, last: np.ndarray) -> np.ndarray:

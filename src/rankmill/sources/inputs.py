@@ -139,6 +139,7 @@ def open_input(
             semantics=semantics,
             in_order=in_order,
             binary=binary,
+            facts=facts,
         )
         source = find_facts(source, facts) if facts else source
     except BaseException:

@@ -159,7 +159,7 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
 
     unordered = shape == "mapping" and role == "predictions"
     whole = {name: pa.schema(schema)}
-    return Source(name, whole, len(lists), sizes, pieces, unordered=unordered)
+    return Source(name, whole, len(lists), sizes, pieces, unordered=unordered, bare=True)
 
 
 def _shape_of(first: list[Any], role: Role, name: str) -> Shape:

@@ -109,11 +109,15 @@ def _within(
     for group in groups:
         chosen.setdefault(group.file, set()).add(group.number)
     source = _source(name, [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)])
+
+    def read(columns: list[str]) -> list[str]:  # the ids tell which rows are within
+        return columns if query in columns else [*columns, query]
+
     return replace(
         source,
         rows=sum(group.rows for group in groups),
         pieces=lambda columns: [
-            rows_within(piece, query, low, high) for piece in source.pieces(columns)
+            rows_within(piece, query, low, high) for piece in source.pieces(read(columns))
         ],
     )
 

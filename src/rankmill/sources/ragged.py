@@ -46,7 +46,8 @@ def open_ragged(items: Ragged, numbers: Any, number_column: str, name: str) -> S
         return [_block(items, numbers, columns, name, *ends) for ends in _blocks(items.offsets)]
 
     schema = pa.schema({"query": pa.int64(), **kinds})
-    return Source(name, {name: schema}, len(items), sizes, lists=lists, positional=True)
+    whole = {name: schema}
+    return Source(name, whole, len(items), sizes, lists=lists, positional=True, bare=True)
 
 
 def _value_type(one: Ragged) -> Any:

@@ -1,7 +1,7 @@
 """Find the role of each column of an input, by its name or alias, and check its type."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -101,6 +101,7 @@ def find_columns(
     semantics: Semantics = DEFAULT,
     in_order: bool = False,
     binary: bool = False,
+    facts: Collection[str] = (),
 ) -> Columns:
     """Find the columns of an input and its shape.
 
@@ -120,6 +121,8 @@ def find_columns(
         Whether neither ranks nor confidences order long predictions.
     binary : bool
         Whether labels have no gains.
+    facts : collection of str
+        Columns with a value a query, none of which is a gain.
 
     Raises
     ------
@@ -139,7 +142,7 @@ def find_columns(
     wide = finder.holds_lists(item)
     columns = Columns(query, item, wide, nan_last=semantics.nan_confidence == "last")
     if role == "labels":
-        columns = columns if binary else replace(columns, gain=_find_gain(finder, columns))
+        columns = columns if binary else replace(columns, gain=_find_gain(finder, columns, facts))
     else:
         needed = need_score or source.unordered
         columns = _find_order(finder, columns, needed, semantics, in_order)
@@ -189,9 +192,9 @@ def _find_item(finder: Finder, query: str) -> str:
     return item or finder.require("item", ())
 
 
-def _find_gain(finder: Finder, columns: Columns) -> str | None:
+def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> str | None:
     """The column of gains; warns if there is none but one that could be it."""
-    numbers = finder.numbers(columns.wide, columns.names())
+    numbers = finder.numbers(columns.wide, [*columns.names(), *facts])
     weak = WEAK_ALIASES["gain"][1:] if columns.wide else WEAK_ALIASES["gain"]
     gain = finder.find("gain", ALIASES["gain"], *weak, among=numbers)
     unclear = _unclear(finder, numbers)

@@ -1,0 +1,135 @@
+"""`rankmill stability`: does a ranking of systems depend on the cutoff, the metric, the queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.inputs import check_outputs, source_of, system_names
+from rankmill.cli.options import (
+    column_options,
+    output_options,
+    resource_options,
+    scope_options,
+    semantics_options,
+)
+from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.progress import Progress
+from rankmill.errors import InputError
+from rankmill.stores.urls import redacted
+
+__all__ = ["command"]
+
+_HELP = """Tell how far the ranking of systems depends on the cutoff, the metric and the queries.
+
+LABELS and PREDICTIONS are as for 'rankmill evaluate'; several PREDICTIONS are several systems. For
+each metric there is a table over the cutoffs: the value and the rank of each system. It is followed
+by how well rankings at two cutoffs and by two metrics agree, how well random halves of the queries
+agree, and how many queries are needed to tell a system from the next one. One system has a table of
+values with intervals only. See 'rankmill docs stability' for what each number says.
+
+\b
+Examples:
+  rankmill stability labels.parquet a.parquet b.parquet c.parquet -m map
+  rankmill stability labels a b -m map -m ndcg --cutoffs 1,5,10 --format json
+  rankmill stability labels.parquet a.parquet -m map -o map.md
+"""
+
+
+def _cutoffs(context: click.Context, parameter: click.Parameter, text: str) -> list[int]:
+    try:
+        return [int(one) for one in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no list of positive integers, such as 1,5,10"
+        ) from None
+
+
+@click.command("stability", help=_HELP + EXIT_CODES)
+@click.argument("labels")
+@click.argument("predictions", nargs=-1, required=True)
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    default=("map",),
+    show_default=True,
+    help="A metric without a cutoff, as map; repeat for more. See 'rankmill metrics'.",
+)
+@click.option(
+    "--cutoffs",
+    callback=_cutoffs,
+    metavar="LIST",
+    default="1,2,3,5,10,20,50",
+    show_default=True,
+    help="The cutoffs of each metric.",
+)
+@click.option(
+    "--confidence",
+    type=float,
+    metavar="LEVEL",
+    default=0.95,
+    show_default=True,
+    help="The confidence of intervals; the t-test has the level 1 - LEVEL.",
+)
+@click.option(
+    "--power",
+    type=float,
+    metavar="P",
+    default=0.8,
+    show_default=True,
+    help="The probability that the queries needed show a difference.",
+)
+@click.option(
+    "--splits",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=100,
+    show_default=True,
+    help="How often the queries are halved at random.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    metavar="N",
+    default=0,
+    show_default=True,
+    help="The seed of the halves.",
+)
+@column_options
+@semantics_options
+@scope_options
+@output_options
+@resource_options
+def command(
+    labels: str,
+    predictions: tuple[str, ...],
+    metrics: tuple[str, ...],
+    format: str | None,
+    output: str | None,
+    **options: Any,
+) -> None:
+    """Check what can be checked, evaluate, and write the outcome whole or not at all."""
+    output = None if output == "-" else output
+    label_source = source_of(labels, "LABELS")
+    sources = [source_of(text, "PREDICTIONS") for text in predictions]
+    check_outputs(output, None, [label_source, *sources])
+    chosen = format_for(format, output)
+
+    from rankmill.compare.stability import stability
+    from rankmill.compare.stability_view import view_of
+
+    with Progress() as progress:
+        runs = dict(zip(system_names(predictions), sources, strict=True))
+        found = stability(label_source, runs, metrics, **options, progress=progress)
+    deliver(view_of(found), chosen, output)
+    if not found.queries:
+        raise InputError(
+            f"{', '.join(map(redacted, predictions))}: no query counts for every system under "
+            "these semantics: check that the query ids of all files agree, or count queries "
+            "without predictions as well"
+        )

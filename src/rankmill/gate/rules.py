@@ -1,0 +1,256 @@
+"""The grammar of rules, the same on the command line, in a file and in Python."""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from rankmill.errors import UsageError
+from rankmill.metrics.registry import parse
+from rankmill.results.audit import FIELDS
+
+Kind = Literal["metric", "count", "age"]
+Measure = Literal["value", "drop", "change"]
+
+HELD, REGRESSED, UNDECIDED = "held", "regressed", "not enough data"
+BAD_VOLUME, BAD_AUDIT, STALE = "bad volume", "bad audit", "stale"
+
+# Counts that are no field of the audit -> what they count.
+VOLUMES = {
+    "queries": "queries with labels and predictions",
+    "label_rows": "rows of the labels",
+    "prediction_rows": "rows of the predictions",
+}
+AGES = ("labels_age", "predictions_age")
+# A count of the audit -> the count that it is a share of; others are shares of "predictions".
+SHARE_OF = {
+    "queries_predicted": "queries_labelled",
+    "queries_in_both": "queries_labelled",
+    "queries_only_labelled": "queries_labelled",
+    "queries_only_predicted": "queries_predicted",
+    "empty_label_lists": "queries_labelled",
+    "repeated_labels": "labels",
+    "null_labels": "labels",
+    "nonpositive_gains": "labels",
+    "short_lists": "queries_in_both",
+    "queries": "queries_labelled",
+}
+SECONDS = {"min": 60, "h": 3600, "d": 86400}
+EVERY = "*"
+
+_RULE = re.compile(
+    r"""\s* (?P<subject> [^\s\[]+ ) \s* (\[ (?P<slice> [^\]]* ) \])? \s*
+    ((?P<measure> drop | change ) \s*)?
+    (?P<operator> <= | >= | == | < | > ) \s*
+    (?P<limit> [-+]? (\d+(\.\d*)? | \.\d+) (e[-+]?\d+)? ) \s* (?P<unit> % | min | h | d )?
+    (\s+ confidence \s+ (?P<confidence> \S+ ))? \s*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_EXAMPLES = (
+    "map@12 >= 0.08; map@12 drop <= 1% confidence 0.95; map@12[country=*] drop <= 3%; "
+    "queries_only_labelled <= 1%; queries change <= 10%; predictions_age <= 36h"
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, taken apart.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    subject : str
+        A metric, a count of the audit or of `VOLUMES`, or one of `AGES`.
+    kind : {"metric", "count", "age"}
+    measure : {"value", "drop", "change"}
+        The value itself; the baseline less it; or how far a count is from the baseline's, either
+        way.
+    operator : {"<=", ">=", "==", "<", ">"}
+    limit : float
+        1% is 0.01, and 1h is 3600.
+    relative : bool
+        Whether the limit is a share: of the baseline, or for the value of a count, of what
+        `SHARE_OF` says.
+    slices : tuple of (str, str)
+        What cuts, and the value of the slice, or "*" for every one.
+    confidence : float or None
+        The rule fails only if the interval of this confidence lies beyond the limit.
+    """
+
+    text: str
+    subject: str
+    kind: Kind
+    measure: Measure
+    operator: str
+    limit: float
+    relative: bool = False
+    slices: tuple[tuple[str, str], ...] = ()
+    confidence: float | None = None
+
+    @property
+    def word(self) -> str:
+        """The word for a system that does not keep the rule."""
+        if self.kind == "metric":
+            return REGRESSED
+        if self.kind == "age":
+            return STALE
+        return BAD_VOLUME if self.measure == "change" or self.subject in VOLUMES else BAD_AUDIT
+
+    @property
+    def paired(self) -> bool:
+        """Whether the rule needs a baseline."""
+        return self.measure != "value"
+
+    def keeps(self, value: float) -> bool:
+        """Return whether a number keeps the limit."""
+        return {
+            "<=": value <= self.limit,
+            "<": value < self.limit,
+            ">=": value >= self.limit,
+            ">": value > self.limit,
+            "==": value == self.limit,
+        }[self.operator]
+
+    @property
+    def limit_text(self) -> str:
+        """The limit as a message shows it."""
+        if self.kind == "age":
+            return f"{self.operator} {age_text(self.limit)}"
+        shown = f"{100 * self.limit:.6g}%" if self.relative else f"{self.limit:.6g}"
+        return f"{self.operator} {shown}"
+
+
+def age_text(seconds: float) -> str:
+    """Return an age in the largest unit that it has two of.
+
+    Examples
+    --------
+    >>> age_text(36 * 3600), age_text(3 * 86400), age_text(90)
+    ('36h', '3d', '1.5min')
+    """
+    unit = "d" if seconds >= 2 * 86400 else "h" if seconds >= 2 * 3600 else "min"
+    return f"{seconds / SECONDS[unit]:.3g}{unit}"
+
+
+def parse_rule(text: str) -> Rule:
+    """Take a rule apart.
+
+    Raises
+    ------
+    UsageError
+        If it is no rule, or names something that does not exist.
+
+    Examples
+    --------
+    >>> rule = parse_rule("map@12[country=*] drop <= 3% confidence 0.9")
+    >>> rule.subject, rule.measure, rule.limit, rule.relative, rule.slices, rule.confidence
+    ('map@12', 'drop', 0.03, True, (('country', '*'),), 0.9)
+    """
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"rule {text!r} is not understood; expected one such as {_EXAMPLES}")
+    subject, unit = found["subject"], (found["unit"] or "").lower()
+    measure = (found["measure"] or "value").lower()
+    rule = Rule(
+        text=text.strip(),
+        subject=subject,
+        kind=_kind(subject, text),
+        measure=measure,  # type: ignore[arg-type]
+        operator=found["operator"],
+        limit=float(found["limit"]) * SECONDS.get(unit, 1) / (100 if unit == "%" else 1),
+        relative=unit == "%",
+        slices=_slices(found["slice"], text),
+        confidence=_confidence(found["confidence"], text),
+    )
+    _check(rule, unit)
+    return rule
+
+
+def parse_rules(texts: Iterable[str]) -> list[Rule]:
+    """Take rules apart; there must be one."""
+    if isinstance(texts, str):
+        texts = [texts]
+    rules = [parse_rule(text) for text in dict.fromkeys(texts)]
+    if not rules:
+        raise UsageError(f"there is no rule to keep; give one such as {_EXAMPLES}")
+    return rules
+
+
+def _kind(subject: str, text: str) -> Kind:
+    if subject in AGES:
+        return "age"
+    counts = [*FIELDS, *VOLUMES]
+    if subject in counts:
+        return "count"
+    try:
+        parse(subject)
+    except UsageError as error:
+        near = difflib.get_close_matches(subject, [*counts, *AGES], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f": {error}"
+        raise UsageError(
+            f"rule {text!r}: {subject!r} is no metric, no count ({', '.join(counts)}) and no age "
+            f"({', '.join(AGES)}){hint}"
+        ) from None
+    return "metric"
+
+
+def _slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
+    if text is None:
+        return ()
+    pairs = [one.partition("=") for one in text.split(",")]
+    if len(pairs) > 2 or not all(name.strip() and equals for name, equals, _ in pairs):
+        raise UsageError(
+            f"rule {rule!r}: [{text}] is no slice; expected [COLUMN=*], [COLUMN=VALUE], or two of "
+            "them with a comma between"
+        )
+    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
+
+
+def _confidence(text: str | None, rule: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        confidence = float(text)
+    except ValueError:
+        confidence = math.nan
+    if not 0.5 <= confidence < 1:
+        raise UsageError(
+            f"rule {rule!r}: the confidence is {text}; expected a number from 0.5 to below 1, such "
+            "as 0.95"
+        )
+    return confidence
+
+
+def _check(rule: Rule, unit: str) -> None:
+    """Raise UsageError if the parts of a rule do not go together."""
+    wrong = ""
+    metric = rule.kind == "metric"
+    if rule.paired and rule.operator not in ("<=", "<"):
+        wrong = f"a {rule.measure} has an upper limit: write <= or <"
+    elif rule.measure == "drop" and not metric:
+        wrong = "only metrics drop: a count has a change, such as queries change <= 10%"
+    elif rule.measure == "change" and rule.kind != "count":
+        wrong = "only counts have a change: write drop for a metric"
+    elif rule.measure == "change" and not rule.relative:
+        wrong = "a change is in percent of the baseline, such as change <= 10%"
+    elif (rule.kind == "age") != (unit in SECONDS):
+        wrong = "an age has a unit, min, h or d, and nothing else has"
+    elif rule.measure == "value" and rule.relative and metric:
+        wrong = "the value of a metric is no share of anything: write a number, or drop <= 1%"
+    elif rule.measure == "value" and rule.relative and rule.subject not in _shares():
+        wrong = f"{rule.subject} is no share of anything: write a number, or change <= 10%"
+    elif (rule.slices or rule.confidence is not None) and not metric:
+        wrong = "slices and a confidence are for metrics"
+    elif rule.slices and not parse(rule.subject).spec.kernel:
+        wrong = f"{rule.subject} is no mean over queries, so that it has no slices"
+    elif rule.confidence is not None and rule.operator == "==":
+        wrong = "a confidence needs a limit to one side: write <=, <, >= or >"
+    if wrong:
+        raise UsageError(f"rule {rule.text!r}: {wrong}")
+
+
+def _shares() -> set[str]:
+    return {*FIELDS, "queries"} - {"queries_labelled", "labels", "predictions"}

@@ -1,0 +1,171 @@
+"""Verdict: what came of the rules, and how it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from rankmill.compare.comparison import Comparison
+from rankmill.gate.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
+from rankmill.results.result import Result, described, rules_of
+from rankmill.results.tables import Cell, Column, Facts, Part, Table, View
+from rankmill.results.writers import html_text, plain_text
+
+# The words from the worst on. Bad inputs come first: what was measured on them says little.
+ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
+ON_UNDECIDED = ("warn", "pass", "fail")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one rule, or of one slice of it.
+
+    Attributes
+    ----------
+    rule : str
+        As it was written.
+    word : str
+        "held", "not enough data", or how it failed: "regressed", "bad volume", "bad audit" or
+        "stale".
+    slice : str
+        Which slice, such as "country = it"; empty for all queries.
+    value, baseline : float or None
+        Of the system, and of the baseline if the rule needs one.
+    measured : float or None
+        What the limit is for: the value, the drop or the change; relative if the limit is.
+    low, high : float or None
+        The interval of `measured`, if the rule has a confidence.
+    limit : float
+    reason : str
+        All of this in a line.
+    """
+
+    rule: str
+    word: str
+    slice: str
+    value: float | None
+    baseline: float | None
+    measured: float | None
+    low: float | None
+    high: float | None
+    limit: float
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as strings and numbers."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Verdict:
+    """Whether a system keeps its rules.
+
+    Attributes
+    ----------
+    word : str
+        The worst word of all outcomes; "held" if every rule was kept.
+    outcomes : list of Outcome
+        In the order of the rules; of a rule for every slice there is one for each slice.
+    result : Result
+        What the evaluation of the system found.
+    comparison : Comparison or None
+        The comparison with the baseline, if there are values of each query of both.
+    baseline : dict of str to object, or None
+        What the system was compared with: its "kind" ("predictions", "per-query", "result" or
+        "history") and "source"; None without a baseline.
+    undecided : {"warn", "pass", "fail"}
+        What comes of rules for which the data do not suffice.
+    seconds : float
+    """
+
+    word: str
+    outcomes: list[Outcome]
+    result: Result
+    comparison: Comparison | None = None
+    baseline: dict[str, Any] | None = None
+    undecided: str = "warn"
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Outcome]:
+        """The outcomes that make the verdict fail."""
+        passing = {HELD} if self.undecided == "fail" else {HELD, UNDECIDED}
+        return [one for one in self.outcomes if one.word not in passing]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if the system may go on, 1 if not."""
+        return 1 if self.failed else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as dicts, lists, strings and numbers."""
+        return {
+            "word": self.word,
+            "exit_code": self.exit_code,
+            "undecided": self.undecided,
+            "outcomes": [one.to_dict() for one in self.outcomes],
+            "baseline": self.baseline,
+            "result": self.result.to_dict(),
+            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+            "notes": self.notes,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return all as one JSON object: strict JSON, plain ASCII."""
+        import json
+
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return plain_text(view_of(self).screen())
+
+    def _repr_html_(self) -> str:
+        return html_text(view_of(self).page())
+
+
+def worst(outcomes: list[Outcome]) -> str:
+    """Return the worst word of outcomes."""
+    return min((one.word for one in outcomes), key=ORDER.index, default=HELD)
+
+
+def shown_outcomes(found: Verdict) -> list[Outcome]:
+    """Return the outcomes that people read: those of slices only where they did not hold.
+
+    If all slices of a rule held, the one nearest to the limit stands for them.
+    """
+    by_rule: dict[str, list[Outcome]] = {}
+    for one in found.outcomes:
+        by_rule.setdefault(one.rule, []).append(one)
+    shown = []
+    for of_rule in by_rule.values():
+        bad = [one for one in of_rule if one.word != HELD]
+        shown += bad or of_rule[:1]
+    return shown
+
+
+def view_of(found: Verdict) -> View:
+    """Return what is shown of a verdict."""
+
+    def table() -> Table:
+        columns = [Column("rule"), Column("verdict"), Column("reason")]
+        return Table(columns, [[one.rule, one.word, one.reason] for one in shown_outcomes(found)])
+
+    def facts() -> Facts:
+        rows: list[tuple[str, str]] = [("verdict", found.word)]
+        if found.baseline is not None:
+            rows.append(("baseline", f"{found.baseline['source']} ({found.baseline['kind']})"))
+        rows += [(role, described(one)) for role, one in found.result.inputs.items()]
+        rows += rules_of(found.result.semantics, found.result.scope).items()
+        return Facts([*rows, ("seconds", f"{found.seconds:.2f}")], aligned=False)
+
+    def parts() -> list[Part]:
+        return [table(), *found.notes]
+
+    def exact() -> Table:
+        names = list(Outcome.__dataclass_fields__)
+        rows: list[list[Cell]] = [[getattr(one, name) for name in names] for one in found.outcomes]
+        return Table([Column(name) for name in names], rows)
+
+    return View(lambda: [*parts(), "", facts()], parts, exact, found.to_dict)
