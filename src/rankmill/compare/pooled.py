@@ -28,7 +28,7 @@ def leave_out(tally: Tally, workers: Workers) -> dict[str, LeftOut | str]:
     for metric, groups in tally.state.groups.items():
         why = "it has no value without some of the queries"
         if semantics.gap_ties in ORDERED_TIES:
-            why = f"gap_ties {semantics.gap_ties!r} holds predictions without their queries"
+            why = f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
         elif not groups.complete:
             why = "the predictions with their queries need more memory: allow more"
         one = cast(Gap, tally.state.aggregates[metric])
@@ -92,7 +92,7 @@ def pooled(
     found = Pooled({}, {}, [])
     for metric in metrics:
         of = {name: one.metrics[metric] for name, one in results.items()}
-        left = without.get(metric) or dict.fromkeys(of, "it is not known without some of them")
+        left = without.get(metric) or dict.fromkeys(of, "it is not known without some queries")
         found.values[metric] = pooled_estimates(of, left, confidence)
         for name in of:
             if name != baseline:
