@@ -69,6 +69,7 @@ def warmup() -> WarmUp:
         evaluate(labels, predictions, names, threads=1)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
         compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
+        evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")
         for semantics in SEMANTICS:
             evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
     _evaluate_arrays()
@@ -125,6 +126,10 @@ def _wide(table: Any) -> Any:
     return grouped.aggregate([(name, "list") for name in others]).rename_columns(
         ["query_id", *others]
     )
+
+
+def _weighted(table: Any) -> Any:
+    return table.append_column("weight", pa.array(np.ones(len(table))))
 
 
 def _scattered(table: Any) -> Any:

@@ -10,7 +10,7 @@ from rankmill.compare.corrections import CORRECTIONS
 from rankmill.compare.cutting import Cuts, cuts_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
-from rankmill.compare.joined import join
+from rankmill.compare.joined import Joined, join
 from rankmill.compare.pooled import pooled
 from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
@@ -115,25 +115,32 @@ def compare(
     with Workers(options["threads"]) as workers:
         crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
         state = joined.state(workers, crossed=crossed, rows=rows)
-        one = joined.results[base]
-        no_means = [metric for metric in one.metrics if metric not in joined.metrics]
-        more = pooled(joined.results, joined.without, no_means, base, confidence)
-        found = finish(
-            state,
-            settings,
-            workers.threads,  # tests that resample use all threads themselves
-            pooled=more.values,
-            pooled_differences=more.differences,
-            metrics=tuple(one.metrics),
-            moved=joined.moved(settings.moved, workers),
-            per_query=joined.aligned.table(),
-            notes=[*one.notes, *more.notes],
-            inputs={
-                "labels": one.inputs["labels"],
-                "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
-            },
-        )
+        found = comparison_of(joined, state, settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
+
+
+def comparison_of(
+    joined: Joined, state: ComparisonState, settings: Settings, workers: Workers
+) -> Comparison:
+    """Return the comparison of systems that were joined, with what their queries add up to."""
+    one = joined.results[joined.baseline]
+    no_means = [metric for metric in one.metrics if metric not in joined.metrics]
+    more = pooled(joined.results, joined.without, no_means, joined.baseline, settings.confidence)
+    return finish(
+        state,
+        settings,
+        workers.threads,  # tests that resample use all threads themselves
+        pooled=more.values,
+        pooled_differences=more.differences,
+        metrics=tuple(one.metrics),
+        moved=joined.moved(settings.moved, workers),
+        per_query=joined.aligned.table(),
+        notes=[*one.notes, *more.notes],
+        inputs={
+            "labels": one.inputs["labels"],
+            "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
+        },
+    )
 
 
 @options_of(evaluate, without=("per_query",))
