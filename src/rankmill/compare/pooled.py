@@ -92,7 +92,8 @@ def pooled(
     found = Pooled({}, {}, [])
     for metric in metrics:
         of = {name: one.metrics[metric] for name, one in results.items()}
-        left = without.get(metric) or dict.fromkeys(of, "it is not known without some queries")
+        known = without.get(metric, {})  # a system of an earlier run has values of queries alone
+        left = {name: known.get(name, "its predictions are not at hand") for name in of}
         found.values[metric] = pooled_estimates(of, left, confidence)
         for name in of:
             if name != baseline:
