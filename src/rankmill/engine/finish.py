@@ -28,7 +28,7 @@ def finish(
     several: bool = False,
 ) -> Result:
     """Return the result of a system; it keeps which queries count if `several` are compared."""
-    among = count_among(tally.state, predictions, workers, tally.job.memory)
+    tally.among = among = count_among(tally.state, predictions, workers, tally.job.memory)
     result = tally.state.finish(
         among,
         workers,
