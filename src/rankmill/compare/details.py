@@ -6,41 +6,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.compare.aside import Bin
 from rankmill.compare.cutting import Cuts
 from rankmill.compare.differences import Moved, Settings, Slice
 from rankmill.compare.joined import Joined, join
 from rankmill.compare.slices import tested_slices
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
-from rankmill.errors import UsageError
-from rankmill.metrics.base import REL, Metric, MetricSpec
+from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.registry import check_defined, parse_all
+from rankmill.metrics.registry import parse_all
 from rankmill.results.result import Result
-from rankmill.semantics.choices import Semantics
-from rankmill.semantics.presets import semantics_of
 from rankmill.threads import Workers
 
-WAYS = ("label_count", "label_popularity")
-"""What the queries are cut by, besides what is asked for."""
-
-CUTOFFS = (1, 2, 3, 5, 10, 20, 50, 100)
-MOST_RANKS = 20
-# So many metrics get a line over cutoffs: each takes half a dozen further ones.
-MOST_LINES = 4
 BARS = 20
-
-# Not in the registry, as nobody asks for it: unlike precision it is divided by nothing, whatever
-# the semantics divide by.
-_HITS = MetricSpec(
-    name="hits",
-    kernel="count_hits",
-    expected="count_hits",
-    definition="hits within k",
-    range="0 to k",
-    source="",
-    parameters=(REL,),
-)
+# Without `moved`, a page lists so many queries that gained most, and as many that lost most.
+MOST_MOVED = 5
 
 
 class Point(NamedTuple):
@@ -85,6 +66,8 @@ class Details:
         The queries cut by each of `WAYS`.
     histograms : dict of str to dict of str to Histogram
         Metric -> system -> the values of queries.
+    bins : dict of str to list of Bin
+        System -> its predictions by rising confidence, if there is a metric over all of them.
     moved : dict of str to dict of str to list of Moved
         As in a `Comparison`.
     """
@@ -94,55 +77,8 @@ class Details:
     hits: dict[str, list[float]] = field(default_factory=dict)
     slices: list[Slice] = field(default_factory=list)
     histograms: dict[str, dict[str, Histogram]] = field(default_factory=dict)
+    bins: dict[str, list[Bin]] = field(default_factory=dict)
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
-
-
-class Aside(NamedTuple):
-    """The metrics that are computed aside: for lines over cutoffs, and for hits by rank."""
-
-    cutoffs: dict[str, list[Metric]]
-    hits: list[Metric]
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """All of them, each once."""
-        every = [one for of in self.cutoffs.values() for one in of] + self.hits
-        return tuple({one.text: one for one in every}.values())
-
-
-def aside_of(metrics: Any, options: Mapping[str, Any]) -> Aside:
-    """Return what to compute aside for metrics, given the options of `evaluate`."""
-    rel = options["rel"]
-    asked = parse_all(metrics, None if rel is None else REL.read(str(rel), "all metrics"))
-    semantics = semantics_of(options["semantics"])
-    limit = max(one.limit for one in asked)
-    lines = [one for one in asked if one.spec.kernel and one.spec.cutoff != "none"]
-    cutoffs = {
-        one.text: [
-            each
-            for k in CUTOFFS
-            if k < one.limit and _defined(each := _at(one.spec, k, one.given), semantics)
-        ]
-        for one in lines[:MOST_LINES]
-    }
-    of_rel = () if rel is None else ((REL.name, float(rel)),)
-    hits = [_at(_HITS, k, of_rel) for k in range(1, min(limit, MOST_RANKS) + 1)]
-    if "one" in (semantics.no_relevant, semantics.unlabelled):
-        hits = []  # queries that score 1 without a hit would count as hits
-    return Aside(cutoffs, hits)
-
-
-def _at(spec: MetricSpec, k: int, given: tuple[tuple[str, float], ...]) -> Metric:
-    # The name is one that nobody can ask for.
-    return Metric(spec, k, f"{spec.name} {given} at {k}", given)
-
-
-def _defined(metric: Metric, semantics: Semantics) -> bool:
-    try:
-        check_defined(metric, semantics)
-    except UsageError:
-        return False
-    return True
 
 
 @options_of(evaluate, without=("per_query",))
@@ -163,37 +99,41 @@ def evaluate_in_detail(
     >>> results["new"]["map@2"], details.hits["new"]
     (0.75, [0.5, 0.5])
     """
-    aside = aside_of(metrics, options)
     baseline = next(iter(runs), "")
-    joined = join(
-        labels, runs, metrics, baseline, Cuts(), options, ways=WAYS, aside=aside.metrics
-    )
+    joined = join(labels, runs, metrics, baseline, Cuts(), options, details=True)
     with Workers(options["threads"]) as workers:
-        return joined.results, details_of(joined, aside, Settings(), workers)
+        return joined.results, details_of(joined, Settings(), workers)
 
 
-def details_of(joined: Joined, aside: Aside, settings: Settings, workers: Workers) -> Details:
-    """Return the details of joined systems, given what was computed aside."""
-    values = joined.aside
-    slices = []
-    if joined.more and joined.metrics:
-        cut = joined._replace(segments=joined.more)
+def details_of(joined: Joined, settings: Settings, workers: Workers) -> Details:
+    """Return the details of systems that were joined with `details`."""
+    seen = joined.seen
+    assert seen is not None
+    slices: list[Slice] = []
+    if seen.ways and joined.metrics:
+        cut = joined._replace(segments=seen.ways)
         state = cut.state(workers, crossed=False, rows=False)
         slices, _ = tested_slices(state, settings, workers.threads)
     return Details(
         results={name: replace(one, per_query=None) for name, one in joined.results.items()},
         cutoffs={
             metric: {
-                name: _line(joined.results[name], metric, of, values[name]) for name in values
+                name: _line(joined.results[name], metric, at, of)
+                for name, of in seen.values.items()
             }
-            for metric, of in aside.cutoffs.items()
+            for metric, at in seen.asked.cutoffs.items()
         },
-        hits={name: _by_rank([of[one.text][0] for one in aside.hits]) for name, of in values.items()},
+        hits={
+            name: _by_rank([of[one.text][0] for one in seen.asked.hits])
+            for name, of in seen.values.items()
+        },
         slices=slices,
         histograms={
-            metric: _histograms({name: joined.values(metric, name) for name in values})
+            metric: _histograms({name: joined.values(metric, name) for name in joined.results})
             for metric in joined.metrics
         },
+        bins=seen.bins,
+        moved=joined.moved(settings.moved or MOST_MOVED, workers),
     )
 
 

@@ -10,13 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.compare.aligned import Aligned
+from rankmill.compare.aside import WAYS, Aside, Bin, Seen, aside_of, bins_of
 from rankmill.compare.cutting import Cuts, read_classes
 from rankmill.compare.differences import Moved
 from rankmill.compare.moved import most_moved
+from rankmill.compare.pooled import Without, leave_out
 from rankmill.compare.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices, joined
 from rankmill.engine.evaluate import Scored, score_systems
+from rankmill.metrics.gap_groups import LeftOut
 from rankmill.results.result import Result
 from rankmill.sources.facts import Kind
 from rankmill.threads import Workers
@@ -38,10 +41,10 @@ class Joined(NamedTuple):
     segments : list of Segments
         The slices of the queries that count for all, a way to cut each.
     gain_function : str
-    more : list of Segments
-        The slices of further ways to cut, of which the comparison says nothing.
-    aside : dict of str to dict of str to (value, standard error)
-        System -> metric computed aside -> what it comes to over all queries of the system.
+    without : dict of str to dict of str
+        What `leave_out` found for metrics that are no mean over queries, by metric and system.
+    seen : Seen or None
+        What was computed aside for a page.
     """
 
     results: dict[str, Result]
@@ -51,8 +54,8 @@ class Joined(NamedTuple):
     weights: np.ndarray | None
     segments: list[Segments]
     gain_function: str
-    more: list[Segments]
-    aside: dict[str, dict[str, tuple[float | None, float | None]]]
+    without: Mapping[str, Without]
+    seen: Seen | None = None
 
     @property
     def queries(self) -> int:
@@ -176,32 +179,35 @@ def join(
     cuts: Cuts,
     options: dict[str, Any],
     *,
-    ways: Sequence[str] = (),
+    details: bool = False,
     **fields: Any,
 ) -> Joined:
     """Score all systems and join them; `options` are those of `evaluate_runs`.
 
-    `ways` are names in `DERIVED` that cut queries into `more`, and `fields` more fields of the
-    `Job`.
+    With `details`, more is computed aside for a page. `fields` are more fields of the `Job`.
     """
     facts: dict[str, Kind] = dict.fromkeys(cuts.columns, "segment")
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
-    ways = [name for name in ways if name not in cuts.derived]
-    gathered = _Gathered(baseline, cuts, options, ways)
+    aside = aside_of(metrics, options) if details else None
+    fields["aside"] = () if aside is None else aside.metrics
+    gathered = _Gathered(baseline, cuts, options, WAYS if details else ())
     systems = score_systems(
-        labels, runs, metrics, options, facts=facts, keep_lengths=lengths, **fields
+        labels, runs, metrics, options, facts=facts, keep_lengths=lengths, gap_groups=True, **fields
     )
-    with closing(systems):
+    without: dict[str, dict[str, LeftOut | str]] = {}
+    with closing(systems), Workers(options["threads"]) as workers:
         for one in systems:
             results[one.name] = one.result
+            for metric, left in leave_out(one.tally, workers).items():
+                without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
             del one  # frees the tally before the next system is scored
     aligned = Aligned.of(results)
     common = aligned.common()
     rows = gathered.rows(len(aligned.queries))
     rows = rows if common is None else rows[common]
-    classes, more = gathered.classes()
+    classes = gathered.classes()
     return Joined(
         results,
         baseline,
@@ -210,8 +216,8 @@ def join(
         gathered.weights(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
-        [segments_of(name, of, rows) for name, of in more.items()],
-        gathered.aside,
+        without,
+        gathered.seen(aside, rows) if aside is not None else None,
     )
 
 
@@ -221,10 +227,11 @@ class _Gathered:
     def __init__(
         self, baseline: str, cuts: Cuts, options: Mapping[str, Any], ways: Sequence[str]
     ) -> None:
-        self.aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
         self._baseline = baseline
         self._cuts = cuts
         self._ways = ways
+        self._aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+        self._bins: dict[str, list[Bin]] = {}
         self._options = options
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
@@ -238,9 +245,11 @@ class _Gathered:
         self._weights = one.tally.index.weights
         state: Any = one.tally.state
         means = {metric.text: state.aggregates[metric.text] for metric in one.tally.job.aside}
-        self.aside[one.name] = {
+        self._aside[one.name] = {
             name: (mean.mean, mean.standard_error) for name, mean in means.items()
         }
+        if self._ways:
+            self._bins[one.name] = bins_of(list(state.groups.values()))
         if self._cuts == Cuts() and not self._ways:
             return
         if self._known is None:
@@ -268,10 +277,16 @@ class _Gathered:
         """
         return None if self._weights is None else self._weights[rows]
 
-    def classes(self) -> tuple[dict[str, Classes], dict[str, Classes]]:
-        """Return the classes of all queries of the labels for each way to cut, and for more."""
-        known = self._known
-        if known is None:
-            return {}, {}
-        derived = {name: DERIVED[name][1](known) for name in self._cuts.derived}
-        return self._read | derived, {name: DERIVED[name][1](known) for name in self._ways}
+    def classes(self) -> dict[str, Classes]:
+        """Return the classes of all queries of the labels for each way to cut."""
+        return {} if self._known is None else self._read | self._derived(self._cuts.derived)
+
+    def seen(self, aside: Aside, rows: np.ndarray) -> Seen:
+        """Return what was computed aside, given the row of each query that counts for all."""
+        classes = {} if self._known is None else self._derived(self._ways)
+        ways = [segments_of(name, of, rows) for name, of in classes.items()]
+        return Seen(aside, ways, self._aside, self._bins)
+
+    def _derived(self, names: Sequence[str]) -> dict[str, Classes]:
+        assert self._known is not None
+        return {name: DERIVED[name][1](self._known) for name in names}

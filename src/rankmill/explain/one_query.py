@@ -102,9 +102,7 @@ def _list_in(parts: list[Batch], query: Ids, one: Input) -> Lists | None:
     return wide_lists(parts[0], one.columns)
 
 
-def _lists_among(
-    lookup: Lookup, count: int, one: Input, workers: Workers
-) -> list[Lists | None]:
+def _lists_among(lookup: Lookup, count: int, one: Input, workers: Workers) -> list[Lists | None]:
     """Return the list of each query from a source of lists, each of which belongs to one query."""
 
     def found(lists: Lists) -> list[tuple[int, Lists]]:
