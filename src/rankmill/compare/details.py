@@ -129,7 +129,7 @@ def details_of(joined: Joined, settings: Settings, workers: Workers) -> Details:
         },
         slices=slices,
         histograms={
-            metric: _histograms({name: joined.values(metric, name) for name in joined.results})
+            metric: histograms_of({name: joined.values(metric, name) for name in joined.results})
             for metric in joined.metrics
         },
         bins=seen.bins,
@@ -157,7 +157,7 @@ def _by_rank(sums: list[float | None]) -> list[float]:
     return [float(one) for one in np.maximum(np.diff([0.0, *known]), 0)]
 
 
-def _histograms(values: Mapping[str, np.ndarray]) -> dict[str, Histogram]:
+def histograms_of(values: Mapping[str, np.ndarray]) -> dict[str, Histogram]:
     """Return the histograms of systems, which have the same bars."""
     there = [one for one in values.values() if len(one)]
     low = min([0.0, *(float(one.min()) for one in there)])

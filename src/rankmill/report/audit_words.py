@@ -1,0 +1,95 @@
+"""The audit in words: what looks wrong first."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from rankmill.report.scales import count, percent
+from rankmill.results import audit
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import Scope
+
+# What each count is a share of, and the share above which somebody should look: by default none,
+# as it is a matter of the data.
+_OF: dict[str, tuple[str, float]] = {
+    "queries_only_labelled": ("queries_labelled", 0.01),
+    "queries_only_predicted": ("queries_predicted", 0.1),
+    "empty_label_lists": ("queries_labelled", 0.01),
+    "repeated_labels": ("labels", 0.01),
+    "null_labels": ("labels", 0.0),
+    "nonpositive_gains": ("labels", 1.0),
+    "repeated_items": ("predictions", 0.0),
+    "null_items": ("predictions", 0.0),
+    "items_beyond_depth": ("predictions", 1.0),
+    "unjudged_items": ("predictions", 1.0),
+    "short_lists": ("queries_in_both", 0.1),
+    "tied_confidences": ("predictions", 0.05),
+    "tied_ranks": ("predictions", 0.01),
+}
+_TITLES = {
+    "queries_only_labelled": "queries without predictions",
+    "queries_only_predicted": "queries without labels",
+    "empty_label_lists": "empty lists of labels",
+    "repeated_labels": "repeated labels",
+    "null_labels": "null labels",
+    "nonpositive_gains": "gains of 0 or less",
+    "repeated_items": "repeated predictions",
+    "null_items": "null predictions",
+    "items_beyond_depth": "predictions beyond the depth",
+    "unjudged_items": "predictions that are not judged",
+    "short_lists": "lists shorter than the largest cutoff",
+    "tied_confidences": "tied confidences",
+    "tied_ranks": "ties within a query",
+}
+
+
+class Finding(NamedTuple):
+    """A count of the audit that is not 0.
+
+    Attributes
+    ----------
+    title : str
+    meaning : str
+    count : str
+    share : str
+        Of what it is a part of.
+    suspect : bool
+        Whether somebody should look.
+    """
+
+    title: str
+    meaning: str
+    count: str
+    share: str
+    suspect: bool
+
+
+def findings(counts: Mapping[str, int], semantics: Semantics, scope: Scope) -> list[Finding]:
+    """Return what is notable, what looks wrong first, and the larger share first."""
+    meanings = audit.meanings(semantics, scope)
+    found = []
+    for key, number in audit.notable(counts).items():
+        of, limit = _OF.get(key, ("predictions", 1.0))
+        whole = counts.get(of, 0)
+        share = number / whole if whole else 1.0
+        told = f"{percent(share)} of {count(whole)} {of.replace('_', ' ')}" if whole else ""
+        one = Finding(
+            _TITLES.get(key, key.replace("_", " ")),
+            meanings[key],
+            count(number),
+            told,
+            share > limit,
+        )
+        found.append((not one.suspect, -share, one))
+    return [one for *_, one in sorted(found, key=lambda each: each[:2])]
+
+
+def audit_title(found: list[Finding]) -> str:
+    """Say whether anything looks wrong."""
+    suspect = [one for one in found if one.suspect]
+    if not suspect:
+        return "Nothing looks wrong in the inputs"
+    first = suspect[0]
+    told = f"{first.share.split(' of ')[0]} {first.title}" if first.share else first.title
+    return f"Look at the inputs: {told}" + (
+        f", and {len(suspect) - 1} more" if len(suspect) > 1 else ""
+    )
