@@ -94,7 +94,12 @@ def browser() -> Iterator[Browser]:
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]
-    flags += ["--no-first-run", "--disable-extensions", "--hide-scrollbars", "--disable-dev-shm-usage"]
+    flags += [
+        "--no-first-run",
+        "--disable-extensions",
+        "--hide-scrollbars",
+        "--disable-dev-shm-usage",
+    ]
     with tempfile.TemporaryDirectory() as folder:
         # The browser takes its pipes as the descriptors 3 and 4.
         script = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'

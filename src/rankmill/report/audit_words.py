@@ -1,13 +1,14 @@
 """The audit in words: what looks wrong first."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from rankmill.report.scales import count, percent
+from rankmill.report.section import Finding
 from rankmill.results import audit
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.scope import Scope
 
+SUSPECT = "look"
 # What each count is a share of, and the share above which somebody should look: by default none,
 # as it is a matter of the data.
 _OF: dict[str, tuple[str, float]] = {
@@ -42,27 +43,6 @@ _TITLES = {
 }
 
 
-class Finding(NamedTuple):
-    """A count of the audit that is not 0.
-
-    Attributes
-    ----------
-    title : str
-    meaning : str
-    count : str
-    share : str
-        Of what it is a part of.
-    suspect : bool
-        Whether somebody should look.
-    """
-
-    title: str
-    meaning: str
-    count: str
-    share: str
-    suspect: bool
-
-
 def findings(counts: Mapping[str, int], semantics: Semantics, scope: Scope) -> list[Finding]:
     """Return what is notable, what looks wrong first, and the larger share first."""
     meanings = audit.meanings(semantics, scope)
@@ -72,24 +52,22 @@ def findings(counts: Mapping[str, int], semantics: Semantics, scope: Scope) -> l
         whole = counts.get(of, 0)
         share = number / whole if whole else 1.0
         told = f"{percent(share)} of {count(whole)} {of.replace('_', ' ')}" if whole else ""
+        suspect = share > limit
         one = Finding(
-            _TITLES.get(key, key.replace("_", " ")),
+            SUSPECT if suspect else "noted",
+            "warn" if suspect else "even",
+            f"{count(number)} {_TITLES.get(key, key.replace('_', ' '))}",
+            told and f"({told})",
             meanings[key],
-            count(number),
-            told,
-            share > limit,
         )
-        found.append((not one.suspect, -share, one))
+        found.append((not suspect, -share, one))
     return [one for *_, one in sorted(found, key=lambda each: each[:2])]
 
 
 def audit_title(found: list[Finding]) -> str:
     """Say whether anything looks wrong."""
-    suspect = [one for one in found if one.suspect]
+    suspect = [str(one.title) for one in found if one.word == SUSPECT]
     if not suspect:
         return "Nothing looks wrong in the inputs"
-    first = suspect[0]
-    told = f"{first.share.split(' of ')[0]} {first.title}" if first.share else first.title
-    return f"Look at the inputs: {told}" + (
-        f", and {len(suspect) - 1} more" if len(suspect) > 1 else ""
-    )
+    more = f", and {len(suspect) - 1} more" if len(suspect) > 1 else ""
+    return f"Look at the inputs: {suspect[0]}{more}"

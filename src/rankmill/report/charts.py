@@ -9,6 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from rankmill.report.scales import Scale, scale_of, tick_texts
+from rankmill.report.text import Html
 from rankmill.results.escaping import visible
 
 # The system that the page is about, and the one that it is compared with.
@@ -57,7 +58,7 @@ def words(text: str) -> str:
 # ------------------------------------------------------------------ rows of a table
 
 
-def track(dots: Iterable[Dot], scale: Scale, *, zero: bool = False) -> str:
+def track(dots: Iterable[Dot], scale: Scale, *, zero: bool = False) -> Html:
     """Draw dots with their intervals in a row of a table, whose other cells say the same."""
     parts = [
         _line(_across(scale, tick), 0, _across(scale, tick), 26, "grid") for tick in scale.ticks
@@ -81,10 +82,12 @@ def track(dots: Iterable[Dot], scale: Scale, *, zero: bool = False) -> str:
     return _svg("".join(parts), 26, cls="track", aria_hidden="true")
 
 
-def axis(scale: Scale, *, percent: bool = False, signed: bool = False) -> str:
+def axis(scale: Scale, *, percent: bool = False, signed: bool = False) -> Html:
     """Draw the numbers of the axis of tracks."""
     texts = tick_texts(scale, percent=percent, signed=signed)
-    return _svg(_tick_labels(scale, texts, 12), 16, cls="track", aria_hidden="true")
+    told = tag("span", f"drawn from {texts[0]} to {texts[-1]}", cls="unseen")
+    drawing = _svg(_tick_labels(scale, texts, 12), 16, cls="track", aria_hidden="true")
+    return Html(told + drawing)
 
 
 def _tick_labels(scale: Scale, texts: Sequence[str], y: float) -> str:
@@ -93,9 +96,10 @@ def _tick_labels(scale: Scale, texts: Sequence[str], y: float) -> str:
     last = len(texts) - 1
     return "".join(
         tag("text", text, x=_percent(_across(scale, tick)), y=y,
-            text_anchor="start" if i == 0 else "end" if i == last else "middle")
+            text_anchor="start" if i == 0 else "end" if i == last else "middle",
+            cls="" if i in (0, last) else "between")
         for i, (tick, text) in enumerate(zip(scale.ticks, texts, strict=True))
-        if i % every == 0
+        if i == last or (i % every == 0 and last - i >= every)
     )  # fmt: skip
 
 
@@ -113,10 +117,12 @@ def lines(
     percent: bool = False,
     diagonal: bool = False,
     every: int = 1,
-) -> str:
+    left: float = _LEFT,
+) -> Html:
     """Draw a line for each series over `labels`, with the intervals of its points.
 
-    `places` are where the labels stand, from 0 to 1; else they are even.
+    `places` are where the labels stand, from 0 to 1; else they are even. `left` is the room for the
+    other axis in percent, less for a drawing across the whole page.
     """
     known = [value for one in series for value in one.values]
     for one in series:
@@ -125,10 +131,10 @@ def lines(
     scale = scale_of(known, most=4, include=include)
     wide = max(1, len(labels) - 1)
     where = [0.04 + 0.92 * (i / wide) for i in range(len(labels))] if places is None else places
-    across = [_LEFT + (_RIGHT - _LEFT) * one for one in where]
-    parts = [_frame(scale, percent=percent)]
+    across = [left + (_RIGHT - left) * one for one in where]
+    parts = [_frame(scale, left, percent=percent)]
     if diagonal:
-        parts.append(_line(_LEFT, _down(scale, 0), _RIGHT, _down(scale, 1), "ideal"))
+        parts.append(_line(left, _down(scale, 0), _RIGHT, _down(scale, 1), "ideal"))
     for one in reversed(series):  # the first one lies on top
         parts.append(_path(one, across, scale))
     parts += [
@@ -168,16 +174,17 @@ def bars(
     *,
     every: int = 1,
     apart: bool = False,
-) -> str:
+) -> Html:
     """Draw bars of shares for the first series, and a mark at the height of each other one.
 
-    With `apart` the first bar stands off from the others; every so many labels are shown.
+    With `apart` the first bar stands off from the others, whose labels are where they start; every
+    so many of these are shown.
     """
     known = [value for one in series for value in one.values]
     scale = scale_of(known, most=4, include=(0.0,))
     count = len(labels) + (1 if apart else 0)
     width = (_RIGHT - _LEFT) / max(count, 4)
-    parts = [_frame(scale, percent=True)]
+    parts = [_frame(scale, _LEFT, percent=True)]
     for i, text in enumerate(labels):
         left = _LEFT + width * (i + (1 if apart and i else 0))
         for number, one in enumerate(series):
@@ -194,12 +201,14 @@ def bars(
             else:
                 ends = left + width * 0.04, left + width * 0.96
                 parts.append(_line(ends[0], top, ends[1], top, f"mark {one.name}"))
-        if i % every == 0 or (apart and i == 0):
+        if apart and i and (i - 1) % every == 0:
+            parts.append(_below(text, left))
+        elif not i or not (apart or i % every):
             parts.append(_below(text, left + width / 2))
     return _figure("".join(parts), title, told)
 
 
-def sparkline(values: Sequence[float | None], tones: Sequence[str] = ()) -> str:
+def sparkline(values: Sequence[float | None], tones: Sequence[str] = ()) -> Html:
     """Draw a line without an axis in a row of a table, whose other cells have its ends."""
     scale = scale_of(values)
     wide = max(1, len(values) - 1)
@@ -229,12 +238,12 @@ def sparkline(values: Sequence[float | None], tones: Sequence[str] = ()) -> str:
 # ------------------------------------------------------------------ pieces
 
 
-def _frame(scale: Scale, *, percent: bool) -> str:
+def _frame(scale: Scale, left: float, *, percent: bool) -> str:
     """Draw the grid, and the numbers of the axis that goes up."""
     parts = []
     for tick, text in zip(scale.ticks, tick_texts(scale, percent=percent), strict=True):
         y = _down(scale, tick)
-        parts.append(_line(_LEFT, y, _RIGHT, y, "zero" if tick == 0 else "grid"))
+        parts.append(_line(left, y, _RIGHT, y, "zero" if tick == 0 else "grid"))
         parts.append(tag("text", text, x="0", y=_pixels(y + 4)))
     return "".join(parts)
 
@@ -248,13 +257,13 @@ def _line(x1: float, y1: float, x2: float, y2: float, cls: str) -> str:
     return tag("line", x1=_percent(x1), y1=_pixels(y1), x2=_percent(x2), y2=_pixels(y2), cls=cls)
 
 
-def _figure(inner: str, title: str, told: str) -> str:
+def _figure(inner: str, title: str, told: str) -> Html:
     alt = tag("title", words(title)) + tag("desc", words(told))
     return _svg(alt + inner, _HEIGHT, cls="chart", role="img")
 
 
-def _svg(inner: str, height: int, **attributes: object) -> str:
-    return tag("svg", inner, width="100%", height=height, **attributes)
+def _svg(inner: str, height: int, **attributes: object) -> Html:
+    return Html(tag("svg", inner, width="100%", height=height, **attributes))
 
 
 def _across(scale: Scale, value: float) -> float:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rankmill.compare.differences import BETTER, WORSE, Difference, Estimate, Slice
+from rankmill.compare.differences import (
+    BETTER,
+    EQUAL,
+    NOT_SHOWN,
+    WORSE,
+    Difference,
+    Estimate,
+    Slice,
+)
 from rankmill.report import charts, words
 from rankmill.report.charts import BASE, CLASSES, SUBJECT, Dot
 from rankmill.report.scales import Scale, count, half_width, number, percent, scale_of, signed
@@ -18,6 +26,8 @@ MOST_SLICES = 24
 SMALL = 0.01
 # So many runs of a history are drawn.
 MOST_RUNS = 100
+# Shorter words for a phone.
+_WORDS = {NOT_SHOWN: "not shown", EQUAL: "equal"}
 # So many dates stand below a trend.
 DATES = 5
 
@@ -61,8 +71,9 @@ def metrics(subject: Subject) -> Section:
             rows.append([*named, number(one.value), half_width(half), charts.track([dot], scale)])
     start = 0 if single else 1
     header = ["metric", *([] if single else ["system"]), "value", level]
-    header.append(charts.axis(together) if single else "each metric on its own axis")
-    grid = Grid(header, rows, frozenset({0, start}), len(header) - 1)
+    header.append(charts.axis(together) if single else "an axis for each metric")
+    last = len(header) - 1
+    grid = Grid(header, rows, frozenset({0, start}), last, frozenset({last - 1}))
     title = words.value_words(subject.metrics[0], subject.values[subject.metrics[0]][subject.main])
     if not single:
         title = say("{} for {}", title, name(subject.main))
@@ -111,9 +122,8 @@ def changes(subject: Subject) -> Section | None:
         name(subject.baseline),
         level,
     )
-    return Section(
-        "Against the baseline", words.changes_words(found), lead, [_forest(header, rows)]
-    )
+    title = words.change_words(*found[0])
+    return Section("Against the baseline", title, lead, [_forest(header, rows)])
 
 
 def _forest(header: list[object], rows: Sequence[tuple[object, ...]], small: int = 0) -> Grid:
@@ -134,7 +144,7 @@ def _forest(header: list[object], rows: Sequence[tuple[object, ...]], small: int
             percent(one.relative, sign=True) if relative and one.relative is not None
             else signed(one.value)
         )  # fmt: skip
-        result = one.verdict or "not tested"
+        result = _WORDS.get(one.verdict or "", one.verdict or "not tested")
         drawing = charts.track([dot], scale, zero=True)
         shown.append([*row, drawing, change, Html(f'<span class="{dot.tone}">{result}</span>')])
     axis = charts.axis(scale, percent=relative, signed=True)
@@ -164,7 +174,8 @@ def slices(subject: Subject) -> Iterator[Section]:
         parts: list[object] = list(_by_way(subject, cut, first, system))
         parts += [
             Folded(
-                words.slices_words(cut, metric, system), list(_by_way(subject, cut, metric, system))
+                say("{}: {}", name(metric), words.slices_words(cut, metric, system)),
+                list(_by_way(subject, cut, metric, system)),
             )
             for metric in others
         ]
@@ -240,8 +251,8 @@ def levels(subject: Subject) -> Iterator[Section]:
 _LEADS = {
     "label_count": "How many labels a query has.",
     "label_popularity": (
-        "Labels of the head, the middle and the tail hold a third of all labels each; a query is in "
-        "the class of its median label."
+        "Labels of the head, the middle and the tail hold a third of all labels each; a query is "
+        "in the class of its median label."
     ),
 }
 
@@ -277,7 +288,7 @@ def trend(subject: Subject) -> Section | None:
     title = words.trend_words(first, runs)
     shown = [text[:10] for text in titles]
     drawing = charts.lines(
-        [series], shown, title.plain, f"{len(runs)} runs", places=places, every=every
+        [series], shown, title.plain, f"{len(runs)} runs", places=places, every=every, left=7
     )
     rows = [
         [text, number(value), half_width(half), word or "none"]
@@ -292,7 +303,7 @@ def trend(subject: Subject) -> Section | None:
         if metric != first
     ]  # fmt: skip
     if more:
-        parts.append(Grid(["metric", "", "first", "last"], more, frozenset({0}), 1))
+        parts.append(Grid(["metric", "all runs", "first", "last"], more, frozenset({0}), 1))
     return Section("History", title, f"The last {len(runs)} runs that count the same.", parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from rankmill.compare.details import Histogram
 from rankmill.compare.differences import Moved
@@ -77,12 +78,10 @@ def _distributions(subject: Subject) -> Iterator[Figure]:
         series = [Series(class_of(subject, n), _shares(of[n])) for n in systems]
         title = words.histogram_words(metric, one)
         told = f"The share of queries with each value of {brief(metric)}, and with 0"
-        labels = ["0", *ends[:-1]]
+        labels = ["= 0", *ends[:-1]]
         rows = [
             [text, *(percent(s.values[i] or 0.0) for s in series)]
-            for i, text in enumerate(
-                ["0", *(f"{a} to {b}" for a, b in zip(ends, ends[1:], strict=False))]
-            )
+            for i, text in enumerate(["= 0", *(f"{a} to {b}" for a, b in pairwise(ends))])
         ]
         every = max(1, len(one.counts) // LABELS)
         yield Figure(
@@ -204,7 +203,7 @@ def _moved_words(metric: str, up: list[Moved], down: list[Moved]) -> Html:
 
 def _query(subject: Subject, one: Moved, system: str, found: Listed | None) -> Query:
     title = say(
-        "{}: {} → {} ({})",
+        "Query {}: {} → {} ({})",
         *(name(one.query, ITEM), number(one.baseline), number(one.value), signed(one.difference)),
     )
     if found is None:

@@ -12,9 +12,9 @@ from rankmill.compare.details import Details
 from rankmill.errors import UsageError
 from rankmill.explain.side_by_side import Listed
 from rankmill.report import comparing, looking, words
-from rankmill.report.audit_words import audit_title, findings
+from rankmill.report.audit_words import SUSPECT, audit_title, findings
 from rankmill.report.scales import count
-from rankmill.report.section import FactList, Finds, Grid, Section, kind_of
+from rankmill.report.section import FactList, Finding, Finds, Section, kind_of
 from rankmill.report.subject import Run, Subject, subject_of
 from rankmill.report.text import Html, name, say
 from rankmill.results.escaping import visible
@@ -91,6 +91,7 @@ def page(
         headline=headline,
         tone=_tone(found),
         eyebrow=_eyebrow(found),
+        points=list(_points(found)),
         sections=[one for one in _sections(found) if one is not None],
     )
 
@@ -131,6 +132,19 @@ def _headline(subject: Subject) -> Html:
     if undecided:
         return say("Held, but {} lack data to decide", f"{undecided} of {total} rules")
     return say("Held: every rule was kept" if total else "Held: there are no rules")
+
+
+def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:
+    """Yield what else should be known at once, with its tone."""
+    if subject.verdict is None and subject.comparison is not None:
+        for section in comparing.slices(subject):
+            lost = any("worse" in str(one) for one in section.parts[:1])
+            yield "bad" if lost else "even", section.title
+    result = subject.result
+    if result is not None:
+        found = findings(result.audit, *subject.rules)
+        if any(one.word == SUSPECT for one in found):
+            yield "warn", audit_title(found)
 
 
 def _changes(subject: Subject) -> list[Any]:
@@ -182,15 +196,17 @@ def _rules(subject: Subject) -> Section | None:
         if kept and shown[key] > 1:
             continue  # of slices that held, one stands for all
         tone = "bad" if id(one) in failed else "even" if kept else "warn"
-        rows.append(
-            [Html(f'<span class="{tone}">{one.word}</span>'), name(one.rule, 60), one.reason]
-        )
+        rows.append(Finding(one.word, tone, name(one.rule, 60), "", name(one.reason, 300)))
     lead = ""
     if verdict.baseline:
         source = name(verdict.baseline.get("source", ""))
         lead = say("Compared with {} ({}).", source, verdict.baseline.get("kind", ""))
-    grid = Grid(["verdict", "rule", "why"], rows, frozenset({0, 1, 2}))
-    return Section("Verdict", "Why", lead, [grid])
+    first = rows[0]
+    if first.word == "held":
+        title = say("{} kept", "The rule was" if len(rows) == 1 else "All rules were")
+    else:
+        title = say("{}: {}", first.word.capitalize(), first.title)
+    return Section("Verdict", title, lead, [Finds(rows)])
 
 
 # ------------------------------------------------------------------ inputs

@@ -90,10 +90,20 @@ class FactList(NamedTuple):
     code: bool = False
 
 
-class Finds(NamedTuple):
-    """Findings of the audit."""
+class Finding(NamedTuple):
+    """Something that was found: a word with its tone, a title, more of it, and what it means."""
 
-    rows: Sequence[Any]
+    word: str
+    tone: str
+    title: Html | str
+    more: Html | str = ""
+    meaning: Html | str = ""
+
+
+class Finds(NamedTuple):
+    """What was found, as a list."""
+
+    rows: Sequence[Finding]
 
 
 def kind_of(part: Any) -> str:

@@ -132,7 +132,7 @@ def subject_of(
         verdict, comparison, result = found, found.comparison, found.result
     else:
         raise UsageError(
-            f"a page is about a Result, a Comparison or a Verdict, not about a {type(found).__name__}"
+            f"a page of a {type(found).__name__}; expected a Result, a Comparison or a Verdict"
         )
     details = details or getattr(found, "details", None) or getattr(comparison, "details", None)
     rest = lists, history or {}, command

@@ -197,7 +197,7 @@ def bins_words(bins: Sequence[Bin]) -> Html:
     """Say whether confidence tells how likely a prediction is to be right."""
     total = sum(one.predictions for one in bins)
     gap = sum(abs(one.correct - one.confidence * one.predictions) for one in bins) / total
-    if all(0 <= one.low and one.high <= 1 for one in bins):
+    if all(one.low >= 0 and one.high <= 1 for one in bins):
         over = sum(one.confidence * one.predictions - one.correct for one in bins) / total
         if gap < 0.02:
             return say("Confidence tells how often predictions are right, within {}", percent(gap))
