@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankmill.compare.differences import (
-    BETTER,
-    WORSE,
     Difference,
     Estimate,
     Loss,
@@ -17,7 +15,9 @@ from rankmill.compare.differences import (
     Slice,
     Tested,
     by_metric,
+    winner_of,
 )
+from rankmill.compare.paper import paper_parts
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
 from rankmill.results.result import described, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
@@ -115,16 +115,12 @@ class Comparison:
         Systems other than the baseline are compared by their intervals: if those of two
         differences do not overlap, the paired difference of the two is not 0 either.
         """
-        found = self.differences[metric]
-        if found and all(one.verdict == WORSE for one in found.values()):
-            return self.baseline
-        better = {name: one.low for name, one in found.items() if one.verdict == BETTER}
-        known = {name: low for name, low in better.items() if low is not None}
-        if not known:
-            return None
-        top = max(known, key=known.__getitem__)
-        highs = [one.high for name, one in found.items() if name != top]
-        return top if all(high is not None and high < known[top] for high in highs) else None
+        return winner_of(self.baseline, self.differences[metric])
+
+    @property
+    def whole(self) -> Slice:
+        """All queries, as if they were a slice."""
+        return Slice((), (), self.queries, self.values, self.differences)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, lists, strings and numbers."""
@@ -197,7 +193,14 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
                         row["explain"] = explain(metric, name, row["query"])
         return content
 
-    return View(screen, page, lambda: _exact(found), content)
+    def paper() -> list[Part]:
+        base = found.baseline
+        more = loss_tables(base, found.losses, found.settings)
+        moved = moved_tables(base, found.moved, None)
+        tables = paper_parts(base, found.whole, found.slices, found.settings, _told(found))
+        return [*tables, *(part for block in (*more, *moved) for part in block)]
+
+    return View(screen, page, lambda: _exact(found), content, paper)
 
 
 def _table(found: Comparison, metric: str) -> Table:
@@ -241,9 +244,13 @@ def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
 
 
 def _notes(found: Comparison) -> list[Part]:
+    starred = any(found.winner(metric) for metric in found.values)
+    return [*(["* shown to be better than every other system"] if starred else []), *_told(found)]
+
+
+def _told(found: Comparison) -> list[str]:
+    """Return the lines that a reader of the numbers has to know."""
     notes = list(found.notes)
-    if any(found.winner(metric) for metric in found.values):
-        notes.insert(0, "* shown to be better than every other system")
     if found.differing:
         left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
         notes.append(
@@ -255,7 +262,7 @@ def _notes(found: Comparison) -> list[Part]:
             f"{', '.join(found.pooled)} {verb} over queries: no interval and no test"
             + (", and each system's is over its own queries" if found.differing else "")
         )
-    return [*notes]
+    return notes
 
 
 def _facts(found: Comparison) -> Facts:
