@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import itertools
 import os
 import re
 from collections import Counter
@@ -119,7 +120,10 @@ def _parts(text: str) -> list[str]:
 
 
 def check_outputs(
-    output: str | None, per_query: str | None, inputs: Sequence[str | list[str]]
+    output: str | None,
+    per_query: str | None,
+    inputs: Sequence[str | list[str]],
+    plot: str | None = None,
 ) -> None:
     """Check before a long run that its output can be written and overwrites no input.
 
@@ -132,7 +136,7 @@ def check_outputs(
     reason = why_output_fails() if output is None else None
     if reason is not None:
         raise UsageError(f"cannot write to standard output: {reason}; give a file with -o")
-    for path in (output, per_query):
+    for path in (output, per_query, plot):
         if path is None:
             continue
         writing.check_target(path)
@@ -150,11 +154,12 @@ def check_outputs(
                     f"cannot write to {path}: the next run over {text} would read it as an input; "
                     "choose another folder"
                 )
-    if None in (output, per_query) or os.devnull in (output, per_query):
-        return
-    if _same_place(str(output), str(per_query)):
-        named = shown(str(output))
-        raise UsageError(f"-o and --per-query are the same file, {named}: give two names")
+    outputs = {"-o": output, "--per-query": per_query, "--plot": plot}
+    files = [(name, path) for name, path in outputs.items() if path not in (None, os.devnull)]
+    for (first, one), (second, other) in itertools.combinations(files, 2):
+        if _same_place(str(one), str(other)):
+            named = shown(str(one))
+            raise UsageError(f"{first} and {second} are the same file, {named}: give two names")
 
 
 def _same_place(one: str, other: str) -> bool:

@@ -26,7 +26,10 @@ from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
     from rankmill.compare.state import ComparisonState
 
@@ -121,6 +124,38 @@ class Comparison:
     def whole(self) -> Slice:
         """All queries, as if they were a slice."""
         return Slice((), (), self.queries, self.values, self.differences)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the intervals of differences, how those of queries spread, and the slices.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A file or URL in .svg, .png or .pdf, which is written whole or not at all.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With a column of panels for each metric. It is not one of pyplot.
+
+        Raises
+        ------
+        UsageError
+            If matplotlib is not installed (``pip install "rankmill[plot]"``), or the file cannot be
+            written.
+        """
+        from rankmill.compare.drawing import check_picture, rendered
+        from rankmill.compare.plots import plot_comparison
+        from rankmill.results.files import write_files
+
+        if path is not None:
+            check_picture(path)
+        figure = plot_comparison(
+            self.baseline, self.whole, self.slices, self.settings, self.state.whole
+        )
+        if path is not None:
+            write_files([(path, rendered(figure, path))])
+        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, lists, strings and numbers."""
