@@ -301,7 +301,7 @@ def test_what_is_wrong_is_told_before_any_work(options, told, files, run_cli, mo
 
 def test_without_matplotlib_the_error_says_what_to_install(files, run_cli, monkeypatch, sliced):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    told = 'pip install "rankmill[plot]"'
+    told = "pip install 'rankmill[plot]'"
     ran = run_cli("compare", *files, "--plot", "a.svg")
     assert ran.exit_code == 2
     assert told in ran.stderr

@@ -141,7 +141,7 @@ class Comparison:
         Raises
         ------
         UsageError
-            If matplotlib is not installed (``pip install "rankmill[plot]"``), or the file cannot be
+            If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
             written.
         """
         from rankmill.compare.drawing import check_picture, rendered

@@ -74,7 +74,7 @@ def check_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            f'pictures need matplotlib ({error}): pip install "rankmill[plot]", or leave out the '
+            f"pictures need matplotlib ({error}): pip install 'rankmill[plot]', or leave out the "
             "picture"
         ) from None
 
