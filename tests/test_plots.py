@@ -184,6 +184,9 @@ def test_the_same_comparison_gives_the_same_bytes(sliced, format, tmp_path):
     first = path.read_bytes()
     assert first.startswith(SIGNATURES[format])
     assert rendered(figure, path) == first
+    assert b"CreationDate" not in first
+    bounds = [one for axes in figure.axes for one in axes.get_position().bounds]
+    assert bounds == pytest.approx([round(one, 5) for one in bounds], abs=1e-14)
     with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.facecolor": "red"}):
         before = dict(matplotlib.rcParams)
         sliced.plot(path)
