@@ -14,6 +14,7 @@ from rankmill.cli.explain import command as explain_command
 from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.options import (
     column_options,
+    history_options,
     output_options,
     resource_options,
     scope_options,
@@ -21,6 +22,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
+from rankmill.cli.recording import Recording
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.stores.urls import redacted
@@ -143,6 +145,7 @@ Examples:
     metavar="FILE",
     help="Also write a row for each query to FILE, as Parquet: its value in each system.",
 )
+@history_options
 @resource_options
 def command(
     labels: str,
@@ -152,6 +155,7 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
+    recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
@@ -175,6 +179,8 @@ def command(
         runs = dict(zip(names.values(), sources, strict=True))
         found = compare(label_source, runs, metrics, **options)
     tables = [] if per_query is None else [(per_query, found.per_query)]
+    if found.queries:
+        tables += recording.record_run(found, label_source, runs)
     paths = dict(zip(names.values(), predictions, strict=True))
     deliver(view_of(found, _explaining(labels, paths)), chosen, output, tables)
     if not found.queries:
@@ -183,6 +189,7 @@ def command(
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
+    recording.log_run(found, [output, per_query])
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:
