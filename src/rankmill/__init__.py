@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from rankmill.explain.evaluators_view import Differences
     from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
+    from rankmill.gate.gate import gate
+    from rankmill.gate.verdict import Verdict
     from rankmill.metrics.arrays import (
         average_precision,
         dcg,
@@ -70,7 +72,9 @@ _HOMES = {
     "Semantics": "semantics.choices",
     "State": "engine.state",
     "second_pass": "engine.parts",
+    "Verdict": "gate.verdict",
     "convert": "engine.convert",
+    "gate": "gate.gate",
     "evaluate": "engine.evaluate",
     "evaluate_part": "engine.parts",
     "evaluate_runs": "engine.evaluate",
@@ -101,6 +105,7 @@ __all__ = [
     "State",
     "Trace",
     "UsageError",
+    "Verdict",
     "average_precision",
     "compare",
     "compare_part",
@@ -114,6 +119,7 @@ __all__ = [
     "explain_evaluators",
     "f1",
     "first_hit_precision",
+    "gate",
     "global_average_precision",
     "hit",
     "ndcg",

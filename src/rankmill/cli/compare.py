@@ -168,7 +168,7 @@ def command(
     names = dict(zip(predictions, system_names(predictions), strict=True))
     if len(names) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    check_outputs(output, per_query, [label_source, *sources])
+    check_outputs(output, [label_source, *sources], per_query=per_query)
     chosen = format_for(format, output)
 
     from rankmill.compare.compare import compare

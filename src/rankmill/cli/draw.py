@@ -51,15 +51,18 @@ def format_for(chosen: str | None, output: str | None) -> str:
 
 
 def deliver(
-    view: View, format: str, output: str | None, tables: Sequence[tuple[str, pa.Table]] = ()
+    view: View,
+    format: str,
+    output: str | None,
+    more: Sequence[tuple[str, str | bytes | pa.Table]] = (),
 ) -> None:
-    """Write a view to the file `output`, else print it; and write tables as Parquet with it.
+    """Write a view to the file `output`, else print it; with it texts, pictures and tables.
 
     All files are written, or none. What is printed is printed once they are.
     """
     drawn = output is None and format == "table" and is_terminal(sys.stdout)
     text = "" if drawn else write(view, format)
-    writing.write_files([*([] if output is None else [(output, text)]), *tables])
+    writing.write_files([*([] if output is None else [(output, text)]), *more])
     if drawn:
         draw(view.screen())
     elif output is None:

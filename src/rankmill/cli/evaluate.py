@@ -119,7 +119,7 @@ def command(
     label_source = source_of(labels, "LABELS")
     sources = [source_of(text, "PREDICTIONS") for text in predictions]
     runs = dict(zip(system_names(predictions), sources, strict=True))
-    check_outputs(output, per_query, [label_source, *sources])
+    check_outputs(output, [label_source, *sources], per_query=per_query)
     chosen = format_for(format, output)
     options["per_query"] = per_query is not None
 

@@ -69,8 +69,8 @@ class Comparison:
         each system and metric; null where a query does not count for the system. None if
         the comparison was made from merged states.
     pooled : list of str
-        The metrics that are no mean over queries, such as gap: they have a value and no test, and
-        each system's is over all its own queries.
+        The metrics that are no mean over queries, such as gap: `notes` tell how their intervals
+        came to be, their one test is "t", and each system's is over all its own queries.
     state : ComparisonState
         What the queries add up to, from which all of this comes.
     settings : Settings
@@ -231,7 +231,9 @@ def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     if one is None:
         return [None, None, *[None] * len(settings.tests), "", *[None] * 5]
     interval = None if one.low is None or one.high is None else (one.low, one.high)
-    tests = (one.tests.get(test) for test in settings.tests)
+    tests = [one.tests.get(test) for test in settings.tests]
+    if len(tests) == 1:  # a metric such as gap has one test, whatever is asked for
+        tests = list(one.tests.values()) or tests
     return [
         *(one.value, interval),
         *(None if test is None else test.corrected_p for test in tests),
@@ -249,12 +251,8 @@ def _notes(found: Comparison) -> list[Part]:
         notes.append(
             f"{found.differing:,} queries count for some systems only and are left out: {left}"
         )
-    if found.pooled:
-        verb = "is no mean" if len(found.pooled) == 1 else "are no means"
-        notes.append(
-            f"{', '.join(found.pooled)} {verb} over queries: no interval and no test"
-            + (", and each system's is over its own queries" if found.differing else "")
-        )
+    if found.pooled and found.differing:
+        notes.append(f"{', '.join(found.pooled)}: each system's is over its own queries")
     return [*notes]
 
 
@@ -289,7 +287,10 @@ def _exact(found: Comparison) -> Table:
     fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
     renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
     names += [renamed.get(name, name) for name in fields]
-    tests = found.settings.tests
+    every_test = (
+        name for of in found.differences.values() for one in of.values() for name in one.tests
+    )
+    tests = dict.fromkeys([*found.settings.tests, *every_test])
     names += [f"{test}_{field}" for test in tests for field in Tested._fields]
     names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
 

@@ -13,8 +13,8 @@ EQUAL = "equal within the margin"
 class Estimate(NamedTuple):
     """The value of a metric for one system: a mean over queries with its interval.
 
-    All but the value are None for gap, which is no mean over queries, and where fewer than two
-    queries count.
+    All but the value are None where fewer than two queries count. For gap, which is no mean over
+    queries, they are those of a jackknife.
     """
 
     value: float | None
@@ -61,7 +61,8 @@ class Difference:
         The number of queries where the system is better than, the same as and worse than the
         baseline.
     tests : dict of str to Tested
-        By the name of the test, in the order asked for; empty for gap.
+        By the name of the test, in the order asked for. For gap it is "t" alone, that of the
+        jackknife.
     equivalence, noninferiority : Tested or None
         Whether the difference is shown to be within the margin, and above its lower end; None
         without a margin.
