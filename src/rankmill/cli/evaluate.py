@@ -134,10 +134,10 @@ def command(
         results = evaluate_runs(label_source, runs, metrics, **options, progress=progress)
     recorded = []
     if all(None not in one.metrics.values() for one in results.values()):
-        recorded = recording.record_run(results, label_source, by_system(list(runs), sources))
+        recorded = recording.record_run(results, label_source, by_system(runs))
     _deliver(results, chosen, output, per_query, recorded)
     check_values(results)
-    recording.log_run(results, [output, per_query])
+    recording.log_run([output, per_query])
 
 
 def _deliver(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from rankmill.errors import UsageError
 
@@ -12,10 +13,11 @@ if TYPE_CHECKING:
 
     from rankmill.gate.record import Found
 
-__all__ = ["Recording", "recording_of"]
+__all__ = ["Recording", "by_system", "recording_of"]
 
 
-class Recording(NamedTuple):
+@dataclass
+class Recording:
     """Where a run goes: the options --history, --tag and --mlflow, checked.
 
     Attributes
@@ -24,16 +26,19 @@ class Recording(NamedTuple):
     tags : dict of str to str
     mlflow : str or None
         The address of the tracking server.
+    run : pyarrow.Table or None
+        The run, once it is known.
     """
 
     history: str | None
     tags: dict[str, str]
     mlflow: str | None
+    run: pa.Table | None = None
 
     def record_run(
         self, found: Found, labels: Any = None, predictions: Any = None
     ) -> list[tuple[str, pa.Table]]:
-        """Return the run as a file to write together with the other outputs; none without a history.
+        """Return the run as a file to write with the other outputs; none without a history.
 
         Parameters
         ----------
@@ -42,20 +47,19 @@ class Recording(NamedTuple):
         labels, predictions
             The paths that were read; predictions by system if there are several.
         """
-        if self.history is None:
+        if self.history is None and self.mlflow is None:
             return []
-        from rankmill.gate.record import entry
+        from rankmill.gate.record import path_of, run_table
 
-        return [
-            entry(found, self.history, tags=self.tags, labels=labels, predictions=predictions)
-        ]
+        self.run = run_table(found, tags=self.tags, labels=labels, predictions=predictions)
+        return [] if self.history is None else [(path_of(self.run, self.history), self.run)]
 
-    def log_run(self, found: Found, files: Sequence[str | None] = ()) -> None:
-        """Tell MLflow of the run, with those of its files that were written; at the very end."""
-        if self.mlflow is not None:
+    def log_run(self, files: Sequence[str | None] = ()) -> None:
+        """Tell MLflow of the recorded run, with files that were written; at the very end."""
+        if self.mlflow is not None and self.run is not None:
             from rankmill.gate.mlflow import log_run
 
-            log_run(found, self.mlflow, tags=self.tags, files=[one for one in files if one])
+            log_run(self.run, self.mlflow, [one for one in files if one])
 
 
 def recording_of(history: str | None, tags: Sequence[str], mlflow: str | None) -> Recording:
@@ -92,6 +96,6 @@ def _tags(texts: Sequence[str]) -> dict[str, str]:
     return tags
 
 
-def by_system(names: Sequence[str], sources: Sequence[Any]) -> Mapping[str, Any] | Any:
-    """Return the paths of predictions as `record_run` takes them."""
-    return dict(zip(names, sources, strict=True)) if len(names) > 1 else sources[0]
+def by_system(runs: Mapping[str, Any]) -> Any:
+    """Return the paths of predictions by system as `record_run` takes them."""
+    return runs if len(runs) > 1 else next(iter(runs.values()))

@@ -21,8 +21,9 @@ END = 1 << 15
 # How many requests a store answers at a time.
 REQUESTS = 32
 # The columns of a run that has no summary.
-_COLUMNS = ("run", "time", "system", "by", "metric", "value", "standard_error", "queries")
-_COLUMNS += ("verdict", "tags", "version", "definition", "semantics", "scope", "gain_function")
+_COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "metric", "value", "standard_error")
+_COLUMNS += ("queries", "verdict", "tags", "version", "definition", "semantics", "scope")
+_COLUMNS += ("gain_function", "audit")
 
 
 class Folder(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.gate.drift import LAST, Drift, drift
 from rankmill.gate.folder import open_folder
 from rankmill.gate.runs import Measured, Run, time_of_name
+from rankmill.results.spelling import canonical
 
 __all__ = ["Baseline", "History", "Trend", "check_baseline", "history", "moment", "prune"]
 
@@ -113,6 +114,14 @@ class History:
             found |= dict.fromkeys((metric, system) for system, metric in run.metrics)
         return list(found)
 
+    def named(self, metrics: Iterable[str]) -> list[tuple[str, str | None]]:
+        """Return the metrics of these names, in any spelling, with each of their systems."""
+        found: list[tuple[str, str | None]] = []
+        for metric in metrics:
+            same = [one for one in self.metrics if canonical(one[0]) == canonical(metric)]
+            found += same or [(metric, None)]
+        return found
+
     def trend(
         self, metric: str, system: str | None = None, *, rules: str | None = None, last: int = LAST
     ) -> Trend:
@@ -134,7 +143,8 @@ class History:
             If no run has the metric, or all count otherwise; the message names them.
         """
         same, note = self._comparable(metric, system, rules)
-        points, before = [], None
+        points: list[Point] = []
+        before: float | None = None
         for run, one in same:
             change = None if one.value is None or before is None else one.value - before
             points.append(Point(run, one.value, one.standard_error, one.queries, change))
@@ -204,7 +214,8 @@ class History:
         why = _otherwise(others[-1].rules, asked) or f"{metric} had another definition"
         if not same:
             raise InputError(
-                f"the history {self.name} has no run to compare {metric} with: {_these(others, why)}"
+                f"the history {self.name} has no run to compare {metric} with: "
+                + _these(others, why)
             )
         return same, f"left out: {_these(others, why)}"
 
@@ -239,8 +250,8 @@ def check_baseline(how: str) -> int:
     found = re.fullmatch(r"last|best|median:([1-9]\d{0,6})", how)
     if not found:
         raise UsageError(
-            f"the baseline {how!r} is none that a history has; expected last, best, or the median of the "
-            "last runs, as median:7"
+            f"the baseline {how!r} is none that a history has; expected last, best, or the median "
+            "of the last runs, as median:7"
         )
     return int(found[1] or 1)
 

@@ -43,15 +43,17 @@ def view_of(found: History, trends: Sequence[Trend], *, runs: bool) -> View:
     def tables() -> list[Part]:
         if not trends:
             return [f"the history {found.name} has no runs"]
-        of_all = [_runs(trend) for trend in trends] if runs else [_metrics(trends)]
+        of_all: list[Part] = [_runs(trend) for trend in trends] if runs else [_metrics(trends)]
         notes = [f"{_named(one)}: {one.drift}" for one in trends if one.drift and one.drift.flagged]
         notes += dict.fromkeys(one.note for one in trends if one.note)
         return [*of_all, *notes]
 
     def screen() -> list[Part]:
         parts = tables()
-        apart = [[part, ""] if isinstance(part, Table) and runs else [part] for part in parts]
-        return [part for several in apart for part in several] + [repr(found)]
+        apart: list[Part] = []
+        for part in parts:
+            apart += [part, ""] if isinstance(part, Table) and runs else [part]
+        return [*apart, repr(found)]
 
     return View(screen, tables, lambda: _exact(trends), lambda: _content(found, trends))
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankmill.semantics.choices import Semantics
     from rankmill.semantics.scope import Scope
 
-__all__ = ["SCHEMA", "Found", "check_history", "entry", "record"]
+__all__ = ["SCHEMA", "Found", "check_history", "path_of", "record", "run_table"]
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
@@ -133,9 +133,8 @@ def record(
     (0.5, {'model': 'a7'})
     """
     check_history(history)
-    path, table = entry(
-        found, history, tags=tags, labels=labels, predictions=predictions, time=time
-    )
+    table = run_table(found, tags=tags, labels=labels, predictions=predictions, time=time)
+    path = path_of(table, history)
     write_files([(path, table)])
     return path
 
@@ -150,28 +149,12 @@ def check_history(history: str | Path) -> None:
     check_target(folder if missing else _join(folder, new_name(datetime.now(UTC)) + ".parquet"))
 
 
-def entry(
-    found: Found,
-    history: str | Path,
-    *,
-    tags: Mapping[str, str] | None = None,
-    labels: str | Sequence[str] | None = None,
-    predictions: Any = None,
-    time: datetime | None = None,
-) -> tuple[str, pa.Table]:
-    """Return the path and the table of a run, to be written together with other outputs.
-
-    The folder is made if it is missing. The parameters are those of `record`.
-    """
+def path_of(table: pa.Table, history: str | Path) -> str:
+    """Return the path of a run in a history, whose folder is made if it is missing."""
     folder = _folder(history)
-    time = datetime.now(UTC) if time is None else time
-    if time.tzinfo is None:
-        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
-    run = new_name(time)
-    table = _table(found, run, time, _checked(tags or {}), labels, predictions)
     if not is_url(folder):
         Path(folder).mkdir(exist_ok=True)
-    return _join(folder, f"{run}.parquet"), table
+    return _join(folder, f"{table['run'][0]}.parquet")
 
 
 def _folder(history: str | Path) -> str:
@@ -197,16 +180,21 @@ def _checked(tags: Mapping[str, str]) -> dict[str, str]:
 # ------------------------------------------------------------------ what is in a run
 
 
-def _table(
+def run_table(
     found: Found,
-    run: str,
-    time: datetime,
-    tags: dict[str, str],
-    labels: Any,
-    predictions: Any,
+    *,
+    tags: Mapping[str, str] | None = None,
+    labels: Any = None,
+    predictions: Any = None,
+    time: datetime | None = None,
 ) -> pa.Table:
+    """Return the rows of a run; the parameters are those of `record`."""
     from rankmill.version import __version__
 
+    time = datetime.now(UTC) if time is None else time
+    if time.tzinfo is None:
+        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
+    run, tags = new_name(time), _checked(tags or {})
     facts, rows = _facts(found), list(_rows(found))
     if not isinstance(predictions, Mapping):
         predictions = dict.fromkeys(facts.predictions, predictions)
@@ -217,7 +205,9 @@ def _table(
         for name, details in facts.predictions.items()
     }
     rules = Rules(
-        json.dumps(facts.semantics.to_dict()), json.dumps(facts.scope.to_dict()), facts.gain_function
+        json.dumps(facts.semantics.to_dict()),
+        json.dumps(facts.scope.to_dict()),
+        facts.gain_function,
     )
     definitions = {row.metric: _definition(row.metric) for row in rows}
     verdict = found.word if isinstance(found, Verdict) else None
@@ -237,9 +227,9 @@ def _table(
         for row in rows
         if row.by is None
     }
-    summary = summary_text(
-        Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags), rules
-    )
+    audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
+    summarised = Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags, audits)
+    summary = summary_text(summarised, rules)
     return pa.Table.from_pylist(cells, SCHEMA.with_metadata({SUMMARY: summary}))
 
 
@@ -289,8 +279,10 @@ def _by_system(found: Result | Mapping[str, Result]) -> Mapping[str | None, Resu
             "Comparison, or what evaluate_runs returns"
         )
     if len(found) == 1:
-        return {None: one for one in found.values()}
-    return dict(found)
+        return {None: next(iter(found.values()))}
+    by_name: dict[str | None, Result] = {}
+    by_name.update(found.items())
+    return by_name
 
 
 def _rows(found: Found) -> Iterator[_Row]:

@@ -29,6 +29,8 @@ SUMMARY = b"rankmill run"
 _NAME = re.compile(r"(\d{8}T\d{12})Z-[0-9a-f]{16}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+# What a scope's own dict leaves out.
+_UNWEIGHTED = ("weight", None)
 # In a footer, this byte and a length stand between a key and its text.
 _TEXT = b"\x18"
 
@@ -62,6 +64,8 @@ class Run:
         "held", "regressed" and so on; None if there were no rules.
     tags : dict of str to str
         What the user called it.
+    audits : dict of (str or None) to dict of str to int
+        By system what was counted; empty for a comparison.
     """
 
     id: str
@@ -71,6 +75,22 @@ class Run:
     metrics: dict[tuple[str | None, str], Measured]
     verdict: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
+    audits: dict[str | None, dict[str, int]] = field(default_factory=dict)
+
+    def told(self, system: str | None = None) -> dict[str, Any]:
+        """Return what the JSON of a result has of a system."""
+        of = {metric: one for (name, metric), one in self.metrics.items() if name == system}
+        rules = json.loads(self.rules)
+        return {
+            "rankmill": self.version,
+            "queries": next((one.queries for one in of.values()), None),
+            "metrics": {metric: one.value for metric, one in of.items()},
+            "standard_errors": {metric: one.standard_error for metric, one in of.items()},
+            "semantics": {name: rules[name] for name in DEFAULT.to_dict()},
+            "scope": {k: v for k, v in rules.items() if k in vars(WHOLE) and (k, v) != _UNWEIGHTED},
+            "gain_function": rules["gain_function"],
+            "audit": self.audits.get(system, {}),
+        }
 
     def get(self, metric: str, system: str | None = None) -> Measured | None:
         """Return a metric of a system, in any spelling; None if the run does not have it."""
@@ -159,6 +179,7 @@ def summary_text(run: Run, rules: Rules) -> str:
             "verdict": run.verdict,
             "tags": run.tags,
             "metrics": [[*key, *one] for key, one in run.metrics.items()],
+            "audits": list(run.audits.items()),
         },
         separators=(",", ":"),
         allow_nan=False,
@@ -193,6 +214,7 @@ def _of_summary(told: dict[str, Any]) -> Run:
         {(row[0], row[1]): Measured(*row[2:6]) for row in told["metrics"]},
         told["verdict"],
         told["tags"],
+        dict(told["audits"]),
     )
 
 
@@ -217,6 +239,7 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
                 dict(row.get("tags") or ()),
             )
             found[run.id] = run
+        run.audits[row.get("system")] = dict(row.get("audit") or ())
         if row.get("by") is None:
             run.metrics[row.get("system"), row["metric"]] = Measured(
                 row["value"], *(row.get(name) for name in Measured._fields[1:])
