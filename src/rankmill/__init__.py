@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
     from rankmill.gate.gate import gate
+    from rankmill.gate.history import History, history
+    from rankmill.gate.record import record
     from rankmill.gate.verdict import Verdict
     from rankmill.metrics.arrays import (
         average_precision,
@@ -67,6 +69,9 @@ _HOMES = {
     "UsageError": "errors",
     "Trace": "explain.trace_view",
     "explain": "explain.trace",
+    "History": "gate.history",
+    "history": "gate.history",
+    "record": "gate.record",
     "Ragged": "columns.ragged",
     "Result": "results.result",
     "Semantics": "semantics.choices",
@@ -95,6 +100,7 @@ __all__ = [
     "Comparison",
     "ComparisonState",
     "Differences",
+    "History",
     "InputError",
     "Ragged",
     "RankmillError",
@@ -121,12 +127,14 @@ __all__ = [
     "first_hit_precision",
     "gate",
     "global_average_precision",
+    "history",
     "hit",
     "ndcg",
     "plan",
     "precision",
     "r_precision",
     "recall",
+    "record",
     "second_pass",
     "stability",
 ]
