@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rankmill.cli.config import Config, read_config
     from rankmill.columns.ragged import Ragged
     from rankmill.compare.compare import compare, compare_part, compare_state
     from rankmill.compare.comparison import Comparison
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it.
 _HOMES = {
+    "Config": "cli.config",
+    "read_config": "cli.config",
     "Comparison": "compare.comparison",
     "ComparisonState": "compare.state",
     "compare": "compare.compare",
@@ -90,6 +93,7 @@ _HOMES = {
 __all__ = [
     "Comparison",
     "ComparisonState",
+    "Config",
     "Differences",
     "InputError",
     "Ragged",
@@ -120,6 +124,7 @@ __all__ = [
     "plan",
     "precision",
     "r_precision",
+    "read_config",
     "recall",
     "second_pass",
     "stability",
