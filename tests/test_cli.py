@@ -201,14 +201,14 @@ def test_too_little_of_something_has_its_own_line_and_exit_code(run, error, mess
 @pytest.mark.usefixtures("failing")
 def test_a_bug_shows_a_traceback_only_when_asked_for(run, monkeypatch):
     code, _, err = run("fail", "ZeroDivisionError('oh')")
-    assert code == 1
+    assert code == 70
     assert err.startswith("error: ")
     assert "ZeroDivisionError: oh" in err
     assert "report" in err
     assert "Traceback" not in err
     monkeypatch.setenv("RANKMILL_DEBUG", "1")
     code, _, err = run("fail", "ZeroDivisionError('oh')")
-    assert code == 1
+    assert code == 70
     assert "Traceback" in err
     assert "failing_command.py" in err
 
@@ -317,9 +317,9 @@ def test_no_output_goes_where_the_next_run_would_read_it(name, tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
     with pytest.raises(UsageError, match="the next run over run would read it as an input"):
-        check_outputs(f"run/{name}", None, ["run"])
-    check_outputs("run/result.md", None, ["run"])
-    check_outputs("run/_result.csv", None, ["run"])
+        check_outputs(f"run/{name}", ["run"])
+    check_outputs("run/result.md", ["run"])
+    check_outputs("run/_result.csv", ["run"])
 
 
 def test_a_mistyped_command_is_guessed(run):

@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from rankmill.columns.ids import to_ids
 from rankmill.compare.comparison import view_of
 from rankmill.compare.corrections import CORRECTIONS, correct
 from rankmill.compare.significance import TESTS
+from rankmill.metrics.gap_groups import groups_of
 from rankmill.results import writers
 
 METRICS = ["map@3", "recall@2", "ndcg"]
@@ -255,22 +257,56 @@ def test_p_is_corrected_over_metrics_and_systems(correction):
 
 
 @pytest.mark.small
-def test_gap_has_a_value_and_no_test():
-    labels = {query: [query] for query in range(4)}
+def test_gap_has_a_value_and_no_test_where_no_query_can_be_left_out():
+    labels = {0: [0]}
     runs = {
-        name: pa.table({"query": list(labels), "items": [[q + (q > hits)] for q in labels],
-                        "scores": [[0.5 + q] for q in labels]})
-        for name, hits in (("a", 1), ("b", 3))
-    }  # fmt: skip
+        name: pa.table({"query": [0], "items": [[0, 1]], "scores": [scores]})
+        for name, scores in (("a", [0.5, 0.6]), ("b", [0.6, 0.5]))
+    }
     for metrics in ("gap", ["map", "gap"]):
         found = compare(labels, runs, metrics)
         one = found.differences["gap"]["b"]
-        values = [found.values["gap"][name].value for name in "ab"]
-        assert one.value == values[1] - values[0] > 0
+        assert one.value == 0.5
         assert (one.tests, one.verdict, one.won, one.low) == ({}, None, None, None)
         assert found.pooled == ["gap"]
-        assert "gap is no mean over queries: no interval and no test" in repr(found)
+        assert "gap is no mean over queries: no interval and no test, because" in repr(found)
         assert "not tested" in repr(found)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("tests", ["t", "wilcoxon", ["sign", "t"], ["t", "sign"], "tukey"])
+def test_gap_is_compared_by_a_jackknife(tests):
+    draw = random.Random(3)
+    labels = {query: [query] for query in range(90)}
+    runs = {}
+    for name, good in (("old", 0.3), ("same", 0.3), ("new", 0.7)):
+        right = [draw.random() < good for _ in labels]
+        rows = [[q if one else -1, -2] for q, one in zip(labels, right, strict=True)]
+        scores = [[draw.random() + one, draw.random()] for one in right]
+        runs[name] = pa.table({"query": list(labels), "items": rows, "scores": scores})
+    found = compare(labels, runs, ["map", "gap"], tests=tests)
+    assert not math.isnan(found.values["gap"]["old"].standard_error)
+    # p of gap is corrected with that of the first test, and the verdict comes from it.
+    asked = found.settings.tests
+    means = [one.tests[asked[0]].p for one in found.differences["map"].values()]
+    of_gap = found.differences["gap"]
+    assert [list(one.tests) for one in of_gap.values()] == [["t"], ["t"]]
+    every = ([] if tests == "tukey" else means) + [one.tests["t"].p for one in of_gap.values()]
+    wanted = correct(every, "holm")[-2:]
+    assert [one.tests["t"].corrected_p for one in of_gap.values()] == wanted
+    assert [one.verdict for one in of_gap.values()] == ["no difference shown", "better"]
+    low, high = of_gap["new"].low, of_gap["new"].high
+    assert (of_gap["new"].tests["t"].low, low < of_gap["new"].value < high) == (low, True)
+    groups = len(set(groups_of(to_ids(np.arange(90), "query"))))
+    note = f"gap is no mean over queries: its interval is a jackknife over {groups} groups"
+    assert note in repr(found).replace("\n", " ")
+    assert any(note in one for one in json.loads(found.to_json())["notes"])
+    table = view_of(found).exact()
+    places = {column.title: i for i, column in enumerate(table.columns)}
+    last = table.rows[-1]
+    assert last[places["metric"]] == "gap"
+    assert last[places["t_corrected_p"]] == wanted[1]
+    assert last[places["t_p"]] == of_gap["new"].tests["t"].p
 
 
 @pytest.mark.small

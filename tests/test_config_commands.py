@@ -131,25 +131,25 @@ def test_a_path_is_the_baseline_of_compare(shop: Path, run: Any) -> None:
         tells(error, ["x.toml, line 3, baseline: compare needs predictions", base])
 
 
-def test_a_baseline_apart_from_the_systems(tmp_path: Path) -> None:
-    seen = {}
-
-    @click.command("gate", cls=FileCommand, apart=True)
-    @click.option("--baseline")
-    def gate(**options: Any) -> None:
-        seen.update(options)
-
-    path = tmp_path / "x.toml"
-    path.write_text('labels = "l"\nbaseline = "old"\n[systems]\nnew = "n"\nold = "o"\n')
-    for more, baseline in ([], f"{tmp_path}/o"), (["--baseline", "last"], "last"):
-        gate.main([str(path), *more], standalone_mode=False)
-        assert seen == {
-            "labels": f"{tmp_path}/l",
-            "systems": {"new": f"{tmp_path}/n"},
-            "baseline": baseline,
-        }
-    gate.main(["l", "n", "--baseline", "b"], standalone_mode=False)
-    assert seen == {"labels": "l", "systems": {"n": "n"}, "baseline": "b"}
+def test_a_baseline_apart_from_the_system(shop: Path, run: Any) -> None:
+    text = 'labels = "labels.parquet"\nRULES\nbaseline = "old"\n[systems]\n'
+    text += 'new = "predictions.parquet"\nold = "old.parquet"\n'
+    (shop / "x.toml").write_text(text.replace("RULES", 'rules = ["map@3 drop <= 90%"]'))
+    inputs = ["shop/labels.parquet", "shop/predictions.parquet"]
+    rule = ["--rule", "map@3 drop <= 90%"]
+    for more in ([], ["--baseline", "new"], ["--baseline", "shop/predictions.parquet"]):
+        base = "shop/predictions.parquet" if more else "shop/old.parquet"
+        if more == ["--baseline", "new"]:  # then there is no candidate
+            code, _, error = run("gate", "shop/x.toml", *more)
+            assert code == 2
+            tells(error, ["x.toml, line 4, systems: gate takes one system", "none"])
+            continue
+        found = numbers(run, "gate", "shop/x.toml", *more)
+        assert found == numbers(run, "gate", *inputs, "--baseline", base, *rule)
+    (shop / "x.toml").write_text(text.replace("RULES", 'rules = [\n"map@3 >= 0",\n"mapp >= 1"]'))
+    code, _, error = run("gate", "shop/x.toml")
+    assert code == 2
+    tells(error, ["mapp", "x.toml, line 4, rules[2]"])
 
 
 def test_a_file_stands_alone(shop: Path, run: Any) -> None:

@@ -40,7 +40,11 @@ for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(
             for labels in (table.select([0, 1]), graded):
                 for memory in (1 << 10, 1 << 30):
                     rankmill.evaluate(labels, table.take(mixed), names, memory=memory)
+                rankmill.compare(labels, {"a": table, "b": table}, ["gap", "gap@2", "map"])
                 rankmill.evaluate(labels.take(mixed), table, names, gain_function="exp", threads=2)
+                weighted = labels.append_column("weight", pa.array(np.ones(rows)))
+                for labels_too in (weighted, weighted.take(mixed)):
+                    rankmill.evaluate(labels_too, table, "map", weight="weight")
                 for order in ("item_ascending", "best", "expected") if query == pa.int8() else ():
                     semantics = {"order": order, "repeated_predictions": "each"}
                     semantics |= {"repeated_labels": "count", "gap_total": "hits"}

@@ -20,8 +20,13 @@ import rankmill
 import semantics_oracle
 import strategies
 from rankmill import InputError, State, UsageError
+from rankmill.columns.ids import slice_ids, take_ids, to_ids
+from rankmill.engine import labels as labels_of_jobs
 from rankmill.engine import memory
+from rankmill.matching.index import LabelIndex
+from rankmill.matching.labels import Labels
 from rankmill.semantics.presets import preset
+from rankmill.sources.facts import Facts
 from strategies import Case, examples
 from test_semantics import (
     CLOSE,
@@ -145,6 +150,35 @@ def test_all_shapes_and_formats_give_the_same_bits(tmp_path: Path, text: bool) -
         found = rankmill.evaluate(labels, predictions, SOME, weight="w", **options)
         assert numbers(found) == expected
         assert "unread" not in found.inputs["labels"]
+
+
+@pytest.mark.small
+def test_weights_are_joined_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that are read in another order than the labels belong to the same queries."""
+    wide, predictions = inputs()
+    labels = to_long(wide)
+    expected = numbers(rankmill.evaluate(labels, predictions, SOME, weight="w"))
+    in_order = labels_of_jobs.read_facts
+
+    def reversed_facts(*arguments: Any, **options: Any) -> Facts:
+        found = in_order(*arguments, **options)
+        places = np.arange(len(found.queries.keys))[::-1].copy()
+        columns = {name: column.take(pa.array(places)) for name, column in found.columns.items()}
+        return Facts(take_ids(found.queries, places), columns)
+
+    monkeypatch.setattr(labels_of_jobs, "read_facts", reversed_facts)
+    assert numbers(rankmill.evaluate(labels, predictions, SOME, weight="w")) == expected
+
+
+@pytest.mark.small
+def test_unknown_queries_have_no_weight() -> None:
+    one = to_ids(np.array([7]), "ids")
+    empty = LabelIndex(slice_ids(one, 0, 0), Labels(np.zeros(1, np.int64), one, np.empty(0)))
+    index = LabelIndex(one, Labels(np.zeros(2, np.int64), one, np.empty(0)))
+    assert index.weights_at(np.array([0])) is None
+    index.weights, empty.weights = np.array([3.0]), np.empty(0)
+    assert index.weights_at(np.array([-1, 0, -1])).tolist() == [0, 3, 0]
+    assert empty.weights_at(np.array([-1])).tolist() == [0]
 
 
 @pytest.mark.small

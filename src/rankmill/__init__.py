@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from rankmill.explain.evaluators_view import Differences
     from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
+    from rankmill.gate.gate import gate
+    from rankmill.gate.verdict import Verdict
     from rankmill.metrics.arrays import (
         average_precision,
         dcg,
@@ -73,7 +75,9 @@ _HOMES = {
     "Semantics": "semantics.choices",
     "State": "engine.state",
     "second_pass": "engine.parts",
+    "Verdict": "gate.verdict",
     "convert": "engine.convert",
+    "gate": "gate.gate",
     "evaluate": "engine.evaluate",
     "evaluate_part": "engine.parts",
     "evaluate_runs": "engine.evaluate",
@@ -105,6 +109,7 @@ __all__ = [
     "State",
     "Trace",
     "UsageError",
+    "Verdict",
     "average_precision",
     "compare",
     "compare_part",
@@ -118,6 +123,7 @@ __all__ = [
     "explain_evaluators",
     "f1",
     "first_hit_precision",
+    "gate",
     "global_average_precision",
     "hit",
     "ndcg",

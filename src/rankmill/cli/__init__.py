@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rankmill.cli.stability",
         "Tell how far a ranking depends on the cutoff, the metric and the queries.",
     ),
+    "gate": ("rankmill.cli.gate", "Stop a system that does not keep its rules, by the exit code."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
@@ -116,7 +117,7 @@ class _Commands(click.Group):
             if isinstance(error, FileNotFoundError) and process.is_folder_gone():
                 return 2, "error: the working folder was removed; change to another"
             short = process.shortage_message(error)
-            return (1, _bug(error)) if short is None else (4, short)
+            return (process.BUG, _bug(error)) if short is None else (4, short)
         return 0, ""
 
 

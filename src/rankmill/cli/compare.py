@@ -47,6 +47,7 @@ Examples:
   rankmill compare labels old new -m map@12 --margin 0.001
   rankmill compare rankmill.toml --baseline old
   rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
+  rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
 
@@ -143,6 +144,12 @@ Examples:
     metavar="FILE",
     help="Also write a row for each query to FILE, as Parquet: its value in each system.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Also draw the differences, their intervals and the slices to FILE, in .svg, .png or "
+    ".pdf. Needs matplotlib: pip install 'rankmill[plot]'.",
+)
 @resource_options
 def command(
     labels: str,
@@ -152,9 +159,11 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
+    plot: str | None,
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
+    from rankmill.compare.drawing import check_picture, rendered
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
@@ -163,8 +172,10 @@ def command(
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    check_outputs(output, per_query, [label_source, *runs.values()])
+    check_outputs(output, [label_source, *runs.values()], per_query=per_query, plot=plot)
     chosen = format_for(format, output)
+    if plot is not None:
+        check_picture(plot)
 
     from rankmill.compare.compare import compare
     from rankmill.compare.comparison import view_of
@@ -173,8 +184,10 @@ def command(
         names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
         found = compare(label_source, runs, metrics, **options)
-    tables = [] if per_query is None else [(per_query, found.per_query)]
-    deliver(view_of(found, _explaining(labels, systems)), chosen, output, tables)
+    more = [] if per_query is None else [(per_query, found.per_query)]
+    if plot is not None:
+        more.append((plot, rendered(found.plot(), plot)))
+    deliver(view_of(found, _explaining(labels, systems)), chosen, output, more)
     if not found.queries:
         raise InputError(
             f"{', '.join(map(redacted, systems.values()))}: no query counts for every system under "

@@ -63,7 +63,7 @@ def command(source: str, output: str, told_format: str | None, **options: Any) -
     from rankmill.results.writers import plain_text
 
     check_path(output)
-    check_outputs(output, None, [paths])
+    check_outputs(output, [paths])
     with Progress() as progress:
         told = convert(paths, output, format=told_format, **options, progress=progress)
     emit(plain_text(converted_lines(told)) + "\n")

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawing
     from rich.text import Text
 
-_FORMAT_OF_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+_FORMAT_OF_SUFFIX = {
+    **{".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown", ".tex": "latex"},
+}
 # A column is not made narrower than this for others to stand beside it.
 _NARROW = 24
 # What rich puts between two columns.
@@ -44,22 +46,25 @@ def format_for(chosen: str | None, output: str | None) -> str:
     suffix = Path(shown(output or "")).suffix.lower()
     if suffix in PARQUET_SUFFIXES:
         raise UsageError(
-            f"cannot write {shown(output or '')} as Parquet: choose a name in .json, .csv or .md, "
-            "or --format"
+            f"cannot write {shown(output or '')} as Parquet: choose a name in .json, .csv, .md or "
+            ".tex, or --format"
         )
     return _FORMAT_OF_SUFFIX.get(suffix, "table")
 
 
 def deliver(
-    view: View, format: str, output: str | None, tables: Sequence[tuple[str, pa.Table]] = ()
+    view: View,
+    format: str,
+    output: str | None,
+    more: Sequence[tuple[str, str | bytes | pa.Table]] = (),
 ) -> None:
-    """Write a view to the file `output`, else print it; and write tables as Parquet with it.
+    """Write a view to the file `output`, else print it; with it texts, pictures and tables.
 
     All files are written, or none. What is printed is printed once they are.
     """
     drawn = output is None and format == "table" and is_terminal(sys.stdout)
     text = "" if drawn else write(view, format)
-    writing.write_files([*([] if output is None else [(output, text)]), *tables])
+    writing.write_files([*([] if output is None else [(output, text)]), *more])
     if drawn:
         draw(view.screen())
     elif output is None:

@@ -115,7 +115,7 @@ def command(
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(output, per_query, [label_source, *runs.values()])
+    check_outputs(output, [label_source, *runs.values()], per_query=per_query)
     chosen = format_for(format, output)
     options["per_query"] = per_query is not None
 

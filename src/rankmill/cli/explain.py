@@ -73,10 +73,10 @@ def command(
     output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
-    check_outputs(output, None, sources)
+    check_outputs(output, sources)
     as_parquet = format is None and Path(output or "").suffix.lower() in PARQUET_SUFFIXES
     chosen = "" if as_parquet else format_for(format, output)
-    if rows is None and chosen in ("table", "markdown"):
+    if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 
     from rankmill.explain.trace import explain

@@ -65,7 +65,7 @@ def command(
     output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
-    check_outputs(output, None, sources)
+    check_outputs(output, sources)
     chosen = format_for(format, output)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 

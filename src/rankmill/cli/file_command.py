@@ -27,8 +27,8 @@ class FileCommand(click.Command):
     Parameters
     ----------
     apart : bool
-        Whether the baseline is no system among others: its function then receives the baseline's
-        path as `baseline`, and `systems` without it. Otherwise the name of a system.
+        Whether there is one system, and the baseline apart from it. The function then receives the
+        paths `predictions` and `baseline`; otherwise `baseline` is the name of one of `systems`.
     """
 
     def __init__(self, *arguments: Any, apart: bool = False, **more: Any) -> None:
@@ -36,7 +36,7 @@ class FileCommand(click.Command):
         self._apart = apart
         self.params = [
             click.Argument(["labels"]),
-            click.Argument(["predictions"], nargs=-1, required=True),
+            click.Argument(["predictions"], nargs=1 if apart else -1, required=True),
             *self.params,
             click.Option(
                 ["--date"],
@@ -53,10 +53,11 @@ class FileCommand(click.Command):
         quiet = ctx.resilient_parsing or (shows_help and given.get(str(shows_help.name)) is True)
         if isinstance(labels, str) and _is_config(labels) and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.
-            if isinstance(predictions, tuple) and predictions:
+            if isinstance(predictions, str | tuple) and predictions:
+                other = predictions if isinstance(predictions, str) else predictions[0]
                 raise click.UsageError(
-                    f"{labels} stands in the place of LABELS and PREDICTIONS: leave out "
-                    f"{predictions[0]}, or {labels}",
+                    f"{labels} stands in the place of LABELS and PREDICTIONS: leave out {other}, "
+                    f"or {labels}",
                     ctx,
                 )
             config = read_config(labels, date=date if isinstance(date, str) else None)
@@ -70,16 +71,16 @@ class FileCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with the systems, and name the line of the file in its errors."""
-        predictions = ctx.params.pop("predictions")
         del ctx.params["date"]
         config: Config | None = ctx.meta.get(_CONFIG)
         if config is None:
-            ctx.params["systems"] = dict(zip(system_names(predictions), predictions, strict=True))
+            if not self._apart:
+                given = ctx.params.pop("predictions")
+                ctx.params["systems"] = dict(zip(system_names(given), given, strict=True))
             return super().invoke(ctx)
+        del ctx.params["predictions"]
         ctx.params["labels"] = joined(config.labels)
-        ctx.params["systems"] = {name: joined(one) for name, one in config.systems.items()}
-        if "baseline" in ctx.params:
-            self._set_baseline(ctx, config)
+        ctx.params |= (self._one if self._apart else self._several)(ctx, config)
         try:
             return super().invoke(ctx)
         except RankmillError as error:
@@ -91,29 +92,36 @@ class FileCommand(click.Command):
             error.args = (config.located(str(error), given - {"labels"}), *error.args[1:])
             raise
 
-    def _set_baseline(self, ctx: click.Context, config: Config) -> None:
-        """Put the baseline of the file in its place, among the systems or apart from them."""
-        params, systems = ctx.params, ctx.params["systems"]
-        own = params["baseline"] is None
-        name = config.baseline if own else params["baseline"]
-        if self._apart:
-            params["baseline"] = systems.get(name, name)
-            # The baseline of the file is no candidate, even if another takes its place.
-            params["systems"] = {
-                one: text for one, text in systems.items() if one not in (name, config.baseline)
-            }
-            return
-        names = {text: one for one, text in systems.items()}
-        name = names.get(name, name)
-        if own and name is not None and name not in systems:
-            if OF_HISTORY.fullmatch(name) or name.endswith(".json"):
-                reason = f"{ctx.info_name} needs predictions as a baseline, not {name!r}"
-                config.document.fail(("baseline",), f"{reason}; name a system with --baseline")
-            short = system_names([name, *systems.values()])[0]
-            short = f"{short} (baseline)" if short in systems else short
-            params["systems"] = {short: name, **systems}
-            name = short
-        params["baseline"] = name
+    def _one(self, ctx: click.Context, config: Config) -> dict[str, Any]:
+        """Return the predictions and the baseline apart from them."""
+        name = ctx.params["baseline"] or config.baseline
+        # The baseline of the file is no candidate, even if another takes its place.
+        left = [one for one in config.systems if one not in (name, config.baseline)]
+        if len(left) != 1:
+            reason = f"{ctx.info_name} takes one system and its baseline; it has {len(left)} left"
+            config.document.fail(
+                ("systems",), f"{reason} without the baseline: {', '.join(left) or 'none'}"
+            )
+        baseline = joined(config.systems[name]) if name in config.systems else name
+        return {"predictions": joined(config.systems[left[0]]), "baseline": baseline}
+
+    def _several(self, ctx: click.Context, config: Config) -> dict[str, Any]:
+        """Return the systems and, if the command has one, the baseline among them."""
+        systems = {name: joined(one) for name, one in config.systems.items()}
+        if "baseline" not in ctx.params:
+            return {"systems": systems}
+        if ctx.params["baseline"] is not None or config.baseline is None:
+            return {"systems": systems, "baseline": ctx.params["baseline"]}
+        names = {text: name for name, text in systems.items()}
+        base = names.get(config.baseline, config.baseline)
+        if base in systems:
+            return {"systems": systems, "baseline": base}
+        if OF_HISTORY.fullmatch(base) or base.endswith(".json"):
+            reason = f"{ctx.info_name} needs predictions as a baseline, not {base!r}"
+            config.document.fail(("baseline",), f"{reason}; name a system with --baseline")
+        short = system_names([base, *systems.values()])[0]
+        short = f"{short} (baseline)" if short in systems else short
+        return {"systems": {short: base, **systems}, "baseline": short}
 
 
 def _is_config(text: str) -> bool:

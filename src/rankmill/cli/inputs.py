@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import itertools
 import os
 import re
 from collections import Counter
@@ -119,9 +120,17 @@ def _parts(text: str) -> list[str]:
 
 
 def check_outputs(
-    output: str | None, per_query: str | None, inputs: Sequence[str | list[str]]
+    output: str | None, inputs: Sequence[str | list[str]], **others: str | None
 ) -> None:
-    """Check before a long run that its output can be written and overwrites no input.
+    """Check before a long run that its outputs can be written and overwrite no input.
+
+    Parameters
+    ----------
+    output
+        The file of -o; None is standard output.
+    inputs
+    **others
+        The files of other options by their names, such as `per_query`; None where not given.
 
     Raises
     ------
@@ -132,7 +141,8 @@ def check_outputs(
     reason = why_output_fails() if output is None else None
     if reason is not None:
         raise UsageError(f"cannot write to standard output: {reason}; give a file with -o")
-    for path in (output, per_query):
+    given = {"o": output, **others}
+    for path in given.values():
         if path is None:
             continue
         writing.check_target(path)
@@ -150,11 +160,11 @@ def check_outputs(
                     f"cannot write to {path}: the next run over {text} would read it as an input; "
                     "choose another folder"
                 )
-    if None in (output, per_query) or os.devnull in (output, per_query):
-        return
-    if _same_place(str(output), str(per_query)):
-        named = shown(str(output))
-        raise UsageError(f"-o and --per-query are the same file, {named}: give two names")
+    named = [(name, path) for name, path in given.items() if path not in (None, os.devnull)]
+    for (one, path), (other, same) in itertools.combinations(named, 2):
+        if _same_place(str(path), str(same)):
+            both = " and ".join(f"-{'-' * (len(n) > 1)}{n.replace('_', '-')}" for n in (one, other))
+            raise UsageError(f"{both} are the same file, {shown(str(path))}: give two names")
 
 
 def _same_place(one: str, other: str) -> bool:

@@ -19,6 +19,7 @@ from rankmill.results.escaping import visible_message
 from rankmill.stores.urls import redacted
 
 __all__ = [
+    "BUG",
     "EXIT_CODES",
     "end",
     "is_folder_gone",
@@ -38,7 +39,10 @@ Exit codes:
   130  interrupted by Ctrl-C
   143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """
-"""This text is part of each command's help. Exit code 1 is not in it because it means a bug."""
+"""This text is part of each command's help. Codes of a mistake of rankmill are not in it."""
+
+BUG = 70
+"""The exit code of a mistake of rankmill. It is not 1, which 'rankmill gate' gives a bad system."""
 
 
 def prepare() -> None:

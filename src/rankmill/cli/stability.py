@@ -117,7 +117,7 @@ def command(
     output = None if output == "-" else output
     label_source = source_of(labels, "LABELS")
     sources = [source_of(text, "PREDICTIONS") for text in predictions]
-    check_outputs(output, None, [label_source, *sources])
+    check_outputs(output, [label_source, *sources])
     chosen = format_for(format, output)
 
     from rankmill.compare.stability import stability

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ragged import Ragged
+from rankmill.compare.compare import compare
 from rankmill.compare.paired import paired_of
 from rankmill.compare.significance import TESTS, run_test, tukey
 from rankmill.engine.evaluate import evaluate
@@ -67,6 +68,8 @@ def warmup() -> WarmUp:
     for labels, predictions in _tables():
         evaluate(labels, predictions, names, threads=1)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
+        compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
+        evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")
         for semantics in SEMANTICS:
             evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
     _evaluate_arrays()
@@ -123,6 +126,10 @@ def _wide(table: Any) -> Any:
     return grouped.aggregate([(name, "list") for name in others]).rename_columns(
         ["query_id", *others]
     )
+
+
+def _weighted(table: Any) -> Any:
+    return table.append_column("weight", pa.array(np.ones(len(table))))
 
 
 def _scattered(table: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import Any
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.corrections import CORRECTIONS
 from rankmill.compare.cutting import Cuts, cuts_of
-from rankmill.compare.differences import Difference, Estimate, Settings
+from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
 from rankmill.compare.joined import Joined, join
-from rankmill.compare.judging import Judged, relative
+from rankmill.compare.pooled import pooled
 from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
@@ -54,7 +54,8 @@ def compare(
     runs : mapping of str to predictions
         Two systems or more, each with predictions as for `evaluate`.
     metrics : str or iterable of str
-        As for `evaluate`. A metric over all predictions, such as gap, has a value and no test.
+        As for `evaluate`. gap is no mean over queries: its intervals and its test are those of a
+        jackknife over groups of queries, which needs `memory` for all predictions.
     baseline : str, optional
         The system that all others are compared with; by default the first.
     tests : str or iterable of str
@@ -114,37 +115,32 @@ def compare(
     with Workers(options["threads"]) as workers:
         crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
         state = joined.state(workers, crossed=crossed, rows=rows)
-        one = joined.results[base]
-        found = finish(
-            state,
-            settings,
-            workers.threads,  # tests that resample use all threads themselves
-            **_pooled(joined),
-            metrics=tuple(one.metrics),
-            moved=joined.moved(settings.moved, workers),
-            per_query=joined.aligned.table(),
-            notes=one.notes,
-            inputs={
-                "labels": one.inputs["labels"],
-                "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
-            },
-        )
+        found = comparison_of(joined, state, settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
 
 
-def _pooled(joined: Joined) -> dict[str, Any]:
-    """Return the values and differences of metrics that are no mean over queries."""
-    values: dict[str, dict[str, Estimate]] = {}
-    differences: Judged = {}
-    for metric in joined.results[joined.baseline].metrics:
-        if metric not in joined.metrics:
-            of = {name: one.metrics[metric] for name, one in joined.results.items()}
-            values[metric] = {name: Estimate(value) for name, value in of.items()}
-            base = of.pop(joined.baseline)
-            for name, value in of.items():
-                less = None if value is None or base is None else value - base
-                differences[metric, name] = Difference(less, relative(less, base))
-    return {"pooled": values, "pooled_differences": differences}
+def comparison_of(
+    joined: Joined, state: ComparisonState, settings: Settings, workers: Workers
+) -> Comparison:
+    """Return the comparison of systems that were joined, with what their queries add up to."""
+    one = joined.results[joined.baseline]
+    no_means = [metric for metric in one.metrics if metric not in joined.metrics]
+    more = pooled(joined.results, joined.without, no_means, joined.baseline, settings.confidence)
+    return finish(
+        state,
+        settings,
+        workers.threads,  # tests that resample use all threads themselves
+        pooled=more.values,
+        pooled_differences=more.differences,
+        metrics=tuple(one.metrics),
+        moved=joined.moved(settings.moved, workers),
+        per_query=joined.aligned.table(),
+        notes=[*one.notes, *more.notes],
+        inputs={
+            "labels": one.inputs["labels"],
+            "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
+        },
+    )
 
 
 @options_of(evaluate, without=("per_query",))

@@ -89,6 +89,12 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:
         )
 
 
+def column_names(table: Any) -> list[str]:
+    """Return the names of the columns of a table that `by` names, which is only opened."""
+    with closing(open_source(table, None, Asked("labels"))) as source:
+        return list(next(iter(source.schemas.values())).names)
+
+
 def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Facts:
     """Read a table of query ids and classes; all its other columns cut."""
     if isinstance(value, Mapping):

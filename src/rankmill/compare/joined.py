@@ -13,10 +13,12 @@ from rankmill.compare.aligned import Aligned
 from rankmill.compare.cutting import Cuts, read_classes
 from rankmill.compare.differences import Moved
 from rankmill.compare.moved import most_moved
+from rankmill.compare.pooled import Without, leave_out
 from rankmill.compare.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices, joined
 from rankmill.engine.evaluate import Scored, score_systems
+from rankmill.metrics.gap_groups import LeftOut
 from rankmill.results.result import Result
 from rankmill.sources.facts import Kind
 from rankmill.threads import Workers
@@ -38,6 +40,8 @@ class Joined(NamedTuple):
     segments : list of Segments
         The slices of the queries that count for all, a way to cut each.
     gain_function : str
+    without : dict of str to dict of str
+        What `leave_out` found for metrics that are no mean over queries, by metric and system.
     """
 
     results: dict[str, Result]
@@ -47,6 +51,7 @@ class Joined(NamedTuple):
     weights: np.ndarray | None
     segments: list[Segments]
     gain_function: str
+    without: Mapping[str, Without]
 
     @property
     def queries(self) -> int:
@@ -180,11 +185,14 @@ def join(
     results: dict[str, Result] = {}
     gathered = _Gathered(baseline, cuts, options)
     systems = score_systems(
-        labels, runs, metrics, options, facts=facts, keep_lengths=lengths, **fields
+        labels, runs, metrics, options, facts=facts, keep_lengths=lengths, gap_groups=True, **fields
     )
-    with closing(systems):
+    without: dict[str, dict[str, LeftOut | str]] = {}
+    with closing(systems), Workers(options["threads"]) as workers:
         for one in systems:
             results[one.name] = one.result
+            for metric, left in leave_out(one.tally, workers).items():
+                without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
             del one  # frees the tally before the next system is scored
     aligned = Aligned.of(results)
@@ -200,6 +208,7 @@ def join(
         gathered.weights(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
+        without,
     )
 
 

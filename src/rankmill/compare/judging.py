@@ -156,14 +156,18 @@ def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> J
     """Return differences with p corrected over all of them, and a verdict where there is a test."""
     every = dict(found)
     places = [place for place, one in every.items() if one.tests]
-    for test in settings.tests:
+    # The one test of a metric such as gap decides there, and is corrected with those that decide.
+    first = first_test(settings).tests[0]
+    for test in dict.fromkeys([*settings.tests, first]):
+        names = {place: _standing_for(every[place], test, first) for place in places}
         corrected = _corrected(
-            {place: every[place].tests[test] for place in places if test in every[place].tests},
+            {place: every[place].tests[name] for place, name in names.items() if name},
             settings.correction,
             jointly=test == TUKEY,
         )
         for place, one in corrected.items():
-            every[place] = replace(every[place], tests=every[place].tests | {test: one})
+            tests = every[place].tests | {names[place] or test: one}
+            every[place] = replace(every[place], tests=tests)
     for margin in ("equivalence", "noninferiority") if settings.margin is not None else ():
         asked = {p: getattr(every[p], margin) for p in places if getattr(every[p], margin)}
         for place, one in _corrected(asked, settings.correction).items():
@@ -171,6 +175,13 @@ def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> J
     for place in places:
         every[place] = replace(every[place], verdict=_verdict(every[place], settings))
     return every
+
+
+def _standing_for(one: Difference, test: str, first: str) -> str | None:
+    """Return the name of the test of a difference that is corrected with all that are `test`."""
+    if one.won is None:  # no mean over queries
+        return "t" if test == first else None
+    return test if test in one.tests else None
 
 
 def _corrected(

@@ -41,6 +41,11 @@ class Segments(NamedTuple):
     values: list[tuple[Value, ...]]
     codes: np.ndarray
 
+    def at(self, rows: np.ndarray) -> "Segments":
+        """Return the slices of some of the queries, those that have one."""
+        there, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Segments(self.names, [self.values[i] for i in there], codes)
+
     def crossed(self, other: "Segments") -> "Segments":
         """Return the slices of both ways at once, those that have a query."""
         joined = self.codes * len(other.values) + other.codes

@@ -11,7 +11,7 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
-from rankmill.results.result import WEIGHT, CountedQueries, Result
+from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs import Input
@@ -28,7 +28,7 @@ def finish(
     several: bool = False,
 ) -> Result:
     """Return the result of a system; it keeps which queries count if `several` are compared."""
-    among = count_among(tally.state, predictions, workers, tally.job.memory)
+    tally.among = among = count_among(tally.state, predictions, workers, tally.job.memory)
     result = tally.state.finish(
         among,
         workers,
@@ -41,7 +41,12 @@ def finish(
         counted=_counted(tally, predictions) if several else None,
     )
     more = _nothing_in_common(tally, result) + _trec_ties(predictions, result)
-    return replace(result, notes=[*result.notes, *more])
+    result = replace(result, notes=[*result.notes, *more])
+    if result.per_query is None:
+        return result
+    # A gate that reads the table as a baseline can tell how it was counted.
+    told = {PER_QUERY: result.to_json().encode()}
+    return replace(result, per_query=result.per_query.replace_schema_metadata(told))
 
 
 def _trec_ties(predictions: Input, result: Result) -> list[str]:

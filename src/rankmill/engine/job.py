@@ -10,6 +10,7 @@ from rankmill.matching.labels import check_gain_function
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
@@ -33,6 +34,8 @@ class Job:
         Whether the values of each query are kept.
     keep_lengths : bool
         Whether the number of predictions of each query of the labels is kept.
+    gap_groups : bool
+        Whether metrics such as gap can be computed without some of the queries, too.
     keep_rows : bool
         Whether every prediction is kept with its ids for a metric over all predictions.
     part : bool
@@ -46,6 +49,7 @@ class Job:
     memory: int = MEMORY
     keep_values: bool = True
     keep_lengths: bool = False
+    gap_groups: bool = False
     keep_rows: bool = False
     part: bool = False
     scope: Scope = WHOLE
@@ -110,6 +114,11 @@ class Job:
     def aggregates(self) -> dict[str, Aggregate]:
         """The aggregate of each metric before any query is added."""
         return {name: self.aggregate_of(one.metric).init(one) for name, one in self.asked.items()}
+
+    def groups(self) -> dict[str, GapGroups]:
+        """The groups of each metric over all predictions before any query is added, if kept."""
+        names = [metric.text for metric in self.pooled] if self.gap_groups else []
+        return {name: GapGroups.init(self.memory // len(names)) for name in names}
 
 
 def make_job(

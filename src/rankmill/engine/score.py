@@ -17,6 +17,7 @@ from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
 from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Scored
+from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.values import Matched
 
 
@@ -34,6 +35,8 @@ class Block:
         How many predictions it has.
     aggregates : dict of str to Aggregate
         What each metric comes to.
+    groups : dict of str to GapGroups
+        The predictions by group of queries, for the metrics that are asked to keep them.
     values : dict of str to float64[n]
         The values a query, if they are kept.
     audit, counts : dict of str to int
@@ -45,6 +48,7 @@ class Block:
     rows: np.ndarray
     lengths: np.ndarray
     aggregates: dict[str, Aggregate]
+    groups: dict[str, GapGroups]
     values: dict[str, np.ndarray]
     audit: dict[str, int]
     counts: dict[str, int]
@@ -65,7 +69,10 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    aggregates, values = _scored(lists, found, judged, index.weights_at(rows), job)
+    whole, aggregates, values = _scored(lists, found, judged, index.weights_at(rows), job)
+    groups = {
+        name: one.update(whole, job.asked[name], predicted) for name, one in job.groups().items()
+    }
     both = labelled & predicted
     return Block(
         queries=lists.queries,
@@ -74,6 +81,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
         rows=rows,
         lengths=lengths,
         aggregates=aggregates,
+        groups=groups,
         values=values,
         audit={
             "queries_predicted": int(predicted.sum()),
@@ -109,8 +117,8 @@ def match_block(
 
 def _scored(
     lists: Lists, found: Hits, judged: Hits | None, weights: np.ndarray | None, job: Job
-) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
-    """The aggregate of each metric and, if values by query are kept, the values of each metric."""
+) -> tuple[Scored, dict[str, Aggregate], dict[str, np.ndarray]]:
+    """The block as aggregates take it, the aggregate of each metric, and the values if kept."""
     order = job.semantics.order if lists.numbers is not None else "given"
     hits = found
     if order in ("worst", "best"):
@@ -136,7 +144,7 @@ def _scored(
             if weights is not None:  # queries of one pattern have weights of their own
                 scored = whole._replace(values=values, weights=weights)
         aggregates[name] = job.aggregate_of(asked.metric).init(asked).update(scored, asked)
-    return aggregates, kept
+    return whole, aggregates, kept
 
 
 def _matched(lists: Lists, hits: Hits, job: Job, order: str) -> tuple[Matched, Patterns | None]:

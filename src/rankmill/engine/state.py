@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self, TypeVar, cast
 
 from rankmill.engine.job import Job
@@ -12,6 +12,7 @@ from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_o
 from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.fingerprints import FORMAT, digest
 from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
@@ -42,6 +43,9 @@ class State:
     aggregates : dict of str to Aggregate
         The aggregate of each metric. Once all parts are merged, `second_pass` counts all
         predictions for the aggregates that need it.
+    groups : dict of str to GapGroups
+        The predictions by group of queries, for metrics such as gap; empty unless the job keeps
+        them.
     """
 
     metrics: tuple[str, ...]
@@ -52,13 +56,14 @@ class State:
     gap_total: int
     audit: Mapping[str, int]
     aggregates: Mapping[str, Aggregate]
+    groups: Mapping[str, GapGroups] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: Job) -> Self:
         """Return the state of a job before any query is added."""
         names = tuple(metric.text for metric in job.metrics)
         how = job.semantics, job.gain_function, job.scope
-        return cls(names, *how, 0, 0, audit.empty(), job.aggregates())
+        return cls(names, *how, 0, 0, audit.empty(), job.aggregates(), job.groups())
 
     def merge(self, other: Self) -> Self:
         """Return the state of the queries of both, which must have no query in common.
@@ -74,6 +79,8 @@ class State:
                     f"states of other {name} do not merge: {getattr(self, name)} and "
                     f"{getattr(other, name)}"
                 )
+        if self.groups.keys() != other.groups.keys():
+            raise UsageError("states with and without groups of queries do not merge")
         return replace(
             self,
             queries=self.queries + other.queries,
@@ -82,6 +89,7 @@ class State:
             aggregates={
                 name: one.merge(other.aggregates[name]) for name, one in self.aggregates.items()
             },
+            groups={name: one.merge(other.groups[name]) for name, one in self.groups.items()},
         )
 
     @property
@@ -203,6 +211,8 @@ class State:
         row |= {f"audit.{name}": count for name, count in self.audit.items()}
         for name, one in self.aggregates.items():
             row |= {f"{name}.{key}": value for key, value in one.to_row().items()}
+        for name, groups in self.groups.items():
+            row |= {f"{name}.groups.{key}": value for key, value in groups.to_row().items()}
         return row
 
     @classmethod
@@ -228,6 +238,11 @@ class State:
             aggregates={
                 one.text: aggregate_of(one, scope.weight).from_row(row, f"{one.text}.")
                 for one in metrics
+            },
+            groups={
+                one.text: GapGroups.from_row(row, f"{one.text}.groups.")
+                for one in metrics
+                if f"{one.text}.groups.complete" in row
             },
         )
         for one in metrics:

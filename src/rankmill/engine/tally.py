@@ -18,6 +18,7 @@ from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
+from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
 
@@ -59,6 +60,7 @@ class Tally:
         self.audit = audit.empty()
         self.counts = Counter[str]()
         self.aggregates = dict(self.before.aggregates)
+        self.groups = dict(self.before.groups)
         self.rows = 0
         queries = len(index.queries.keys)
         names = [metric.text for metric in job.per_query] if job.keep_values else []
@@ -66,6 +68,7 @@ class Tally:
         # Which queries of the labels may count: all of them, or only those with predictions.
         self.asked = np.full(queries, job.semantics.unpredicted == "zero")
         self.lengths = np.zeros(queries if job.keep_lengths else 0, np.int64)
+        self.among: dict[str, Among] = {}  # the counts of the second pass, once it is made
         self.state: State
         self.counted: Counted
         self._seen = np.zeros(queries, np.bool_)
@@ -79,6 +82,8 @@ class Tally:
             raise repeated_query(block.queries, repeated, block.place, repeated)
         for name, new in block.aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
+        for name, more in block.groups.items():
+            self.groups[name] = self.groups[name].merge(more)
         self.rows += block.input_rows
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
@@ -103,7 +108,8 @@ class Tally:
         self.counted = counted = counted_queries(self, source)
         labelled = int(self.has_labels.sum())
         labels = self.index.labels
-        pairs = int((labels.all_offsets if len(labels.all_offsets) else labels.offsets)[-1])
+        offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
+        pairs = int(offsets[-1])
         totals = {
             "labelled_queries": labelled,
             "label_pairs": pairs,
@@ -123,6 +129,10 @@ class Tally:
             gap_total=before.gap_total + totals[self.job.semantics.gap_total],
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
             aggregates={name: one.close(counted.closing) for name, one in self.aggregates.items()},
+            groups={
+                name: one.close(self.index.queries, np.diff(offsets), self.has_labels)
+                for name, one in self.groups.items()
+            },
         )
         return self.state
 

@@ -122,3 +122,136 @@ def sum_ties(right, at, above, correct_before, before, out_sums):
     out_sums[3] = best
     out_sums[4] = threshold
     return tied
+
+
+@kernel
+def tag_predictions(
+    offsets, hit_offsets, ranks, limit, groups, confidence, out_confidence, out_group, out_correct
+):
+    """Write the first `limit` predictions of each list: confidence, group, whether it is correct.
+
+    groups holds the group of each list. Returns how many predictions there are.
+    """
+    count = 0
+    for q in range(len(offsets) - 1):
+        first = count
+        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + limit)):
+            out_confidence[count] = confidence[i]
+            out_group[count] = groups[q]
+            out_correct[count] = False
+            count += 1
+        for h in range(hit_offsets[q], hit_offsets[q + 1]):
+            if ranks[h] > limit:
+                break
+            out_correct[first + ranks[h] - 1] = True
+    return count
+
+
+@kernel
+def split_groups(confidence, group, correct, out_places, out_all, out_correct_places, out_correct):
+    """Write confidences group by group: all of them, and those of correct predictions.
+
+    out_places[g] and out_correct_places[g] are where group g goes on; they move as it is written.
+    """
+    for i in range(len(confidence)):
+        g = group[i]
+        out_all[out_places[g]] = confidence[i]
+        out_places[g] += 1
+        if correct[i]:
+            out_correct[out_correct_places[g]] = confidence[i]
+            out_correct_places[g] += 1
+
+
+@helper
+def sum_of_line(first, growth, before, count):
+    """Return the sum over j from 0 below `count` of (first + j growth) / (before + 1 + j).
+
+    `first` is at least `growth`. Where the divisors are large, many terms are added at once: those
+    of L neighbours around the divisor M, where d is how far one is from M, by the series of
+    1 / (M + d) in d / M. That is at most 1/128, so that its eighth power does not matter any more.
+    Odd powers of d add up to 0.
+    """
+    total = 0.0
+    lost = 0.0
+    j = 0
+    while j < count:
+        place = before + 1 + j
+        length = min(count - j, place // 64)
+        if length < 64:
+            total, lost = add(total, lost, (first + j * growth) / place)
+            j += 1
+            continue
+        size = float(length)
+        square = size * size
+        half = (size - 1.0) / 2.0
+        middle = place + half
+        q = 1.0 / (middle * middle)
+        second = size * (square - 1.0) / 12.0
+        fourth = second * (3.0 * square - 7.0) / 20.0
+        sixth = second * (3.0 * square * square - 18.0 * square + 31.0) / 112.0
+        more = q * (second + q * (fourth + q * sixth))
+        term = ((first + (j + half) * growth) * (size + more) - growth * middle * more) / middle
+        total, lost = add(total, lost, term)
+        j += length
+    return total
+
+
+@helper
+def sum_of_tie(c, t, correct_before, before, ties):
+    """Return the sum of the precisions at the c correct ones of t tied predictions.
+
+    `ties` is 0, 1, 2 or 3: expected value, worst case, best case, one threshold. See `sum_ties`.
+    """
+    if ties == 0:
+        growth = (c - 1) / (t - 1)
+        return c / t * sum_of_line(correct_before + 1.0, growth, before, t)
+    if ties == 1:
+        return sum_of_line(correct_before + 1.0, 1.0, before + t - c, c)
+    if ties == 2:
+        return sum_of_line(correct_before + 1.0, 1.0, before, c)
+    return c * ((correct_before + c) / (before + t))
+
+
+@kernel
+def sum_without(values, right, at, above, own, own_correct, ties):
+    """Return the sum of the precisions at the correct predictions, without those of a group.
+
+    values, right, at and above are of all predictions, as in `sum_ties`. own and own_correct are
+    the ascending confidences of the predictions of the group to leave out, and of its correct ones.
+    `ties` is as in `sum_of_tie`. The time depends on the number of values and of the group's own
+    predictions, and almost not on how many are tied. Terms are added by sixteens, which are added
+    with compensation: compensating each term would take longer than all else.
+    """
+    total = 0.0
+    lost = 0.0
+    some = 0.0
+    before = 0
+    correct_before = 0
+    place = len(own) - 1
+    correct_place = len(own_correct) - 1
+    for i in range(len(values) - 1, -1, -1):
+        value = values[i]
+        before += above[i]
+        while place >= 0 and own[place] > value:
+            before -= 1
+            place -= 1
+        t = at[i]
+        while place >= 0 and own[place] == value:
+            t -= 1
+            place -= 1
+        c = right[i]
+        while correct_place >= 0 and own_correct[correct_place] == value:
+            c -= 1
+            correct_place -= 1
+        if c > 0:
+            if t == 1:
+                term = (correct_before + 1) / (before + 1)
+            else:
+                term = sum_of_tie(c, t, correct_before, before, ties)
+            some += term
+        if i % 16 == 0:
+            total, lost = add(total, lost, some)
+            some = 0.0
+        correct_before += c
+        before += t
+    return total

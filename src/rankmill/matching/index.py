@@ -79,9 +79,10 @@ class LabelIndex:
         """Return the weights of rows that `find` returned, 0 for unknown queries; None without."""
         if self.weights is None:
             return None
-        weights = np.zeros(len(rows))
-        known = np.flatnonzero(rows >= 0)
-        weights[known] = self.weights[rows[known]]
+        if not len(self.weights):
+            return np.zeros(len(rows))
+        weights: np.ndarray = self.weights[rows]
+        weights[rows < 0] = 0
         return weights
 
 

@@ -46,13 +46,17 @@ def _checksum(confidences: np.ndarray) -> int:
     total = 0
     for start in range(0, len(confidences), PIECE):
         bits = canonical(confidences[start : start + PIECE]).view(np.uint64)
-        # The finalizer of MurmurHash3. Without it, arrays such as 1, 4 and 2, 3 have equal sums.
-        for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-            bits ^= bits >> np.uint64(33)
-            bits *= np.uint64(factor)
-        bits ^= bits >> np.uint64(33)
+        mix(bits)  # without it, arrays such as 1, 4 and 2, 3 have equal sums
         total += int(bits.sum())
     return total % 2**64
+
+
+def mix(bits: np.ndarray) -> None:
+    """Change each uint64 so that all its bits depend on all: the finalizer of MurmurHash3."""
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        bits ^= bits >> np.uint64(33)
+        bits *= np.uint64(factor)
+    bits ^= bits >> np.uint64(33)
 
 
 def canonical(confidences: np.ndarray) -> np.ndarray:

@@ -86,6 +86,20 @@ def ascending(row: Row, name: str) -> np.ndarray:
     return values
 
 
+def numbers(row: Row, name: str) -> np.ndarray:
+    """Return an array of float64 without NaN."""
+    values = _array(row, name, "f").astype(np.float64, copy=False)
+    if np.isnan(values).any():
+        raise damaged(f"{name} holds NaN")
+    return values
+
+
+def below(name: str, values: np.ndarray, bound: int) -> None:
+    """Raise UsageError if one of the values is not below a bound."""
+    if values.max(initial=0) >= bound:
+        raise damaged(f"{name} holds {values.max()}; expected numbers below {bound}")
+
+
 def same_length(row: Row, first: str, second: str) -> None:
     """Raise UsageError if two arrays have different lengths."""
     lengths = len(row[first]), len(row[second])

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from rankmill import signals
 from rankmill.errors import UsageError, shortage
@@ -19,6 +19,8 @@ from rankmill.stores.urls import is_url, local_path, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    Content: TypeAlias = str | bytes | pa.Table
 
 __all__ = ["check_target", "whole_file", "write_files", "write_table", "write_text"]
 
@@ -80,8 +82,8 @@ def write_table(path: str | Path, table: pa.Table) -> None:
     write_files([(path, table)])
 
 
-def write_files(contents: Sequence[tuple[str | Path, str | pa.Table]]) -> None:
-    """Write several texts and tables, and put them into place only once all are complete.
+def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
+    """Write several texts, tables and bytes, and put them into place only once all are complete.
 
     Readers of a path see the old content or the new one, never a part of it. On an exception, be it
     KeyboardInterrupt, everything is as it was. A symbolic link is followed and stays; a file that
@@ -138,8 +140,10 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             yield from stack.enter_context(_complete_files([path]))
 
 
-def _fill(file: BinaryIO, content: str | pa.Table) -> None:
-    if isinstance(content, str):
+def _fill(file: BinaryIO, content: Content) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+    elif isinstance(content, str):
         # Names of files need not be valid UTF-8; Python carries the rest as lone surrogates.
         file.write(content.encode("utf-8", "backslashreplace"))
     else:

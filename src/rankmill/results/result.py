@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # The column of weights in the table of each query.
 WEIGHT = "weight"
+# The key of the metadata of a table of queries that holds the result which it is part of, as JSON.
+PER_QUERY = b"rankmill result"
 # The most columns that the text of an input names as not read.
 MOST_LISTED = 10
 

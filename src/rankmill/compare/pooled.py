@@ -1,0 +1,113 @@
+"""Metrics over all predictions, such as gap: intervals and differences by the jackknife."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, cast
+
+from rankmill.compare.differences import Difference, Estimate, Tested
+from rankmill.compare.jackknife import estimate, interval, jackknife_test
+from rankmill.compare.judging import Judged, relative
+from rankmill.engine.tally import Tally
+from rankmill.metrics.gap import ORDERED_TIES, Gap
+from rankmill.metrics.gap_groups import LeftOut
+from rankmill.results.result import Result
+from rankmill.threads import Workers
+
+Values = Mapping[str, float | None]
+Without = Mapping[str, LeftOut | str]
+"""System -> its values without each group of queries, or why these are not known."""
+
+
+def leave_out(tally: Tally, workers: Workers) -> dict[str, LeftOut | str]:
+    """Return for each metric over all predictions its values without each group of queries.
+
+    The job must have kept ``gap_groups``, and the result must be made. If the values are not known,
+    a text says why. The tally may be freed afterwards.
+    """
+    semantics = tally.state.semantics
+    found: dict[str, LeftOut | str] = {}
+    for metric, groups in tally.state.groups.items():
+        why = "it has no value without some of the queries"
+        if semantics.gap_ties in ORDERED_TIES:
+            why = f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
+        elif not groups.complete:
+            why = "the predictions with their queries need more memory: allow more"
+        one = cast(Gap, tally.state.aggregates[metric])
+        found[metric] = groups.left_out(one.correct, tally.among[metric], semantics, workers) or why
+    return found
+
+
+def pooled_estimates(values: Values, without: Without, confidence: float) -> dict[str, Estimate]:
+    """Return the value of each system in one metric, with its interval if there is one."""
+    return {name: _estimate(value, without[name], confidence) for name, value in values.items()}
+
+
+def _estimate(value: float | None, without: LeftOut | str, confidence: float) -> Estimate:
+    spread = None if isinstance(without, str) else estimate(*without)
+    if value is None or spread is None:
+        return Estimate(value)
+    return Estimate(value, spread.standard_error, *interval(value, spread, confidence))
+
+
+def pooled_difference(
+    values: Values, without: Without, baseline: str, system: str, confidence: float
+) -> Difference:
+    """Return how a system differs from the baseline in one metric; p is not corrected yet.
+
+    The groups hold the same queries for both systems, so that they pair: the difference is
+    estimated without each group. The test is "t", whatever tests are asked for.
+    """
+    base, value = values[baseline], values[system]
+    if value is None or base is None:
+        return Difference(None)
+    less = value - base
+    one, other = without[system], without[baseline]
+    if isinstance(one, str) or isinstance(other, str):
+        return Difference(less, relative(less, base))
+    spread = estimate(one.whole - other.whole, one.values - other.values, one.sizes)
+    found = jackknife_test(less, spread, confidence)
+    direction = (less > 0) - (less < 0)
+    tests = {"t": Tested(found.p, None, found.low, found.high, direction)}
+    return Difference(less, relative(less, base), found.low, found.high, tests=tests)
+
+
+class Pooled(NamedTuple):
+    """The values and differences of metrics that are no mean over queries, and notes on each."""
+
+    values: dict[str, dict[str, Estimate]]
+    differences: Judged
+    notes: list[str]
+
+
+def pooled(
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    metrics: Iterable[str],
+    baseline: str,
+    confidence: float,
+) -> Pooled:
+    """Return the values and differences of metrics that are no mean over queries.
+
+    `without` holds what `leave_out` found, by metric and system.
+    """
+    found = Pooled({}, {}, [])
+    for metric in metrics:
+        of = {name: one.metrics[metric] for name, one in results.items()}
+        known = without.get(metric, {})  # a system of an earlier run has values of queries alone
+        left = {name: known.get(name, "its predictions are not at hand") for name in of}
+        found.values[metric] = pooled_estimates(of, left, confidence)
+        for name in of:
+            if name != baseline:
+                one = pooled_difference(of, left, baseline, name, confidence)
+                found.differences[metric, name] = one
+        found.notes.append(_note(metric, left))
+    return found
+
+
+def _note(metric: str, without: Without) -> str:
+    """Return how the intervals of a metric came to be, or why there are none."""
+    why = next((one for one in without.values() if isinstance(one, str)), "")
+    how = f"no interval and no test, because {why}"
+    if not why:
+        groups = next(len(one.sizes) for one in without.values() if isinstance(one, LeftOut))
+        how = f"its interval is a jackknife over {groups} groups of queries"
+    return f"{metric} is no mean over queries: {how}"

@@ -1,0 +1,219 @@
+"""What a system is compared with: predictions, an earlier run by query, or the numbers of one."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import is_text_type, to_ids
+from rankmill.compare.aligned import Aligned
+from rankmill.compare.joined import Joined
+from rankmill.errors import InputError, UsageError
+from rankmill.matching.lookup import look_up
+from rankmill.results.result import PER_QUERY, WEIGHT, Result
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import Scope
+
+BASELINE, CANDIDATE = "baseline", "candidate"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a system is compared with.
+
+    Attributes
+    ----------
+    kind : {"predictions", "per-query", "result", "history"}
+    source : str
+        Where it comes from.
+    predictions : object
+        What `evaluate` takes, if that is its kind.
+    table : pyarrow.Table or None
+        The values of each query of an earlier run.
+    told : mapping or None
+        The result of an earlier run, as JSON has it.
+    """
+
+    kind: str
+    source: str
+    predictions: Any = None
+    table: pa.Table | None = None
+    told: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a verdict says of it."""
+        return {"kind": self.kind, "source": self.source}
+
+
+def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
+    """Find out what a baseline is.
+
+    A Result, its JSON, and the Parquet file of its values by query are an earlier run. Anything
+    else is predictions. `metrics` are the columns by which the values of queries are known if the
+    file does not say what it is.
+    """
+    if isinstance(value, Result):
+        if value.per_query is not None:
+            return Baseline("per-query", "a Result", table=value.per_query, told=value.to_dict())
+        return Baseline("result", "a Result", told=value.to_dict())
+    if isinstance(value, pa.Table) and _holds_values(value.schema, metrics):
+        return _of_table(value, "a table")
+    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+        path = os.fspath(value)
+        told = _read_json(path)
+        if told is not None:
+            return Baseline("result", path, told=told)
+        table = _read_table(path, metrics)
+        if table is not None:
+            return _of_table(table, path)
+    name = os.fspath(value) if isinstance(value, str | os.PathLike) else type(value).__name__
+    return Baseline("predictions", name, predictions=value)
+
+
+def _read_json(path: str) -> Mapping[str, Any] | None:
+    """Return the result in a file, None if it holds something else."""
+    if not path.endswith(".json"):
+        return None
+    try:
+        with open(path, encoding="utf-8") as file:
+            told = json.load(file)
+    except (ValueError, OSError):
+        return None  # perhaps predictions as JSON: their reader tells what is wrong
+    if isinstance(told, dict) and {"rankmill", "word", "result"} <= told.keys():
+        told = told["result"]  # a verdict
+    known = isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys()
+    return told if known else None
+
+
+def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
+    """Return the values by query in a Parquet file, None if it holds something else."""
+    import pyarrow.parquet as pq
+
+    try:
+        if not _holds_values(pq.read_schema(path), metrics):
+            return None
+        return pq.read_table(path, partitioning=None)
+    except (pa.ArrowException, OSError):
+        return None  # the reader of predictions tells what is wrong
+
+
+def _holds_values(schema: pa.Schema, metrics: Iterable[str]) -> bool:
+    return PER_QUERY in (schema.metadata or {}) or any(one in schema.names for one in metrics)
+
+
+def _of_table(table: pa.Table, source: str) -> Baseline:
+    told = (table.schema.metadata or {}).get(PER_QUERY)
+    try:
+        read = None if told is None else json.loads(told)
+    except ValueError:
+        raise InputError(f"{source}: what it tells of its run cannot be read") from None
+    return Baseline("per-query", source, table=table, told=read)
+
+
+def check_alike(
+    baseline: Baseline, semantics: Semantics, scope: Scope, metrics: Iterable[str]
+) -> None:
+    """Raise UsageError if an earlier run counted otherwise, or lacks a metric."""
+    if baseline.told is not None:
+        for name, rules in (("semantics", semantics), ("scope", scope)):
+            mine, theirs = rules.to_dict(), baseline.told.get(name)
+            if theirs is not None and theirs != mine:
+                raise UsageError(
+                    f"the baseline {baseline.source} was counted with another {name}: "
+                    f"{_differing(mine, theirs)}; evaluate it again"
+                )
+    there = [] if baseline.told is None else list(baseline.told["metrics"])
+    if baseline.table is not None:
+        there += baseline.table.column_names[1:]
+    lacking = [metric for metric in metrics if metric not in there]
+    if lacking and baseline.kind != "predictions":
+        raise UsageError(
+            f"the baseline {baseline.source} has {', '.join(dict.fromkeys(there))}, but not "
+            f"{', '.join(lacking)}, for which there is a rule: evaluate it again with all metrics"
+        )
+
+
+def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    names = [name for name in mine if mine[name] != theirs.get(name)]
+    return ", ".join(f"{name} is {theirs.get(name)!r} there, {mine[name]!r} here" for name in names)
+
+
+def with_table(joined: Joined, baseline: Baseline) -> Joined:
+    """Return the join of a system alone with the values by query of an earlier run.
+
+    Only queries of both count.
+    """
+    mine, table = joined.aligned.tables[CANDIDATE], baseline.table
+    assert table is not None  # as it is the kind of this baseline
+    rows, places = _in_both(mine, table, baseline.source)
+    metrics = [name for name in mine.column_names[1:] if name in table.column_names]
+    tables = {
+        BASELINE: pa.table({"query": mine.column(0).take(rows)} | _floats(table, metrics, places)),
+        CANDIDATE: mine.take(rows),
+    }
+    result = joined.results[CANDIDATE]
+    told = baseline.told or {}
+    earlier = Result(
+        metrics={name: told.get("metrics", {}).get(name) for name in result.metrics},
+        standard_errors={},
+        bounds={},
+        queries=len(table),
+        audit=told.get("audit", result.audit),
+        inputs={"labels": {}, "predictions": {"source": baseline.source}},
+        semantics=result.semantics,
+        scope=result.scope,
+        notes=result.notes,
+    )
+    queries = mine.column(0).combine_chunks().take(rows)
+    kept = rows.to_numpy()
+    return _replaced(joined, earlier, Aligned(tables, queries, dict.fromkeys(tables)), kept)
+
+
+def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarray) -> Joined:
+    """Return a join with one more system, the baseline, over the rows `kept` of the first."""
+    return joined._replace(
+        results={BASELINE: earlier, **joined.results},
+        baseline=BASELINE,
+        aligned=aligned,
+        common=None,
+        weights=None if joined.weights is None else joined.weights[kept],
+        segments=[way.at(kept) for way in joined.segments],
+    )
+
+
+def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndarray]:
+    """Return the rows of the queries in both tables, and their rows in the second one."""
+    kinds = (one.schema.field(0).type for one in (mine, table))
+    if len({is_text_type(kind) for kind in kinds}) > 1:
+        raise InputError(
+            f"{source}: the query ids are {table.schema.field(0).type}, but those of the labels "
+            f"are {mine.schema.field(0).type}: it is of other data"
+        )
+    name = table.column_names[0]
+    lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {name!r}"))
+    if repeated >= 0:
+        again = table.column(0)[repeated].as_py()
+        raise InputError(f"{source}: query {again!r} has two rows; expected a row a query")
+    places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
+    rows = np.flatnonzero(places >= 0)
+    return pa.array(rows), places[rows]
+
+
+def _floats(table: pa.Table, metrics: list[str], places: np.ndarray) -> dict[str, Any]:
+    """Return the columns of metrics at some rows; a null, or no number, is an error."""
+    found = {}
+    for name in metrics:
+        column = table.column(name)
+        if column.type != pa.float64() or column.null_count:
+            raise InputError(
+                f"column {name!r} of the baseline holds {column.type} with {column.null_count} "
+                "nulls; expected float64 without nulls, as --per-query of one system writes it"
+            )
+        found[name] = column.take(pa.array(places))
+    if WEIGHT in table.column_names:
+        found[WEIGHT] = table.column(WEIGHT).take(pa.array(places))
+    return found

@@ -1,0 +1,172 @@
+"""gate() evaluates a system, and says whether it keeps its rules."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rankmill.compare.compare import comparison_of
+from rankmill.compare.cutting import Cuts, column_names, cuts_of
+from rankmill.compare.differences import Settings
+from rankmill.compare.joined import Joined, join
+from rankmill.engine.evaluate import evaluate
+from rankmill.engine.job import make_job
+from rankmill.engine.options import options_of, split_options
+from rankmill.errors import UsageError
+from rankmill.gate.baseline import (
+    BASELINE,
+    CANDIDATE,
+    Baseline,
+    check_alike,
+    open_baseline,
+    with_table,
+)
+from rankmill.gate.judge import Evidence, judge, written_at
+from rankmill.gate.rules import HELD, UNDECIDED, Rule, parse_rules
+from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.registry import parse_all
+from rankmill.threads import Workers
+
+
+@options_of(evaluate, without=("per_query",))
+def gate(
+    labels: Any,
+    predictions: Any,
+    rules: str | Iterable[str],
+    *,
+    baseline: Any = None,
+    metrics: str | Sequence[str] = (),
+    undecided: str = "warn",
+    by: Any = (),
+    moved: int = 0,
+    worst_slices: int = 0,
+    confidence: float = 0.95,
+    now: float | None = None,
+    **options: Any,
+) -> Verdict:
+    """Evaluate predictions, and say whether they keep rules, also against a baseline.
+
+    Parameters
+    ----------
+    labels, predictions
+        As for `evaluate`.
+    rules : str or iterable of str
+        Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
+        ``rankmill docs gate`` has the grammar.
+    baseline : object, optional
+        What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
+        a `Result`, its JSON file, or the Parquet file of its values by query.
+    metrics : str or sequence of str
+        More metrics to evaluate than those of the rules.
+    undecided : {"warn", "pass", "fail"}
+        What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
+    by, moved, worst_slices, confidence
+        As for `compare`. The columns of rules for slices are added to `by`.
+    now : float, optional
+        The time in seconds since 1970 by which files are old; by default that of the clock.
+
+    Returns
+    -------
+    Verdict
+        All other parameters and errors are those of `evaluate`. A UsageError is also raised if a
+        rule is not understood or names something unknown, before anything is read, or if the
+        baseline was counted otherwise.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> labels = pa.table({"user_id": [7, 8], "items": [[1, 2], [3]]})
+    >>> good = pa.table({"user_id": [8, 7], "items": [[3], [1, 2]]})
+    >>> bad = pa.table({"user_id": [8, 7], "items": [[3], [5, 2]]})
+    >>> found = gate(labels, bad, ["map@12 >= 0.5", "map@12 drop <= 5%"], baseline=good)
+    >>> found.word, [one.word for one in found.outcomes]
+    ('regressed', ['held', 'regressed'])
+    >>> found.outcomes[1].reason
+    'map@12 is 0.625, 37.5% below the baseline of 1 (limit <= 5%)'
+    """
+    began = time.perf_counter()
+    asked = parse_rules(rules)
+    _check(asked, baseline, undecided)
+    extra = [metrics] if isinstance(metrics, str) else list(metrics)
+    names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
+    canonical = [one.text for one in parse_all(names, options["rel"])] if names else []
+    earlier = None if baseline is None else open_baseline(baseline, canonical)
+    if earlier is not None:
+        job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
+        check_alike(earlier, job.semantics, job.scope, canonical)
+    settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
+    old = [one.subject for one in asked if one.kind == "age"]
+    written = {name: written_at(name, labels, predictions) for name in old}
+    cuts = _cuts(by, asked)
+    joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options)
+    result = joined.results[CANDIDATE]
+    if earlier is not None and earlier.table is not None:
+        joined = with_table(joined, earlier)
+    with Workers(options["threads"]) as workers:
+        crossed = any(len(one.slices) > 1 for one in asked)
+        state = joined.state(workers, crossed=crossed or worst_slices > 0, rows=False)
+        compared = BASELINE in joined.results
+        comparison = comparison_of(joined, state, settings, workers) if compared else None
+    clock = time.time() if now is None else now
+    evidence = Evidence(
+        result=result,
+        state=state,
+        told=_told(earlier, joined),
+        without=joined.without,
+        ages={name: clock - one for name, one in written.items()},
+    )
+    outcomes = [outcome for rule in asked for outcome in judge(rule, evidence)]
+    return Verdict(
+        _word(outcomes, undecided),
+        outcomes,
+        result,
+        comparison,
+        None if earlier is None else earlier.to_dict(),
+        undecided,
+        time.perf_counter() - began,
+    )
+
+
+def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
+    if undecided not in ON_UNDECIDED:
+        raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
+    lonely = next((one for one in rules if one.paired), None)
+    if baseline is None and lonely is not None:
+        raise UsageError(f"rule {lonely.text!r} needs a baseline: give one with --baseline")
+
+
+def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:
+    """Return what `by` and the rules for slices cut by; a rule may name a column of a table."""
+    several = list(by) if isinstance(by, list | tuple) else [by]
+    there = {name for one in cuts_of(several).tables for name in column_names(one)}
+    names = [name for one in rules for name, _ in one.slices if name not in there]
+    return cuts_of([*several, *names])
+
+
+def _joined(
+    labels: Any,
+    predictions: Any,
+    metrics: Any,
+    earlier: Baseline | None,
+    cuts: Cuts,
+    options: dict[str, Any],
+) -> Joined:
+    """Score the system, and with it the baseline if that is predictions."""
+    runs = {CANDIDATE: predictions}
+    if earlier is not None and earlier.kind == "predictions":
+        runs = {BASELINE: earlier.predictions, CANDIDATE: predictions}
+    return join(labels, runs, metrics, next(iter(runs)), cuts, options)
+
+
+def _told(earlier: Baseline | None, joined: Joined) -> Mapping[str, Any] | None:
+    """Return the result of the baseline as a dict, None if it is not known."""
+    if earlier is None:
+        return None
+    if earlier.kind == "predictions":
+        return joined.results[BASELINE].to_dict()
+    return earlier.told
+
+
+def _word(outcomes: list[Outcome], undecided: str) -> str:
+    word = worst(outcomes)
+    return HELD if word == UNDECIDED and undecided != "fail" else word

@@ -1,0 +1,87 @@
+"""A verdict for others: as a line a rule, as Markdown for a pull request, and as JUnit."""
+
+from __future__ import annotations
+
+from rankmill.errors import UsageError
+from rankmill.gate.rules import HELD, UNDECIDED
+from rankmill.gate.verdict import Outcome, Verdict, shown_outcomes
+from rankmill.results.escaping import markdown_text, visible, visible_message
+from rankmill.results.writers import write
+
+_MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
+
+
+def lines(found: Verdict) -> list[str]:
+    """Return a line for each rule, and one for each slice in which it did not hold.
+
+    Slices without enough data are one line together.
+    """
+    shown, waiting = [], [one for one in found.outcomes if one.slice and one.word == UNDECIDED]
+    for one in shown_outcomes(found):
+        if one not in waiting:
+            shown.append(visible_message(f"{one.word}: {one.reason}"))
+    for rule in dict.fromkeys(one.rule for one in waiting):
+        mine = [one for one in waiting if one.rule == rule]
+        of_rule = sum(one.rule == rule for one in found.outcomes)
+        names = ", ".join(one.slice for one in mine[:3]) + (", ..." if mine[3:] else "")
+        told = f"{UNDECIDED}: {rule}: in {len(mine)} of {of_rule} slices ({names})"
+        shown.append(visible_message(told))
+    return shown
+
+
+def markdown(found: Verdict) -> str:
+    """Return a summary for a pull request: the verdict, the rules, and the metrics."""
+    mark = "❌" if found.failed else "✅"
+    parts = [f"## {mark} rankmill: {found.word}\n"]
+    rows = ["| | verdict | reason | rule |", "|---|---|---|---|"]
+    for one in shown_outcomes(found):
+        cells = (markdown_text(visible(text)) for text in (one.word, one.reason, one.rule))
+        rows.append(f"| {_MARKS.get(one.word, '❌')} | {' | '.join(cells)} |")
+    parts.append("\n".join(rows) + "\n")
+    if found.comparison is not None:
+        from rankmill.compare.comparison import view_of as comparison_view
+
+        parts.append(write(comparison_view(found.comparison), "markdown"))
+    if found.baseline is not None:
+        source = markdown_text(visible(str(found.baseline["source"])))
+        parts.append(f"Baseline: {source} ({found.baseline['kind']}).\n")
+    return "\n".join(parts)
+
+
+def junit(found: Verdict) -> str:
+    """Return the verdict as JUnit XML: a test case for each rule, and for each slice of one.
+
+    Raises
+    ------
+    UsageError
+        If junitparser is not installed.
+    """
+    check_junit()
+    from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+    suite = TestSuite("rankmill gate")
+    for one in found.outcomes:
+        case = TestCase(visible(_name(one)), "rankmill.gate", found.seconds / len(found.outcomes))
+        case.system_out = visible(one.reason)
+        if one in found.failed:
+            case.result = [Failure(visible(one.reason), one.word)]
+        elif one.word == UNDECIDED:
+            case.result = [Skipped(visible(one.reason))]
+        suite.add_testcase(case)
+    suite.update_statistics()  # type: ignore[no-untyped-call]
+    xml = JUnitXml("rankmill")
+    xml.add_testsuite(suite)
+    text: bytes = xml.tostring()  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+def _name(one: Outcome) -> str:
+    return f"{one.rule} ({one.slice})" if one.slice else one.rule
+
+
+def check_junit() -> None:
+    """Raise UsageError if JUnit files cannot be written, before any work."""
+    from importlib.util import find_spec
+
+    if find_spec("junitparser") is None:
+        raise UsageError('JUnit files need junitparser: pip install "rankmill[junit]"')
