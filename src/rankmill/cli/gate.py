@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
@@ -38,6 +39,7 @@ Examples:
   rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --by users.csv
   rankmill gate labels new --baseline q.parquet --rule 'map@12 drop <= 0.002' \\
     --rule 'queries change <= 10%' --rule 'repeated_items == 0' --junit gate.xml
+  rankmill gate rankmill.toml
 
 \b
 Exit codes:
@@ -51,9 +53,7 @@ Exit codes:
 """
 
 
-@click.command("gate", help=_HELP)
-@click.argument("labels")
-@click.argument("predictions")
+@click.command("gate", cls=FileCommand, apart=True, help=_HELP)
 @click.option(
     "--rule", "rules", metavar="RULE", multiple=True, help="A rule to keep; repeat for more."
 )
