@@ -52,7 +52,7 @@ def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) 
     old, left = histories.prune(history, keep=keep, keep_last=keep_last, dry_run=dry_run)
     listed = "".join(f"{name}\n" for name in old) if dry_run else ""
     done = "would remove" if dry_run else "removed"
-    emit(f"{listed}{done} {len(old):,} runs, {left:,} are left\n")
+    emit(f"{listed}{done} {len(old):,} of {len(old) + left:,} runs\n")
 
 
 class _WithPrune(click.Command):
