@@ -47,6 +47,7 @@ Examples:
   rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
   rankmill compare labels old new -m map@12 --margin 0.001
   rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
+  rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
 
@@ -145,6 +146,12 @@ Examples:
     metavar="FILE",
     help="Also write a row for each query to FILE, as Parquet: its value in each system.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Also draw the differences, their intervals and the slices to FILE, in .svg, .png or "
+    ".pdf. Needs matplotlib: pip install 'rankmill[plot]'.",
+)
 @history_options
 @resource_options
 def command(
@@ -155,10 +162,12 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
+    plot: str | None,
     recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
+    from rankmill.compare.drawing import check_picture, rendered
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
@@ -168,8 +177,10 @@ def command(
     names = dict(zip(predictions, system_names(predictions), strict=True))
     if len(names) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    check_outputs(output, [label_source, *sources], per_query=per_query)
+    check_outputs(output, [label_source, *sources], per_query=per_query, plot=plot)
     chosen = format_for(format, output)
+    if plot is not None:
+        check_picture(plot)
 
     from rankmill.compare.compare import compare
     from rankmill.compare.comparison import view_of
@@ -178,18 +189,20 @@ def command(
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
         runs = dict(zip(names.values(), sources, strict=True))
         found = compare(label_source, runs, metrics, **options)
-    tables = [] if per_query is None else [(per_query, found.per_query)]
+    more = [] if per_query is None else [(per_query, found.per_query)]
+    if plot is not None:
+        more.append((plot, rendered(found.plot(), plot)))
     if found.queries:
-        tables += recording.record_run(found, label_source, runs)
+        more += recording.record_run(found, label_source, runs)
     paths = dict(zip(names.values(), predictions, strict=True))
-    deliver(view_of(found, _explaining(labels, paths)), chosen, output, tables)
+    deliver(view_of(found, _explaining(labels, paths)), chosen, output, more)
     if not found.queries:
         raise InputError(
             f"{', '.join(map(redacted, predictions))}: no query counts for every system under "
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
-    recording.log_run([output, per_query])
+    recording.log_run([output, per_query, plot])
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:

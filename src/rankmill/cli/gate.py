@@ -109,9 +109,7 @@ Exit codes:
     "$GITHUB_STEP_SUMMARY names.",
 )
 @resource_options
-@click.pass_context
 def command(
-    context: click.Context,
     labels: str,
     predictions: str,
     rules: tuple[str, ...],
@@ -153,7 +151,7 @@ def command(
         deliver(view_of(found), chosen, output, written)
     if summary is not None:
         _append(summary, found)
-    context.exit(found.exit_code)
+    click.get_current_context().exit(found.exit_code)
 
 
 def _content(name: str, found: Verdict) -> Any:

@@ -118,9 +118,9 @@ _OUTPUT = (
         "format",
         type=click.Choice(FORMATS),
         metavar="FORMAT",
-        help="The output format: table, json, csv or markdown. By default the suffix of the -o "
-        "file decides; without a known suffix it is table. In csv, a text that begins with = + - @ "
-        "or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
+        help="The output format: table, json, csv, markdown or latex. By default the suffix of the "
+        "-o file decides; without a known suffix it is table. In csv, a text that begins with "
+        "= + - @ or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
     ),
     click.option(
         "-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."

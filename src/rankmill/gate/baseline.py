@@ -15,6 +15,8 @@ from rankmill.compare.joined import Joined
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import Scope
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 
@@ -112,11 +114,13 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
     return Baseline("per-query", source, table=table, told=read)
 
 
-def check_alike(baseline: Baseline, result: Result, metrics: Iterable[str]) -> None:
+def check_alike(
+    baseline: Baseline, semantics: Semantics, scope: Scope, metrics: Iterable[str]
+) -> None:
     """Raise UsageError if an earlier run counted otherwise, or lacks a metric."""
     if baseline.told is not None:
-        for name in ("semantics", "scope"):
-            mine, theirs = getattr(result, name).to_dict(), baseline.told.get(name)
+        for name, rules in (("semantics", semantics), ("scope", scope)):
+            mine, theirs = rules.to_dict(), baseline.told.get(name)
             if theirs is not None and theirs != mine:
                 raise UsageError(
                     f"the baseline {baseline.source} was counted with another {name}: "

@@ -9,7 +9,8 @@ from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.joined import Joined, join
 from rankmill.engine.evaluate import evaluate
-from rankmill.engine.options import options_of
+from rankmill.engine.job import make_job
+from rankmill.engine.options import options_of, split_options
 from rankmill.errors import UsageError
 from rankmill.gate.baseline import (
     BASELINE,
@@ -90,16 +91,17 @@ def gate(
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
     canonical = [one.text for one in parse_all(names, options["rel"])] if names else []
     earlier = None if baseline is None else open_baseline(baseline, canonical)
+    if earlier is not None:
+        job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
+        check_alike(earlier, job.semantics, job.scope, canonical)
     settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
     old = [one.subject for one in asked if one.kind == "age"]
     written = {name: written_at(name, labels, predictions) for name in old}
     cuts = _cuts(by, asked)
     joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options)
     result = joined.results[CANDIDATE]
-    if earlier is not None:
-        check_alike(earlier, result, canonical)
-        if earlier.table is not None:
-            joined = with_table(joined, earlier)
+    if earlier is not None and earlier.table is not None:
+        joined = with_table(joined, earlier)
     with Workers(options["threads"]) as workers:
         crossed = any(len(one.slices) > 1 for one in asked)
         state = joined.state(workers, crossed=crossed or worst_slices > 0, rows=False)
@@ -110,6 +112,7 @@ def gate(
         result=result,
         state=state,
         told=_told(earlier, joined),
+        without=joined.without,
         ages={name: clock - one for name, one in written.items()},
     )
     outcomes = [outcome for rule in asked for outcome in judge(rule, evidence)]
