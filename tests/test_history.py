@@ -620,3 +620,27 @@ def test_a_history_in_a_store(tmp_path: Path, run: Any) -> None:
     assert [point.change for point in found.trend("map@3").points] == [None, 0, 0]
     assert run("history", "prune", url, "--keep-last", "1")[1] == "removed 2 of 3 runs\n"
     assert rankmill.history(url).runs == found.runs[2:]
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("matplotlib")
+    from rankmill.gate.history_plot import plot_trends
+    from rankmill.gate.verdict import Verdict
+
+    later = datetime.now(UTC) + timedelta(days=1)
+    record(Verdict("regressed", [], made(0.1, "map@3")), recorded, time=later)
+    found = history(recorded)
+    figure = plot_trends([found.trend("map@3"), found.trend("gap")])
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["map@3", "gap"]
+    line, *points = figure.axes[0].lines
+    assert [*line.get_ydata()] == [point.value for point in found.trend("map@3").points]
+    assert [one.get_marker() for one in points] == ["o", "o", "v"]
+    assert [one.get_text() for one in figure.legends[0].get_texts()][1] == "another verdict"
+    for name in ("a.svg", "a.png"):
+        assert run("history", recorded, "--plot", tmp_path / name)[0] == 0
+        assert (tmp_path / name).stat().st_size > 1000
+    assert plot_trends([]).axes == []
+    assert run("history", recorded, "--plot", tmp_path / "a.txt")[0] == 2
