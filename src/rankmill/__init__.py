@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rankmill.cli.config import Config, read_config
     from rankmill.columns.ragged import Ragged
     from rankmill.compare.compare import compare, compare_part, compare_state
     from rankmill.compare.comparison import Comparison
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it.
 _HOMES = {
+    "Config": "cli.config",
+    "read_config": "cli.config",
     "Comparison": "compare.comparison",
     "ComparisonState": "compare.state",
     "compare": "compare.compare",
@@ -99,6 +102,7 @@ _HOMES = {
 __all__ = [
     "Comparison",
     "ComparisonState",
+    "Config",
     "Differences",
     "History",
     "InputError",
@@ -133,6 +137,7 @@ __all__ = [
     "plan",
     "precision",
     "r_precision",
+    "read_config",
     "recall",
     "record",
     "second_pass",

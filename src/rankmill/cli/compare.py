@@ -11,7 +11,8 @@ from click.core import ParameterSource
 
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
-from rankmill.cli.inputs import check_outputs, source_of, system_names
+from rankmill.cli.file_command import FileCommand
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
     history_options,
@@ -46,14 +47,13 @@ Examples:
   rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
   rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
   rankmill compare labels old new -m map@12 --margin 0.001
+  rankmill compare rankmill.toml --baseline old
   rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
   rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
 
-@click.command("compare", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions", nargs=-1, required=True)
+@click.command("compare", cls=FileCommand, help=_HELP + EXIT_CODES)
 @click.option(
     "-m",
     "--metric",
@@ -156,7 +156,7 @@ Examples:
 @resource_options
 def command(
     labels: str,
-    predictions: tuple[str, ...],
+    systems: dict[str, str],
     metrics: tuple[str, ...],
     baseline: str | None,
     format: str | None,
@@ -173,11 +173,10 @@ def command(
     output = None if output == "-" else output
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
-    sources = [source_of(text, "PREDICTIONS") for text in predictions]
-    names = dict(zip(predictions, system_names(predictions), strict=True))
-    if len(names) < 2:
+    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    check_outputs(output, [label_source, *sources], per_query=per_query, plot=plot)
+    check_outputs(output, [label_source, *runs.values()], per_query=per_query, plot=plot)
     chosen = format_for(format, output)
     if plot is not None:
         check_picture(plot)
@@ -186,19 +185,18 @@ def command(
     from rankmill.compare.comparison import view_of
 
     with Progress() as progress:
+        names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
-        runs = dict(zip(names.values(), sources, strict=True))
         found = compare(label_source, runs, metrics, **options)
     more = [] if per_query is None else [(per_query, found.per_query)]
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))
     if found.queries:
         more += recording.record_run(found, label_source, runs)
-    paths = dict(zip(names.values(), predictions, strict=True))
-    deliver(view_of(found, _explaining(labels, paths)), chosen, output, more)
+    deliver(view_of(found, _explaining(labels, systems)), chosen, output, more)
     if not found.queries:
         raise InputError(
-            f"{', '.join(map(redacted, predictions))}: no query counts for every system under "
+            f"{', '.join(map(redacted, systems.values()))}: no query counts for every system under "
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
@@ -217,17 +215,18 @@ def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int |
 
 
 def _given(context: click.Context) -> list[str]:
-    """Return the options of this command line that say how to read and count."""
+    """Return the options, of the command line or its file, that say how to read and count."""
     known = {option for one in explain_command.params for option in one.opts}
     words = []
     for one in context.command.params:
-        by_user = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+        source = context.get_parameter_source(one.name or "")
+        by_user = source in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
         name = max(one.opts, key=len)
         if not by_user or name not in known or one.name in _OWN:
             continue
         values = context.params[one.name or ""]
         if isinstance(one, click.Option) and one.is_flag:
-            words.append(name)
+            words += [name] if context.params[one.name or ""] else []
         else:
             words += [
                 f"{name}={value}" for value in (values if isinstance(values, tuple) else [values])

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.inputs import check_outputs, source_of, system_names
+from rankmill.cli.file_command import FileCommand
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
     history_options,
@@ -37,7 +38,8 @@ several files separated by commas, or - for standard input; URLs of object store
   text     CSV, TSV, qrels and runs of TREC, JSON Lines, JSON by query;
            also compressed, as .csv.gz
 
-Several PREDICTIONS are several systems, scored side by side; the labels are read once. Rows have
+Several PREDICTIONS are several systems, scored side by side; the labels are read once. A single
+FILE.toml in the place of both names them and the options ('rankmill docs config'). Rows have
 one of two shapes, told apart by the columns:
 
 \b
@@ -66,15 +68,14 @@ Examples:
   rankmill evaluate labels run -m map --binary --in-order
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
   rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
+  rankmill evaluate rankmill.toml
   rankmill evaluate qrels.txt bm25.run -m map --preset trec_eval
   rankmill evaluate solution.csv submission.csv -m map@5
   zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
 """
 
 
-@click.command("evaluate", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions", nargs=-1, required=True)
+@click.command("evaluate", cls=FileCommand, help=_HELP + EXIT_CODES)
 @click.option(
     "-m",
     "--metric",
@@ -102,7 +103,7 @@ Examples:
 )
 def command(
     labels: str,
-    predictions: tuple[str, ...],
+    systems: dict[str, str],
     metrics: tuple[str, ...],
     format: str | None,
     output: str | None,
@@ -117,9 +118,8 @@ def command(
     output = None if output == "-" else output
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
-    sources = [source_of(text, "PREDICTIONS") for text in predictions]
-    runs = dict(zip(system_names(predictions), sources, strict=True))
-    check_outputs(output, [label_source, *sources], per_query=per_query)
+    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    check_outputs(output, [label_source, *runs.values()], per_query=per_query)
     chosen = format_for(format, output)
     options["per_query"] = per_query is not None
 
