@@ -263,6 +263,13 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, run: Any) -> None:
     tells(run("evaluate", tmp_path / "latin.toml")[2], ["line 2: no UTF-8"])
 
 
+def test_files_of_other_systems(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + f"{GOOD}rules = 1\n".replace("\n", "\r\n").encode())
+    with pytest.raises(UsageError, match="line 3, rules"):
+        rankmill.read_config(path)
+
+
 @pytest.mark.parametrize("date", ["1.5.2024", "", "2024-13-01"])
 def test_a_wrong_date(date: str, write: Callable[[str], Path], run: Any) -> None:
     code, _, error = run("evaluate", write(GOOD), "--date", date)
