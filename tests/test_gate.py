@@ -383,3 +383,25 @@ def test_the_summary_of_a_pull_request_is_appended(run, written, monkeypatch, tm
     files = [str(written / f"{name}.parquet") for name in ("labels", "same")]
     assert run("gate", *files, "--rule", "map@5 >= 0.1", "--markdown", "-")[0] == 0
     assert summary.read_text().startswith("before\n## ✅ rankmill: held")
+
+
+@pytest.mark.small
+def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
+    files = {name: str(written / f"{name}.parquet") for name in ("labels", "old", "same", "worse")}
+    history = ["--history", f"{tmp_path}/runs"]
+    first = ["gate", files["labels"], files["old"], "--rule", "map@5 >= 0.1", *history]
+    rule = ["--rule", "map@5 drop <= 1%", "--rule", "queries change <= 1%"]
+    os.mkdir(tmp_path / "runs")
+    none = run("gate", files["labels"], files["same"], *rule, "--baseline", "last", *history)
+    assert none[0] == 3
+    assert "has no map@5" in none[2]
+    assert run(*first)[0] == 0
+    for how in ("last", "best", "median:7"):
+        asked = [*rule, "--baseline", how, *history]
+        assert run("gate", files["labels"], files["same"], *asked)[0] == 0
+        code, _, err = run("gate", files["labels"], files["worse"], *asked)
+        assert code == 1
+        assert "below the baseline of" in err
+    told = rankmill.history(tmp_path / "runs")
+    assert [one.verdict for one in told.runs] == ["held", *["held", "regressed"] * 3]
+    assert run("gate", files["labels"], files["same"], *rule, "--baseline", "last")[0] == 2

@@ -74,6 +74,7 @@ def test_import_loads_nothing_heavy() -> None:
     [
         *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
         *(["explain", "--help"], ["explain-evaluators", "--help"], ["compare", "--help"]),
+        *(["history", "--help"], ["history", "prune", "--help"]),
         *(["docs"], ["docs", "memory"], ["docs", "--help"], ["stability", "--help"]),
         ["init", "--help"],
     ],
@@ -251,6 +252,8 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"matplotlib"}  # only for who asks for a picture
     if module == "rankmill.gate.reports":
         allowed = allowed | {"junitparser"}  # only for who asks for --junit
+    if module == "rankmill.gate.mlflow":
+        allowed = allowed | {"mlflow"}  # only for --mlflow
     if module == "rankmill.kaggle.confidence":
         allowed = allowed | {"pandas"}  # only for who asks for its table
     assert foreign_imports(module) <= allowed

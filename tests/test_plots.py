@@ -249,6 +249,16 @@ def test_curves_over_cutoffs():
     assert words(rendered(plot_cutoffs({}), "a.svg")) == ["Value over cutoffs"]
 
 
+def test_a_system_looks_the_same_over_all_metrics_and_those_not_drawn_are_told():
+    points = [(1, 0.25, 0.2, 0.3), (5, 0.5, 0.4, 0.6)]
+    curves = {"map": {"a": points, "b": points}, "ndcg": {"b": points}}
+    first, second = plot_cutoffs(curves).axes
+    assert second.lines[0].get_color() == first.lines[1].get_color()
+    figure = plot_cutoffs({"map": {f"s{place}": points for place in range(9)}})
+    assert figure.get_suptitle() == "Value over cutoffs; first 6 of 9 systems"
+    assert len(figure.axes[0].lines) == 6
+
+
 # The way of a picture to its file
 
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
     from rankmill.gate.gate import gate
+    from rankmill.gate.history import History, history
+    from rankmill.gate.record import record
     from rankmill.gate.verdict import Verdict
     from rankmill.metrics.arrays import (
         average_precision,
@@ -70,6 +72,9 @@ _HOMES = {
     "UsageError": "errors",
     "Trace": "explain.trace_view",
     "explain": "explain.trace",
+    "History": "gate.history",
+    "history": "gate.history",
+    "record": "gate.record",
     "Ragged": "columns.ragged",
     "Result": "results.result",
     "Semantics": "semantics.choices",
@@ -99,6 +104,7 @@ __all__ = [
     "ComparisonState",
     "Config",
     "Differences",
+    "History",
     "InputError",
     "Ragged",
     "RankmillError",
@@ -125,6 +131,7 @@ __all__ = [
     "first_hit_precision",
     "gate",
     "global_average_precision",
+    "history",
     "hit",
     "ndcg",
     "plan",
@@ -132,6 +139,7 @@ __all__ = [
     "r_precision",
     "read_config",
     "recall",
+    "record",
     "second_pass",
     "stability",
 ]

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Tell how far a ranking depends on the cutoff, the metric and the queries.",
     ),
     "gate": ("rankmill.cli.gate", "Stop a system that does not keep its rules, by the exit code."),
+    "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",

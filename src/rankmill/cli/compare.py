@@ -15,6 +15,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
+    history_options,
     output_options,
     resource_options,
     scope_options,
@@ -22,6 +23,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
+from rankmill.cli.recording import Recording
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.stores.urls import redacted
@@ -150,6 +152,7 @@ Examples:
     help="Also draw the differences, their intervals and the slices to FILE, in .svg, .png or "
     ".pdf. Needs matplotlib: pip install 'rankmill[plot]'.",
 )
+@history_options
 @resource_options
 def command(
     labels: str,
@@ -160,6 +163,7 @@ def command(
     output: str | None,
     per_query: str | None,
     plot: str | None,
+    recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
@@ -187,6 +191,8 @@ def command(
     more = [] if per_query is None else [(per_query, found.per_query)]
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))
+    if found.queries:
+        more += recording.record_run(found, label_source, runs)
     deliver(view_of(found, _explaining(labels, systems)), chosen, output, more)
     if not found.queries:
         raise InputError(
@@ -194,6 +200,7 @@ def command(
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
+    recording.log_run([output, per_query])
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:

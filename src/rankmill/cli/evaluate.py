@@ -11,6 +11,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
+    history_options,
     output_options,
     resource_options,
     scope_options,
@@ -18,6 +19,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
+from rankmill.cli.recording import Recording, by_system
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
@@ -91,6 +93,7 @@ Examples:
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
 )
+@history_options
 @resource_options
 @click.option(
     "--plan",
@@ -106,6 +109,7 @@ def command(
     output: str | None,
     per_query: str | None,
     only_plan: bool,
+    recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
@@ -128,20 +132,28 @@ def command(
 
     with Progress() as progress:
         results = evaluate_runs(label_source, runs, metrics, **options, progress=progress)
-    _deliver(results, chosen, output, per_query)
+    recorded = []
+    if all(None not in one.metrics.values() for one in results.values()):
+        recorded = recording.record_run(results, label_source, by_system(runs))
+    _deliver(results, chosen, output, per_query, recorded)
     check_values(results)
+    recording.log_run([output, per_query])
 
 
 def _deliver(
-    results: dict[str, Result], format: str, output: str | None, per_query: str | None
+    results: dict[str, Result],
+    format: str,
+    output: str | None,
+    per_query: str | None,
+    tables: list[tuple[str, Any]],
 ) -> None:
     """Show one result, or several side by side, with the values of each query in a file."""
     if len(results) == 1:
         ((_, only),) = results.items()
-        tables = [(per_query, only.per_query)] if per_query is not None else []
-        deliver(view_of(only), format, output, tables)
+        more = [(per_query, only.per_query)] if per_query is not None else []
+        deliver(view_of(only), format, output, [*more, *tables])
         return
     from rankmill.compare.aligned import join_per_query, same_queries
 
-    tables = [(per_query, join_per_query(results))] if per_query is not None else []
-    deliver(systems_view(results, same_queries(results)), format, output, tables)
+    more = [(per_query, join_per_query(results))] if per_query is not None else []
+    deliver(systems_view(results, same_queries(results)), format, output, [*more, *tables])

@@ -46,6 +46,7 @@ _BINS = 40
 _STEPS = (1, 2, 2.5, 5, 10)  # of labelled ticks
 _WIDTH, _ROW, _AROUND = 3.2, 0.21, 0.62  # inches: of a panel, of an interval, of titles and axes
 _LINE = 0.15  # of a legend within a panel
+_TITLE = 5.5  # the longest title over all panels
 # Shape and filling tell the verdicts apart, colour only helps.
 _MARKERS = {
     BETTER: ("^", BLUE),
@@ -109,7 +110,7 @@ def plot_comparison(
     every = [whole, *slices]
     differences = [one for each in every for of in each.differences.values() for one in of.values()]
     level = f"{100 * settings.confidence:.6g}%"
-    title = f"Difference from {name_text(baseline)}, with {level} intervals"
+    title = f"Difference from {name_text(baseline, 28)}, with {level} intervals"
     return _figure(columns, title, _verdicts(differences))
 
 
@@ -132,12 +133,17 @@ def plot_cutoffs(
         If matplotlib is not installed.
     """
     check_matplotlib()
+    systems = list(dict.fromkeys(name for of in curves.values() for name in of))
+    looks = dict(zip(systems, LINES, strict=False))
     columns = [
-        [_Panel(name_text(metric), 2.6, partial(_curves, of))] for metric, of in curves.items()
+        [_Panel(name_text(metric), 2.6, partial(_curves, of, looks))]
+        for metric, of in curves.items()
     ]
-    systems = dict.fromkeys(name for of in curves.values() for name in of)
-    level = "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
-    return _figure(columns, f"Value over cutoffs{level}", _lines(systems))
+    title = "Value over cutoffs"
+    title += "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
+    title += "" if len(looks) == len(systems) else f"; first {len(looks)} of {len(systems)} systems"
+    legend = [_line(look) | {"label": name_text(name)} for name, look in looks.items()]
+    return _figure(columns, title, legend)
 
 
 def _figure(
@@ -152,7 +158,7 @@ def _figure(
         max(each.height for each in row) for band in bands for row in zip(*band, strict=True)
     ]
     abreast = min(len(columns), _ABREAST) or 1
-    size = (1.7 + _WIDTH * abreast, 0.7 + sum(heights))
+    size = (max(1.7 + _WIDTH * abreast, _TITLE), 0.7 + sum(heights))
     with style():
         figure = Figure(figsize=size, layout="constrained")
         figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
@@ -314,38 +320,27 @@ def _spread_title(of: Mapping[str, Paired]) -> str:
 # ------------------------------------------------------------------ cutoffs
 
 
-def _curves(of: Mapping[str, Sequence[_Point]], axes: Axes) -> None:
+def _curves(
+    of: Mapping[str, Sequence[_Point]], looks: Mapping[str, tuple[Any, ...]], axes: Axes
+) -> None:
     """Draw the value of each system over cutoffs, with a band for its intervals."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     nan = float("nan")
-    for (_, points), (colour, dashes, marker) in zip(of.items(), LINES, strict=False):
-        columns = [
-            [nan if cell is None else cell for cell in column]
-            for column in zip(*points, strict=True)
-        ]
-        if not columns:
-            continue
-        cutoffs, values, lows, highs = columns
-        axes.fill_between(cutoffs, lows, highs, color=colour, alpha=0.15, linewidth=0)
-        look: dict[str, Any] = {
-            "color": colour,
-            "linestyle": dashes,
-            "marker": marker,
-            "markersize": 4,
-        }
-        axes.plot(cutoffs, values, **look)
-    cutoffs = sorted({point[0] for points in of.values() for point in points})
+    drawn = {name: of[name] for name in looks if of.get(name)}
+    for name, points in drawn.items():
+        cells = [[nan if cell is None else cell for cell in point] for point in points]
+        cutoffs, values, lows, highs = zip(*cells, strict=True)
+        axes.fill_between(cutoffs, lows, highs, color=looks[name][0], alpha=0.15, linewidth=0)
+        axes.plot(cutoffs, values, **_line(looks[name]))
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(FixedLocator(cutoffs))
+    every = sorted({point[0] for points in drawn.values() for point in points})
+    axes.xaxis.set_major_locator(FixedLocator(every))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda cutoff, _: f"{cutoff:,.0f}"))
     axes.set_xlabel("cutoff")
 
 
-def _lines(systems: Iterable[str]) -> list[dict[str, Any]]:
-    """The legend of the lines of systems."""
-    return [
-        {"color": colour, "linestyle": dashes, "marker": marker, "label": name_text(name)}
-        for name, (colour, dashes, marker) in zip(systems, LINES, strict=False)
-    ]
+def _line(look: tuple[Any, ...]) -> dict[str, Any]:
+    colour, dashes, marker = look
+    return {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4}

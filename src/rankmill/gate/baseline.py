@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,10 @@ import pyarrow as pa
 from rankmill.columns.ids import is_text_type, to_ids
 from rankmill.compare.aligned import Aligned
 from rankmill.compare.joined import Joined
+from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
+from rankmill.gate.history import history as read_history
+from rankmill.gate.runs import rules_text
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
 from rankmill.semantics.choices import Semantics
@@ -72,6 +76,39 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
             return _of_table(table, path)
     name = os.fspath(value) if isinstance(value, str | os.PathLike) else type(value).__name__
     return Baseline("predictions", name, predictions=value)
+
+
+def is_of_history(text: str) -> bool:
+    """Return whether a text says which run of a history is the baseline."""
+    return re.fullmatch(r"last|best|median:.*", text) is not None
+
+
+def from_history(
+    how: str, history: str | os.PathLike[str] | None, metrics: Sequence[str], job: Job
+) -> Baseline:
+    """Return the run of a history that is the baseline; for each metric it may be another one.
+
+    Raises
+    ------
+    UsageError
+        If there is no history.
+    InputError
+        If no run of it serves.
+    """
+    if history is None:
+        raise UsageError(
+            f"the baseline {how!r} is a run of a history: give --history (history), or ./{how} for "
+            "a file of this name"
+        )
+    runs = read_history(os.fspath(history))
+    rules = rules_text(job.semantics, job.scope, job.gain_function)
+    names = metrics or [metric.text for metric in job.metrics]
+    found = {metric: runs.baseline(how, metric, rules=rules) for metric in names}
+    told = next(iter(found.values())).run.told()
+    told["metrics"] = {metric: one.value for metric, one in found.items()}
+    told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
+    ids = ", ".join(dict.fromkeys(one.run.id for one in found.values()))
+    return Baseline("history", f"{how} of {history}: {ids}", told=told)
 
 
 def _read_json(path: str) -> Mapping[str, Any] | None:

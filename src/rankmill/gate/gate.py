@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rankmill.compare.compare import comparison_of
@@ -17,6 +18,8 @@ from rankmill.gate.baseline import (
     CANDIDATE,
     Baseline,
     check_alike,
+    from_history,
+    is_of_history,
     open_baseline,
     with_table,
 )
@@ -35,6 +38,7 @@ def gate(
     rules: str | Iterable[str],
     *,
     baseline: Any = None,
+    history: str | Path | None = None,
     metrics: str | Sequence[str] = (),
     undecided: str = "warn",
     by: Any = (),
@@ -55,7 +59,10 @@ def gate(
         ``rankmill docs gate`` has the grammar.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
-        a `Result`, its JSON file, or the Parquet file of its values by query.
+        a `Result`, its JSON file, or the Parquet file of its values by query; or with a history
+        "last", "best" or "median:7".
+    history : str or path, optional
+        The folder or URL of the history that such a baseline is looked up in. `record` adds runs.
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
@@ -90,9 +97,13 @@ def gate(
     extra = [metrics] if isinstance(metrics, str) else list(metrics)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
     canonical = [one.text for one in parse_all(names, options["rel"])] if names else []
-    earlier = None if baseline is None else open_baseline(baseline, canonical)
+    job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
+    earlier = None
+    if isinstance(baseline, str) and is_of_history(baseline):
+        earlier = from_history(baseline, history, canonical, job)
+    elif baseline is not None:
+        earlier = open_baseline(baseline, canonical)
     if earlier is not None:
-        job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
         check_alike(earlier, job.semantics, job.scope, canonical)
     settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
     old = [one.subject for one in asked if one.kind == "age"]

@@ -215,9 +215,9 @@ def count_of(subject: str, told: Mapping[str, Any]) -> int:
     """Return a count of a result, as its JSON has it."""
     if subject in ("label_rows", "prediction_rows"):
         side = "labels" if subject == "label_rows" else "predictions"
-        found = told["inputs"].get(side, {}).get("rows")
+        found = told.get("inputs", {}).get(side, {}).get("rows")
     else:
-        found = told["audit"].get("queries_in_both" if subject == "queries" else subject)
+        found = told.get("audit", {}).get("queries_in_both" if subject == "queries" else subject)
     if found is None:
         raise UsageError(f"the baseline does not tell {subject}: evaluate it again")
     return int(found)
