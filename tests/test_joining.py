@@ -275,3 +275,10 @@ def test_presets_under_which_queries_may_differ():
     assert differing == {
         *("trec_eval", "ml_metrics", "spark", "torchmetrics", "sklearn", "recommenders", "lenskit")
     }
+
+
+@pytest.mark.small
+def test_names_that_are_no_text_have_a_column() -> None:
+    lists = rankmill.Ragged.from_lists([[1], [2]])
+    results = rankmill.evaluate_runs(lists, {"a\udce9": lists, "b": lists}, ["hit@1"])
+    assert join_per_query(results).column_names == ["query", "a\\udce9:hit@1", "b:hit@1"]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import os
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -210,3 +213,24 @@ def test_real_ratings_equal_the_oracle(
     )
     assert outcome.exit_code == 0, outcome.stderr
     assert json.loads(outcome.stdout)["metrics"] == result.metrics
+
+
+def test_the_comparison_in_the_readme_is_true(
+    real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Callable[..., Any]
+) -> None:
+    if len(rows(real / "labels.parquet")) != 671:
+        pytest.skip("other ratings than those of the README")
+    pytest.importorskip("matplotlib")
+    readme = (ROOT / "README.md").read_text("utf-8")
+    (found,) = re.findall(r"rankmill (compare ml/.*)\n```\n\n```text\n(.*?)```\n", readme, re.S)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ml").symlink_to(real)
+    outcome = run_cli(*shlex.split(found[0]))
+    assert outcome.exit_code == 0, outcome.stderr
+    shown = "".join(f"{line.rstrip()}\n" for line in outcome.stdout.splitlines())
+    assert doctest.OutputChecker().check_output(found[1], shown, doctest.ELLIPSIS), shown
+    drawn, kept = (
+        re.findall(r"<text.*?>(.*?)</text>", path.read_text("utf-8"))
+        for path in (tmp_path / "movielens.svg", ROOT / "benchmarks" / "movielens.svg")
+    )
+    assert drawn == kept

@@ -334,6 +334,16 @@ def test_csv_has_every_number(written, run_cli):
         assert cell("queries_needed", k, one.better, other=one.worse) == one.queries
 
 
+def test_the_command_draws_the_values_over_cutoffs(written, run_cli, tmp_path):
+    pytest.importorskip("matplotlib")
+    paths = [written[name] for name in ("labels", "poor", "good")]
+    outcome = run_cli("stability", *paths, "-m", "map", "--plot", tmp_path / "a.svg")
+    assert outcome.exit_code == 0, outcome.stderr
+    text = (tmp_path / "a.svg").read_text()
+    assert all(name in text for name in ("poor", "good", "Value over cutoffs"))
+    assert run_cli("stability", *paths, "--plot", tmp_path / "a.jpg").exit_code == 2
+
+
 def test_the_command_refuses_what_python_refuses(written, run_cli):
     labels, poor = written["labels"], written["poor"]
     for more, message in (

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rankmill.cli.config import Config, read_config
     from rankmill.columns.ragged import Ragged
     from rankmill.compare.compare import compare, compare_part, compare_state
     from rankmill.compare.comparison import Comparison
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
     from rankmill.gate.gate import gate
+    from rankmill.gate.history import History, history
+    from rankmill.gate.record import record
     from rankmill.gate.verdict import Verdict
     from rankmill.metrics.arrays import (
         average_precision,
@@ -52,6 +55,8 @@ if TYPE_CHECKING:
 
 # Public name -> the module that defines it.
 _HOMES = {
+    "Config": "cli.config",
+    "read_config": "cli.config",
     "Comparison": "compare.comparison",
     "ComparisonState": "compare.state",
     "compare": "compare.compare",
@@ -67,6 +72,9 @@ _HOMES = {
     "UsageError": "errors",
     "Trace": "explain.trace_view",
     "explain": "explain.trace",
+    "History": "gate.history",
+    "history": "gate.history",
+    "record": "gate.record",
     "Ragged": "columns.ragged",
     "Result": "results.result",
     "Semantics": "semantics.choices",
@@ -94,7 +102,9 @@ _HOMES = {
 __all__ = [
     "Comparison",
     "ComparisonState",
+    "Config",
     "Differences",
+    "History",
     "InputError",
     "Ragged",
     "RankmillError",
@@ -121,12 +131,15 @@ __all__ = [
     "first_hit_precision",
     "gate",
     "global_average_precision",
+    "history",
     "hit",
     "ndcg",
     "plan",
     "precision",
     "r_precision",
+    "read_config",
     "recall",
+    "record",
     "second_pass",
     "stability",
 ]

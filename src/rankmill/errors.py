@@ -45,8 +45,9 @@ class UsageError(RankmillError, ValueError):
 class ResourceError(RankmillError):
     """The machine lacks a resource that the run needs, such as disk space for temporary files.
 
-    The input and the request may be right. The command line ends with exit code 4, as for every
-    other error that `shortage` recognises.
+    Or a service does not answer that gets a copy of the outcome, as MLflow. The input and the
+    request may be right. The command line ends with exit code 4, as for every other error that
+    `shortage` recognises.
     """
 
 

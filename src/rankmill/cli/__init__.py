@@ -29,11 +29,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Tell how far a ranking depends on the cutoff, the metric and the queries.",
     ),
     "gate": ("rankmill.cli.gate", "Stop a system that does not keep its rules, by the exit code."),
+    "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
         "Compare how evaluators count: which question moves a metric how far.",
     ),
+    "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options, for your files."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
     "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),

@@ -11,9 +11,11 @@ from click.core import ParameterSource
 
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
-from rankmill.cli.inputs import check_outputs, source_of, system_names
+from rankmill.cli.file_command import FileCommand
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
+    history_options,
     output_options,
     resource_options,
     scope_options,
@@ -21,6 +23,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
+from rankmill.cli.recording import Recording
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.stores.urls import redacted
@@ -44,13 +47,13 @@ Examples:
   rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
   rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
   rankmill compare labels old new -m map@12 --margin 0.001
+  rankmill compare rankmill.toml --baseline old
   rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
+  rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
 
-@click.command("compare", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions", nargs=-1, required=True)
+@click.command("compare", cls=FileCommand, help=_HELP + EXIT_CODES)
 @click.option(
     "-m",
     "--metric",
@@ -143,46 +146,61 @@ Examples:
     metavar="FILE",
     help="Also write a row for each query to FILE, as Parquet: its value in each system.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Also draw the differences, their intervals and the slices to FILE, in .svg, .png or "
+    ".pdf. Needs matplotlib: pip install 'rankmill[plot]'.",
+)
+@history_options
 @resource_options
 def command(
     labels: str,
-    predictions: tuple[str, ...],
+    systems: dict[str, str],
     metrics: tuple[str, ...],
     baseline: str | None,
     format: str | None,
     output: str | None,
     per_query: str | None,
+    plot: str | None,
+    recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
+    from rankmill.compare.drawing import check_picture, rendered
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
-    sources = [source_of(text, "PREDICTIONS") for text in predictions]
-    names = dict(zip(predictions, system_names(predictions), strict=True))
-    if len(names) < 2:
+    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    check_outputs(output, [label_source, *sources], per_query=per_query)
+    check_outputs(output, [label_source, *runs.values()], per_query=per_query, plot=plot)
     chosen = format_for(format, output)
+    if plot is not None:
+        check_picture(plot)
 
     from rankmill.compare.compare import compare
     from rankmill.compare.comparison import view_of
 
     with Progress() as progress:
+        names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
-        runs = dict(zip(names.values(), sources, strict=True))
         found = compare(label_source, runs, metrics, **options)
-    tables = [] if per_query is None else [(per_query, found.per_query)]
-    paths = dict(zip(names.values(), predictions, strict=True))
-    deliver(view_of(found, _explaining(labels, paths)), chosen, output, tables)
+    more = [] if per_query is None else [(per_query, found.per_query)]
+    if plot is not None:
+        more.append((plot, rendered(found.plot(), plot)))
+    if found.queries:
+        more += recording.record_run(found, label_source, runs)
+    deliver(view_of(found, _explaining(labels, systems)), chosen, output, more)
     if not found.queries:
         raise InputError(
-            f"{', '.join(map(redacted, predictions))}: no query counts for every system under "
+            f"{', '.join(map(redacted, systems.values()))}: no query counts for every system under "
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
+    recording.log_run([output, per_query, plot])
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:
@@ -197,17 +215,18 @@ def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int |
 
 
 def _given(context: click.Context) -> list[str]:
-    """Return the options of this command line that say how to read and count."""
+    """Return the options, of the command line or its file, that say how to read and count."""
     known = {option for one in explain_command.params for option in one.opts}
     words = []
     for one in context.command.params:
-        by_user = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+        source = context.get_parameter_source(one.name or "")
+        by_user = source in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
         name = max(one.opts, key=len)
         if not by_user or name not in known or one.name in _OWN:
             continue
         values = context.params[one.name or ""]
         if isinstance(one, click.Option) and one.is_flag:
-            words.append(name)
+            words += [name] if context.params[one.name or ""] else []
         else:
             words += [
                 f"{name}={value}" for value in (values if isinstance(values, tuple) else [values])

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from rich.table import Table as Drawing
     from rich.text import Text
 
-_FORMAT_OF_SUFFIX = {".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown"}
+_FORMAT_OF_SUFFIX = {
+    **{".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown", ".tex": "latex"},
+}
 # A column is not made narrower than this for others to stand beside it.
 _NARROW = 24
 # What rich puts between two columns.
@@ -44,8 +46,8 @@ def format_for(chosen: str | None, output: str | None) -> str:
     suffix = Path(shown(output or "")).suffix.lower()
     if suffix in PARQUET_SUFFIXES:
         raise UsageError(
-            f"cannot write {shown(output or '')} as Parquet: choose a name in .json, .csv or .md, "
-            "or --format"
+            f"cannot write {shown(output or '')} as Parquet: choose a name in .json, .csv, .md or "
+            ".tex, or --format"
         )
     return _FORMAT_OF_SUFFIX.get(suffix, "table")
 

@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.inputs import check_outputs, source_of, system_names
+from rankmill.cli.file_command import FileCommand
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
+    history_options,
     output_options,
     resource_options,
     scope_options,
@@ -17,6 +19,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
+from rankmill.cli.recording import Recording, by_system
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
@@ -35,7 +38,8 @@ several files separated by commas, or - for standard input; URLs of object store
   text     CSV, TSV, qrels and runs of TREC, JSON Lines, JSON by query;
            also compressed, as .csv.gz
 
-Several PREDICTIONS are several systems, scored side by side; the labels are read once. Rows have
+Several PREDICTIONS are several systems, scored side by side; the labels are read once. A single
+FILE.toml in the place of both names them and the options ('rankmill docs config'). Rows have
 one of two shapes, told apart by the columns:
 
 \b
@@ -64,15 +68,14 @@ Examples:
   rankmill evaluate labels run -m map --binary --in-order
   rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
   rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
+  rankmill evaluate rankmill.toml
   rankmill evaluate qrels.txt bm25.run -m map --preset trec_eval
   rankmill evaluate solution.csv submission.csv -m map@5
   zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
 """
 
 
-@click.command("evaluate", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions", nargs=-1, required=True)
+@click.command("evaluate", cls=FileCommand, help=_HELP + EXIT_CODES)
 @click.option(
     "-m",
     "--metric",
@@ -90,6 +93,7 @@ Examples:
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
 )
+@history_options
 @resource_options
 @click.option(
     "--plan",
@@ -99,12 +103,13 @@ Examples:
 )
 def command(
     labels: str,
-    predictions: tuple[str, ...],
+    systems: dict[str, str],
     metrics: tuple[str, ...],
     format: str | None,
     output: str | None,
     per_query: str | None,
     only_plan: bool,
+    recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
@@ -113,9 +118,8 @@ def command(
     output = None if output == "-" else output
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
-    sources = [source_of(text, "PREDICTIONS") for text in predictions]
-    runs = dict(zip(system_names(predictions), sources, strict=True))
-    check_outputs(output, [label_source, *sources], per_query=per_query)
+    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    check_outputs(output, [label_source, *runs.values()], per_query=per_query)
     chosen = format_for(format, output)
     options["per_query"] = per_query is not None
 
@@ -128,20 +132,28 @@ def command(
 
     with Progress() as progress:
         results = evaluate_runs(label_source, runs, metrics, **options, progress=progress)
-    _deliver(results, chosen, output, per_query)
+    recorded = []
+    if all(None not in one.metrics.values() for one in results.values()):
+        recorded = recording.record_run(results, label_source, by_system(runs))
+    _deliver(results, chosen, output, per_query, recorded)
     check_values(results)
+    recording.log_run([output, per_query])
 
 
 def _deliver(
-    results: dict[str, Result], format: str, output: str | None, per_query: str | None
+    results: dict[str, Result],
+    format: str,
+    output: str | None,
+    per_query: str | None,
+    tables: list[tuple[str, Any]],
 ) -> None:
     """Show one result, or several side by side, with the values of each query in a file."""
     if len(results) == 1:
         ((_, only),) = results.items()
-        tables = [(per_query, only.per_query)] if per_query is not None else []
-        deliver(view_of(only), format, output, tables)
+        more = [(per_query, only.per_query)] if per_query is not None else []
+        deliver(view_of(only), format, output, [*more, *tables])
         return
     from rankmill.compare.aligned import join_per_query, same_queries
 
-    tables = [(per_query, join_per_query(results))] if per_query is not None else []
-    deliver(systems_view(results, same_queries(results)), format, output, tables)
+    more = [(per_query, join_per_query(results))] if per_query is not None else []
+    deliver(systems_view(results, same_queries(results)), format, output, [*more, *tables])

@@ -76,7 +76,7 @@ def command(
     check_outputs(output, sources)
     as_parquet = format is None and Path(output or "").suffix.lower() in PARQUET_SUFFIXES
     chosen = "" if as_parquet else format_for(format, output)
-    if rows is None and chosen in ("table", "markdown"):
+    if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 
     from rankmill.explain.trace import explain

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
+    history_options,
     output_options,
     resource_options,
     scope_options,
@@ -21,6 +23,7 @@ from rankmill.cli.progress import Progress
 from rankmill.errors import UsageError
 
 if TYPE_CHECKING:
+    from rankmill.cli.recording import Recording
     from rankmill.gate.verdict import Verdict
 
 __all__ = ["command"]
@@ -38,6 +41,7 @@ Examples:
   rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --by users.csv
   rankmill gate labels new --baseline q.parquet --rule 'map@12 drop <= 0.002' \\
     --rule 'queries change <= 10%' --rule 'repeated_items == 0' --junit gate.xml
+  rankmill gate rankmill.toml
 
 \b
 Exit codes:
@@ -51,17 +55,15 @@ Exit codes:
 """
 
 
-@click.command("gate", help=_HELP)
-@click.argument("labels")
-@click.argument("predictions")
+@click.command("gate", cls=FileCommand, apart=True, help=_HELP)
 @click.option(
     "--rule", "rules", metavar="RULE", multiple=True, help="A rule to keep; repeat for more."
 )
 @click.option(
     "--baseline",
     metavar="INPUT",
-    help="What to compare with: predictions, or of an earlier run the Parquet file of --per-query "
-    "or the JSON file of the result.",
+    help="What to compare with: predictions; of an earlier run the Parquet file of --per-query or "
+    "the JSON file of the result; or last, best or median:7 of --history.",
 )
 @click.option(
     "-m",
@@ -108,10 +110,9 @@ Exit codes:
     help="Also write a summary for a pull request to FILE. '-' appends it to the file that "
     "$GITHUB_STEP_SUMMARY names.",
 )
+@history_options
 @resource_options
-@click.pass_context
 def command(
-    context: click.Context,
     labels: str,
     predictions: str,
     rules: tuple[str, ...],
@@ -122,9 +123,11 @@ def command(
     json: str | None,
     junit: str | None,
     markdown: str | None,
+    recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
+    from rankmill.gate.baseline import is_of_history
     from rankmill.gate.reports import check_junit, lines
     from rankmill.gate.rules import parse_rules
     from rankmill.gate.verdict import view_of
@@ -135,7 +138,8 @@ def command(
     markdown = None if markdown == "-" else markdown
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
-    inputs = sources if base is None else [*sources, base]
+    is_file = base is not None and not (isinstance(base, str) and is_of_history(base))
+    inputs = [*sources, base] if base is not None and is_file else sources
     files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
     check_outputs(output, inputs, **files)
     chosen = format_for(format, output)
@@ -145,15 +149,18 @@ def command(
     from rankmill.gate.gate import gate
 
     with Progress() as progress:
-        found = gate(*sources, rules, baseline=base, **options, progress=progress)
+        asked = {"baseline": base, "history": recording.history, **options}
+        found = gate(*sources, rules, **asked, progress=progress)
     written = [(path, _content(name, found)) for name, path in files.items() if path is not None]
+    written += recording.record_run(found, *sources)
     for line in lines(found):
         click.echo(line, err=True)
     with suppress(BrokenPipeError):  # the exit code still tells
         deliver(view_of(found), chosen, output, written)
     if summary is not None:
         _append(summary, found)
-    context.exit(found.exit_code)
+    recording.log_run([output, *files.values()])
+    click.get_current_context().exit(found.exit_code)
 
 
 def _content(name: str, found: Verdict) -> Any:

@@ -1,4 +1,4 @@
-"""Options that several commands share: columns, semantics, output, memory and threads."""
+"""Options that several commands share: columns, semantics, output, history, resources."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any, TypeVar, cast
 import click
 
 from rankmill.cli.inputs import parse_size
+from rankmill.cli.recording import recording_of
 from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import semantics_of
 
 __all__ = [
     "column_options",
+    "history_options",
     "output_options",
     "resource_options",
     "scope_options",
@@ -116,9 +118,9 @@ _OUTPUT = (
         "format",
         type=click.Choice(FORMATS),
         metavar="FORMAT",
-        help="The output format: table, json, csv or markdown. By default the suffix of the -o "
-        "file decides; without a known suffix it is table. In csv, a text that begins with = + - @ "
-        "or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
+        help="The output format: table, json, csv, markdown or latex. By default the suffix of the "
+        "-o file decides; without a known suffix it is table. In csv, a text that begins with "
+        "= + - @ or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
     ),
     click.option(
         "-o", "--output", metavar="FILE", help="Write to FILE instead of standard output."
@@ -141,6 +143,31 @@ _RESOURCES = (
         type=click.IntRange(min=1),
         metavar="N",
         help="The number of threads; by default all available CPUs.",
+    ),
+)
+
+
+_HISTORY = (
+    click.option(
+        "--history",
+        metavar="DIR",
+        help="Also record the run in the folder DIR, or at the URL of one, as a small Parquet file "
+        "of its own. See 'rankmill history'.",
+    ),
+    click.option(
+        "--tag",
+        "tags",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Call the run something in the history and in MLflow, as model=a7; repeat for more.",
+    ),
+    click.option(
+        "--mlflow",
+        metavar="[URI]",
+        is_flag=False,
+        flag_value="",
+        help="Also log the run to the MLflow server at URI, by default MLFLOW_TRACKING_URI. Put it "
+        "last, or write --mlflow=URI.",
     ),
 )
 
@@ -184,6 +211,18 @@ def output_options(command: _Command) -> _Command:
 def resource_options(command: _Command) -> _Command:
     """Add the options that limit memory and threads."""
     return _with(_RESOURCES, command)
+
+
+def history_options(command: _Command) -> _Command:
+    """Add the options that record a run; the command receives them as `recording`."""
+
+    @wraps(command)
+    def combined(
+        history: str | None, tags: tuple[str, ...], mlflow: str | None, **others: Any
+    ) -> Any:
+        return command(recording=recording_of(history, tags, mlflow), **others)
+
+    return _with(_HISTORY, cast(_Command, combined))
 
 
 def _with(options: tuple[Callable[[_Command], _Command], ...], command: _Command) -> _Command:

@@ -104,6 +104,12 @@ def _cutoffs(context: click.Context, parameter: click.Parameter, text: str) -> l
 @semantics_options
 @scope_options
 @output_options
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Also draw the metrics over the cutoffs to FILE, in .svg, .png or .pdf. Needs matplotlib: "
+    "pip install 'rankmill[plot]'.",
+)
 @resource_options
 def command(
     labels: str,
@@ -111,14 +117,19 @@ def command(
     metrics: tuple[str, ...],
     format: str | None,
     output: str | None,
+    plot: str | None,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the outcome whole or not at all."""
+    from rankmill.compare.drawing import check_picture, rendered
+
     output = None if output == "-" else output
     label_source = source_of(labels, "LABELS")
     sources = [source_of(text, "PREDICTIONS") for text in predictions]
-    check_outputs(output, [label_source, *sources])
+    check_outputs(output, [label_source, *sources], plot=plot)
     chosen = format_for(format, output)
+    if plot is not None:
+        check_picture(plot)
 
     from rankmill.compare.stability import stability
     from rankmill.compare.stability_view import view_of
@@ -126,7 +137,8 @@ def command(
     with Progress() as progress:
         runs = dict(zip(system_names(predictions), sources, strict=True))
         found = stability(label_source, runs, metrics, **options, progress=progress)
-    deliver(view_of(found), chosen, output)
+    more = [] if plot is None else [(plot, rendered(found.plot(), plot))]
+    deliver(view_of(found), chosen, output, more)
     if not found.queries:
         raise InputError(
             f"{', '.join(map(redacted, predictions))}: no query counts for every system under "

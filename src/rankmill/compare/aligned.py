@@ -66,7 +66,9 @@ class Aligned(NamedTuple):
     def table(self) -> pa.Table:
         """Return the joined table, as `join_per_query` does."""
         columns = {
-            f"{name}:{metric}": _spread(table.column(metric), self.rows[name], len(self.queries))
+            f"{valid(name)}:{metric}": _spread(
+                table.column(metric), self.rows[name], len(self.queries)
+            )
             for name, table in self.tables.items()
             for metric in table.column_names[1:]
             if metric != WEIGHT
@@ -179,6 +181,17 @@ def _ranks(ids: Ids) -> np.ndarray:
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(len(order))
     return ranks
+
+
+def valid(name: str) -> str:
+    r"""Return a name as Arrow takes it: a file's name need not be valid UTF-8.
+
+    Examples
+    --------
+    >>> valid("a\udce9b")
+    'a\\udce9b'
+    """
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _spread(column: Any, rows: np.ndarray | None, count: int) -> Any:

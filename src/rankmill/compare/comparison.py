@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rankmill.compare.differences import (
-    BETTER,
-    WORSE,
     Difference,
     Estimate,
     Loss,
@@ -17,7 +15,9 @@ from rankmill.compare.differences import (
     Slice,
     Tested,
     by_metric,
+    winner_of,
 )
+from rankmill.compare.paper import paper_parts
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
 from rankmill.results.result import described, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
@@ -26,7 +26,10 @@ from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
     from rankmill.compare.details import Details
     from rankmill.compare.state import ComparisonState
@@ -119,16 +122,44 @@ class Comparison:
         Systems other than the baseline are compared by their intervals: if those of two
         differences do not overlap, the paired difference of the two is not 0 either.
         """
-        found = self.differences[metric]
-        if found and all(one.verdict == WORSE for one in found.values()):
-            return self.baseline
-        better = {name: one.low for name, one in found.items() if one.verdict == BETTER}
-        known = {name: low for name, low in better.items() if low is not None}
-        if not known:
-            return None
-        top = max(known, key=known.__getitem__)
-        highs = [one.high for name, one in found.items() if name != top]
-        return top if all(high is not None and high < known[top] for high in highs) else None
+        return winner_of(self.baseline, self.differences[metric])
+
+    @property
+    def whole(self) -> Slice:
+        """All queries, as if they were a slice."""
+        return Slice((), (), self.queries, self.values, self.differences)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the intervals of differences, how those of queries spread, and the slices.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A file or URL in .svg, .png or .pdf, which is written whole or not at all.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With a column of panels for each metric. It is not one of pyplot.
+
+        Raises
+        ------
+        UsageError
+            If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
+            written.
+        """
+        from rankmill.compare.drawing import check_picture, rendered
+        from rankmill.compare.plots import plot_comparison
+        from rankmill.results.files import write_files
+
+        if path is not None:
+            check_picture(path)
+        figure = plot_comparison(
+            self.baseline, self.whole, self.slices, self.settings, self.state.whole
+        )
+        if path is not None:
+            write_files([(path, rendered(figure, path))])
+        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, lists, strings and numbers."""
@@ -201,7 +232,14 @@ def view_of(found: Comparison, explain: Explain | None = None) -> View:
                         row["explain"] = explain(metric, name, row["query"])
         return content
 
-    return View(screen, page, lambda: _exact(found), content)
+    def paper() -> list[Part]:
+        base = found.baseline
+        more = loss_tables(base, found.losses, found.settings)
+        moved = moved_tables(base, found.moved, None)
+        tables = paper_parts(base, found.whole, found.slices, found.settings, _told(found))
+        return [*tables, *(part for block in (*more, *moved) for part in block)]
+
+    return View(screen, page, lambda: _exact(found), content, paper)
 
 
 def _table(found: Comparison, metric: str) -> Table:
@@ -247,9 +285,13 @@ def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
 
 
 def _notes(found: Comparison) -> list[Part]:
+    starred = any(found.winner(metric) for metric in found.values)
+    return [*(["* shown to be better than every other system"] if starred else []), *_told(found)]
+
+
+def _told(found: Comparison) -> list[str]:
+    """Return the lines that a reader of the numbers has to know."""
     notes = list(found.notes)
-    if any(found.winner(metric) for metric in found.values):
-        notes.insert(0, "* shown to be better than every other system")
     if found.differing:
         left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
         notes.append(
@@ -257,7 +299,7 @@ def _notes(found: Comparison) -> list[Part]:
         )
     if found.pooled and found.differing:
         notes.append(f"{', '.join(found.pooled)}: each system's is over its own queries")
-    return [*notes]
+    return notes
 
 
 def _facts(found: Comparison) -> Facts:

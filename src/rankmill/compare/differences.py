@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -164,6 +165,23 @@ class Loss(NamedTuple):
         """Return all attributes as dicts, lists, strings and numbers."""
         lists = {"by": list(self.by), "value": list(self.value)}
         return self._asdict() | lists | {"difference": self.difference.to_dict()}
+
+
+def winner_of(baseline: str, differences: Mapping[str, Difference]) -> str | None:
+    """Return the system that is shown to be better than every other, None if none is.
+
+    Systems other than the baseline are compared by their intervals: if those of two differences do
+    not overlap, the paired difference of the two is not 0 either.
+    """
+    if differences and all(one.verdict == WORSE for one in differences.values()):
+        return baseline
+    better = {name: one.low for name, one in differences.items() if one.verdict == BETTER}
+    known = {name: low for name, low in better.items() if low is not None}
+    if not known:
+        return None
+    top = max(known, key=known.__getitem__)
+    highs = [one.high for name, one in differences.items() if name != top]
+    return top if all(high is not None and high < known[top] for high in highs) else None
 
 
 def by_metric(

@@ -15,6 +15,10 @@ from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
+
     from rankmill.compare.halves import Halves
 
 
@@ -122,6 +126,42 @@ class Stability:
             for one in self.needed[metric][k]:
                 found.setdefault(frozenset((one.better, one.worse)), (one.better, one.worse))
         return list(found.values())
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the metrics over the cutoffs, a line for each system.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A file or URL in .svg, .png or .pdf, which is written whole or not at all.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        UsageError
+            If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
+            written.
+        """
+        from rankmill.compare.drawing import check_picture, rendered
+        from rankmill.compare.plots import plot_cutoffs
+        from rankmill.results.files import write_files
+
+        if path is not None:
+            check_picture(path)
+        curves = {
+            metric: {
+                name: [(k, one.value, one.low, one.high) for k, one in of_system.items()]
+                for name, of_system in of_metric.items()
+            }
+            for metric, of_metric in self.values.items()
+        }
+        figure = plot_cutoffs(curves, self.design.confidence)
+        if path is not None:
+            write_files([(path, rendered(figure, path))])
+        return figure
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers; a cutoff is a string."""

@@ -151,6 +151,7 @@ class State:
             audit=audit.add(self.audit, {"tied_confidences": tied}),
             semantics=self.semantics,
             scope=self.scope,
+            gain_function=self.gain_function,
             aliases=spellings(metrics, self.scope.rel),
             notes=notes_on(metrics, self.semantics),
             **facts,

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,14 @@ import pyarrow as pa
 from rankmill.columns.ids import is_text_type, to_ids
 from rankmill.compare.aligned import Aligned
 from rankmill.compare.joined import Joined
+from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
+from rankmill.gate.history import history as read_history
+from rankmill.gate.runs import rules_text
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import Scope
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 
@@ -72,6 +78,39 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     return Baseline("predictions", name, predictions=value)
 
 
+def is_of_history(text: str) -> bool:
+    """Return whether a text says which run of a history is the baseline."""
+    return re.fullmatch(r"last|best|median:.*", text) is not None
+
+
+def from_history(
+    how: str, history: str | os.PathLike[str] | None, metrics: Sequence[str], job: Job
+) -> Baseline:
+    """Return the run of a history that is the baseline; for each metric it may be another one.
+
+    Raises
+    ------
+    UsageError
+        If there is no history.
+    InputError
+        If no run of it serves.
+    """
+    if history is None:
+        raise UsageError(
+            f"the baseline {how!r} is a run of a history: give --history (history), or ./{how} for "
+            "a file of this name"
+        )
+    runs = read_history(os.fspath(history))
+    rules = rules_text(job.semantics, job.scope, job.gain_function)
+    names = metrics or [metric.text for metric in job.metrics]
+    found = {metric: runs.baseline(how, metric, rules=rules) for metric in names}
+    told = next(iter(found.values())).run.told()
+    told["metrics"] = {metric: one.value for metric, one in found.items()}
+    told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
+    ids = ", ".join(dict.fromkeys(one.run.id for one in found.values()))
+    return Baseline("history", f"{how} of {history}: {ids}", told=told)
+
+
 def _read_json(path: str) -> Mapping[str, Any] | None:
     """Return the result in a file, None if it holds something else."""
     if not path.endswith(".json"):
@@ -112,11 +151,13 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
     return Baseline("per-query", source, table=table, told=read)
 
 
-def check_alike(baseline: Baseline, result: Result, metrics: Iterable[str]) -> None:
+def check_alike(
+    baseline: Baseline, semantics: Semantics, scope: Scope, metrics: Iterable[str]
+) -> None:
     """Raise UsageError if an earlier run counted otherwise, or lacks a metric."""
     if baseline.told is not None:
-        for name in ("semantics", "scope"):
-            mine, theirs = getattr(result, name).to_dict(), baseline.told.get(name)
+        for name, rules in (("semantics", semantics), ("scope", scope)):
+            mine, theirs = rules.to_dict(), baseline.told.get(name)
             if theirs is not None and theirs != mine:
                 raise UsageError(
                     f"the baseline {baseline.source} was counted with another {name}: "

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rankmill.compare.compare import comparison_of
@@ -10,13 +11,16 @@ from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.joined import Joined, join
 from rankmill.engine.evaluate import evaluate
-from rankmill.engine.options import options_of
+from rankmill.engine.job import make_job
+from rankmill.engine.options import options_of, split_options
 from rankmill.errors import UsageError
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
     Baseline,
     check_alike,
+    from_history,
+    is_of_history,
     open_baseline,
     with_table,
 )
@@ -35,6 +39,7 @@ def gate(
     rules: str | Iterable[str],
     *,
     baseline: Any = None,
+    history: str | Path | None = None,
     metrics: str | Sequence[str] = (),
     undecided: str = "warn",
     by: Any = (),
@@ -56,7 +61,10 @@ def gate(
         ``rankmill docs gate`` has the grammar.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
-        a `Result`, its JSON file, or the Parquet file of its values by query.
+        a `Result`, its JSON file, or the Parquet file of its values by query; or with a history
+        "last", "best" or "median:7".
+    history : str or path, optional
+        The folder or URL of the history that such a baseline is looked up in. `record` adds runs.
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
@@ -91,17 +99,22 @@ def gate(
     extra = [metrics] if isinstance(metrics, str) else list(metrics)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
     canonical = [one.text for one in parse_all(names, options["rel"])] if names else []
-    earlier = None if baseline is None else open_baseline(baseline, canonical)
+    job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
+    earlier = None
+    if isinstance(baseline, str) and is_of_history(baseline):
+        earlier = from_history(baseline, history, canonical, job)
+    elif baseline is not None:
+        earlier = open_baseline(baseline, canonical)
+    if earlier is not None:
+        check_alike(earlier, job.semantics, job.scope, canonical)
     settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
     old = [one.subject for one in asked if one.kind == "age"]
     written = {name: written_at(name, labels, predictions) for name in old}
     cuts = _cuts(by, asked)
     joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options, details)
     result = joined.results[CANDIDATE]
-    if earlier is not None:
-        check_alike(earlier, result, canonical)
-        if earlier.table is not None:
-            joined = with_table(joined, earlier)
+    if earlier is not None and earlier.table is not None:
+        joined = with_table(joined, earlier)
     with Workers(options["threads"]) as workers:
         crossed = any(len(one.slices) > 1 for one in asked)
         state = joined.state(workers, crossed=crossed or worst_slices > 0, rows=False)
@@ -115,6 +128,7 @@ def gate(
         result=result,
         state=state,
         told=_told(earlier, joined),
+        without=joined.without,
         ages={name: clock - one for name, one in written.items()},
     )
     outcomes = [outcome for rule in asked for outcome in judge(rule, evidence)]

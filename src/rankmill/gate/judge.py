@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from rankmill.compare.pooled import Without
 from rankmill.compare.segments import natural
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
@@ -31,6 +32,8 @@ class Evidence(NamedTuple):
         What its queries add up to, and those of a paired baseline.
     told : mapping or None
         The result of the baseline as JSON has it, None if it is not known.
+    without : mapping
+        Metric over all predictions -> system -> its values without each group of queries.
     ages : dict of str to float
         The ages of inputs in seconds.
     """
@@ -38,6 +41,7 @@ class Evidence(NamedTuple):
     result: Result
     state: ComparisonState
     told: Mapping[str, Any] | None
+    without: Mapping[str, Without]
     ages: Mapping[str, float]
 
 
@@ -89,8 +93,13 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     metric = _name(rule, evidence)
     if BASELINE in evidence.state.systems and metric in evidence.state.metrics:
         return _of_sums(rule, evidence.state.whole, evidence)
-    result = evidence.result
+    result, known = evidence.result, evidence.without.get(metric, {})
     mine = Measured(result.metrics[metric], result.standard_errors[metric], result.queries)
+    if CANDIDATE in known:
+        base = (evidence.told or {}).get("metrics", {}).get(metric)
+        mine = Measured.of_groups(mine.value, base, known)
+        if BASELINE in known:
+            return mine
     if not rule.paired:
         return mine
     told = evidence.told or {}
@@ -206,9 +215,9 @@ def count_of(subject: str, told: Mapping[str, Any]) -> int:
     """Return a count of a result, as its JSON has it."""
     if subject in ("label_rows", "prediction_rows"):
         side = "labels" if subject == "label_rows" else "predictions"
-        found = told["inputs"].get(side, {}).get("rows")
+        found = told.get("inputs", {}).get(side, {}).get("rows")
     else:
-        found = told["audit"].get("queries_in_both" if subject == "queries" else subject)
+        found = told.get("audit", {}).get("queries_in_both" if subject == "queries" else subject)
     if found is None:
         raise UsageError(f"the baseline does not tell {subject}: evaluate it again")
     return int(found)

@@ -1,10 +1,14 @@
 """What a rule about a metric measures: a value, or the drop from a baseline, with its interval."""
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rankmill.compare.distributions import t_quantile
+from rankmill.compare.jackknife import estimate
 from rankmill.compare.sums import Column
+from rankmill.gate.baseline import BASELINE, CANDIDATE
+from rankmill.metrics.gap_groups import LeftOut
 
 
 class Measured(NamedTuple):
@@ -15,7 +19,7 @@ class Measured(NamedTuple):
     value, error : float or None
         Of the system, and its standard error.
     queries : int
-        How many queries the value is a mean over.
+        How many queries the value is a mean over, or groups of queries for the jackknife.
     base, base_error, base_queries
         The same of the baseline.
     difference_error : float or None
@@ -38,6 +42,31 @@ class Measured(NamedTuple):
         if base is None or column.paired is None:
             return cls(*mine)
         return cls(*mine, base.mean.mean, base.mean.standard_error, n, column.paired.standard_error)
+
+    @classmethod
+    def of_groups(
+        cls, value: float | None, base: float | None, without: Mapping[str, LeftOut | str]
+    ) -> "Measured":
+        """Return what is measured of a metric over all predictions, by the jackknife.
+
+        `without` has the values of the system and perhaps the baseline without each group.
+        """
+        mine, theirs = without[CANDIDATE], without.get(BASELINE, "")
+        if isinstance(mine, str):
+            return cls(value, None, 0, base)
+        groups = len(mine.sizes)
+        found = cls(value, _error(mine), groups, base)
+        if isinstance(theirs, str):
+            return found
+        less = LeftOut(mine.whole - theirs.whole, mine.values - theirs.values, mine.sizes)
+        return found._replace(
+            base_error=_error(theirs), base_queries=groups, difference_error=_error(less)
+        )
+
+
+def _error(one: LeftOut) -> float | None:
+    spread = estimate(*one)
+    return None if spread is None else spread.standard_error
 
 
 class Interval(NamedTuple):

@@ -7,12 +7,27 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["csv_cell", "markdown_text", "visible", "visible_message"]
+__all__ = ["csv_cell", "latex_text", "markdown_text", "visible", "visible_message"]
 
 # Printable for Python, but they take no room: two ids that differ in one would look the same.
 _NO_ROOM = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+_LATEX = str.maketrans(
+    {
+        **{one: f"\\{one}" for one in "&%$#_{}"},
+        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        # Other characters in old fonts, and a quote that some languages redefine.
+        **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\char34{}"},
+        # Arguments of the end of a row, if a cell begins with them.
+        **{"[": "{[}", "*": "{*}"},
+        # Not in every font.
+        **{"↑": r"$\uparrow$", "↓": r"$\downarrow$", "≈": r"$\approx$", "…": r"\dots{}"},
+    }
+)
+# Characters that TeX would join with the next one, and spaces that it would drop.
+_JOINED = re.compile(r"-(?=-)|,(?=,)|'(?=')|`(?=`)|[?!](?=`)")
+_DROPPED = re.compile(r"^ | (?= )| $")
 # In Markdown: code, emphasis, links, tags, entities, cells, strikethrough and formulas. An
 # underscore within a word is none.
 _MARKDOWN = re.compile(r"[\\`*\[<&|~$]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z])")
@@ -50,6 +65,18 @@ def visible_message(text: str) -> str:
 def markdown_text(text: str) -> str:
     """Text that Markdown shows as `visible` makes it, in a table's cell too."""
     return _MARKDOWN.sub(r"\\\g<0>", visible(text))
+
+
+def latex_text(text: str) -> str:
+    r"""Text that LaTeX shows as `visible` makes it, in a table's cell too.
+
+    Examples
+    --------
+    >>> print(latex_text("[50%] a_b\\cmd{}"))
+    {[}50\%] a\_b\textbackslash{}\textbackslash{}cmd\{\}
+    """
+    shown = _JOINED.sub(r"\g<0>{}", visible(text).translate(_LATEX))
+    return _DROPPED.sub(r"\\ ", shown)
 
 
 def csv_cell(value: object) -> str:

@@ -86,6 +86,8 @@ class Result:
     notes : list of str
         Which metrics the evaluator of the preset does not have, or has otherwise; and that the ids
         of both inputs may differ, if nothing is in both.
+    gain_function : {"linear", "exp"}
+        What ndcg and dcg make of a gain.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class Result:
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
     effective_queries: float | None = None
+    gain_function: str = "linear"
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -179,6 +182,7 @@ class Result:
             "bounds": bounds,
             "semantics": self.semantics.to_dict(),
             "scope": self.scope.to_dict(),
+            **({"gain_function": self.gain_function} if self.gain_function != "linear" else {}),
             "notes": self.notes,
             "audit": self.audit,
             "inputs": self.inputs,

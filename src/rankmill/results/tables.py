@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 Kind: TypeAlias = Literal[
     "text",  # as it is; True and False are yes and no
@@ -19,6 +19,7 @@ Kind: TypeAlias = Literal[
     "difference",  # a signed difference of two values
     "number",  # with a number of decimals of its column
     "error",  # a standard error: 3 digits say enough
+    "short",  # a value in a paper: 4 digits of the largest say enough
     "score",  # of any size, perhaps infinite
     "interval",  # two signed differences, with the decimals that its width is worth
     "p",  # a probability; a very small one is only said to be small
@@ -31,13 +32,25 @@ Kind: TypeAlias = Literal[
 Cell: TypeAlias = str | float | tuple[float, float] | None
 """An exact value; None is an empty cell. Integers and booleans are kinds of float for Python."""
 
-_DIGITS = {"error": 3}
+_DIGITS = {"error": 3, "short": 4}
 _SMALLEST_READABLE = 1e-5
 _SMALLEST_P = 0.0001
 
 
-class Best(float):
-    """A value that is the best of its row, which is shown with a star."""
+class Marked(float):
+    """A value with a mark behind it, such as ↑, that a note explains; only LaTeX shows the mark."""
+
+    mark: str
+
+    def __new__(cls, value: float, mark: str = "") -> Self:
+        """Return the value, which a float takes here and not in ``__init__``."""
+        one = super().__new__(cls, value)
+        one.mark = mark
+        return one
+
+
+class Best(Marked):
+    """A value that is the best of its row, which is shown with a star, in LaTeX in bold."""
 
 
 class Column(NamedTuple):
@@ -70,18 +83,21 @@ class Table(NamedTuple):
         """Whether a cell is marked as the best of its row."""
         return any(isinstance(cell, Best) for row in self.rows for cell in row)
 
-    def texts(self) -> list[list[str]]:
+    def texts(self, *, stars: bool = True) -> list[list[str]]:
         """Return the header and the rows as text, the numbers of a column with aligned points."""
         cells = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(self.columns)
         pairs = list(zip(self.columns, cells, strict=True))
         values = [cell for column, some in pairs if column.kind == "value" for cell in some]
         ranges = [cell for column, some in pairs if column.kind == "range" for cell in some]
         shared = decimals_of([*values, *(end for cell in ranges for end in cell or ())])
-        marked, shown = self.marked, []
+        marked, shown = stars and self.marked, []
         for (title, kind), of_column in pairs:
             decimals = shared
             if kind in ("number", "error"):
                 decimals = decimals_of(of_column, _DIGITS.get(kind, 6))
+            if kind == "short":
+                known = [cell for cell in of_column if cell is not None]
+                decimals = decimals_of([max(known, key=abs)] if known else [], _DIGITS["short"])
             if kind == "interval":
                 widths = (cell[1] - cell[0] for cell in of_column if cell is not None)
                 decimals = decimals_of(widths, _DIGITS["error"])
@@ -121,12 +137,15 @@ class View(NamedTuple):
         For CSV: names as programs write them, and every digit.
     content : function that returns dicts, lists, strings and numbers
         For JSON.
+    paper : function that returns parts, optional
+        What LaTeX shows, which leaves out facts too; by default the page.
     """
 
     screen: Callable[[], Sequence[Part]]
     page: Callable[[], Sequence[Part]]
     exact: Callable[[], Table]
     content: Callable[[], object]
+    paper: Callable[[], Sequence[Part]] | None = None
 
 
 def listing(table: Table, content: object) -> View:

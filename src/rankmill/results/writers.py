@@ -1,4 +1,4 @@
-"""A view as text in one of five formats; the sixth, drawn on a terminal, is that of `cli`.
+"""A view as text in one of six formats; the seventh, drawn on a terminal, is that of `cli`.
 
 Ids and names are data: each writer makes them visible, and none lets them act.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rankmill.results import latex
 from rankmill.results.escaping import csv_cell, markdown_text, visible
 from rankmill.results.tables import Facts, Part, Table, View
 
-FORMATS = ("table", "json", "csv", "markdown")
+FORMATS = ("table", "json", "csv", "markdown", "latex")
 """What commands offer; "html" is for notebooks."""
 
 
@@ -126,5 +127,6 @@ _WRITERS: dict[str, Callable[[View], str]] = {
     "json": _json_text,
     "csv": lambda view: csv_text(view.exact()),
     "markdown": lambda view: markdown(view.page()),
+    "latex": lambda view: latex.written((view.paper or view.page)()),
     "html": lambda view: html_text(view.page()) + "\n",
 }

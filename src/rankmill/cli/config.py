@@ -1,0 +1,308 @@
+"""rankmill.toml: a file of options, for Python and for the commands that take it.
+
+A key of the file is an option of a command, under the name that the command's function has for it:
+a new option needs no line here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from operator import itemgetter
+from typing import Any
+
+import click
+
+from rankmill.cli.inputs import system_names
+from rankmill.cli.options import column_options
+from rankmill.config.document import Document, read_document
+from rankmill.config.filling import parse_date
+from rankmill.config.keys import (
+    Key,
+    Kind,
+    check_input,
+    check_keys,
+    check_systems,
+    joined,
+)
+from rankmill.config.lines import Place
+from rankmill.errors import RankmillError, UsageError
+from rankmill.stores.urls import is_url, redacted
+
+__all__ = ["OF_HISTORY", "Config", "keys", "read_config"]
+
+# The commands that take a file, in the order in which their options are looked up.
+COMMANDS = ("evaluate", "compare", "gate", "report")
+# Options that belong to one run and not to a file that drives several commands.
+COMMAND_LINE_ONLY = {"date", "format", "output", "only_plan"}
+# What stands in the place of a baseline's path: a run of the history.
+OF_HISTORY = re.compile(r"last|best|median:\d+")
+# The options that stand in the table [columns].
+_COLUMN_NAMES = {one.name for one in click.command("columns")(column_options(lambda: None)).params}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a file says, checked and filled in; paths are relative to the working folder.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    labels : str or list of str
+    systems : dict of str to str or list of str
+        Name -> predictions.
+    baseline : str or None
+        The name of a system, a path, or "last", "best" or "median:7" of a history.
+    options : dict
+        All else, as the functions of rankmill take it: "metrics", "semantics", "query", "by" and
+        so on.
+    """
+
+    path: str
+    labels: str | list[str]
+    systems: dict[str, str | list[str]]
+    baseline: str | None
+    options: dict[str, Any]
+    defaults: dict[str, Any] = field(repr=False)
+    document: Document = field(repr=False)
+
+    def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Return what the file says of the parameters of a function of rankmill.
+
+        Names of files that a command writes are left out.
+        """
+        given = {"labels": self.labels, "runs": self.systems, "baseline": self.baseline}
+        given |= {name: self.options[name] for name in self.options if not _is_output(name)}
+        if len(self.systems) == 1:
+            (given["predictions"],) = self.systems.values()
+        wanted = inspect.signature(function).parameters
+        return {name: given[name] for name in wanted if given.get(name) is not None}
+
+    def located(self, message: str, overridden: Collection[str] = ()) -> str:
+        """Return a message with the line of the value that it is about, if it quotes one.
+
+        Values of the options `overridden` did not come from the file.
+        """
+        found = [
+            (rank, place)
+            for place, text in _leaves(self.document.values, ())
+            if (rank := _rank(message, text, place)) and not {*place} & {*overridden}
+        ]
+        if not found:
+            return message
+        return f"{message} ({self.document.where(max(found, key=itemgetter(0))[1])})"
+
+
+def read_config(
+    path: str | os.PathLike[str],
+    *,
+    date: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Config:
+    """Read and check a rankmill.toml, the file that drives the commands.
+
+    ``rankmill docs config`` lists its keys.
+
+    Parameters
+    ----------
+    path
+        The file. Paths in it are relative to its folder.
+    date : str, optional
+        What ``{date}`` stands for, such as "2024-05-01"; by default today in UTC.
+    environment : mapping, optional
+        What ``${NAME}`` stands for; by default the variables of the process.
+
+    Returns
+    -------
+    Config
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read or a value in it is wrong; the message names line and key.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import rankmill
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "rankmill.toml")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write('''
+    ... labels = "s3://shop/labels.parquet"
+    ... predictions = "s3://shop/{date:%Y%m%d}/run.parquet"
+    ... metrics = ["map@12", "gap"]
+    ... [semantics]
+    ... preset = "trec_eval"
+    ... ''')
+    >>> config = read_config(path, date="2024-05-01")
+    >>> config.systems
+    {'run': 's3://shop/20240501/run.parquet'}
+    >>> config.options
+    {'metrics': ('map@12', 'gap'), 'semantics': {'preset': 'trec_eval'}}
+    >>> list(config.arguments(rankmill.evaluate))  # rankmill.evaluate(**...) then scores the file
+    ['labels', 'predictions', 'metrics', 'semantics']
+    >>> folder.cleanup()
+    """
+    filled = os.environ if environment is None else environment
+    document = read_document(path, parse_date(date), filled)
+    known = keys()
+    values = check_keys(document, [key for key, _ in known.values()], COMMAND_LINE_ONLY)
+    if "labels" not in document.values:
+        _missing(document, "labels", "the path of the labels")
+    folder = os.path.dirname(document.path)
+    labels = _input(check_input(document, ("labels",), document.values["labels"]), folder)
+    systems = _systems(document, folder)
+    for name, value in values.items():
+        if name in known and known[name][0].path != "no":
+            values[name] = _option(value, folder, known[name][0].path == "maybe")
+    baseline = document.values.get("baseline")
+    if baseline is not None:
+        baseline = joined(check_input(document, ("baseline",), baseline))
+        if baseline not in systems and not OF_HISTORY.fullmatch(baseline):
+            baseline = joined(_input(baseline, folder))
+    return Config(
+        document.path, labels, systems, baseline, _converted(document, values), values, document
+    )
+
+
+def _missing(document: Document, name: str, expected: str) -> None:
+    raise UsageError(f"{document.path}: the key {name} is missing; expected {expected}")
+
+
+def _systems(document: Document, folder: str) -> dict[str, str | list[str]]:
+    given = [name for name in ("predictions", "systems") if name in document.values]
+    if not given:
+        _missing(document, "predictions", "the path of the predictions, or a table [systems]")
+    if len(given) == 2:
+        document.fail(("systems",), "predictions are given as well; expected one of the two")
+    if given == ["systems"]:
+        return {name: _input(one, folder) for name, one in check_systems(document).items()}
+    one = _input(check_input(document, ("predictions",), document.values["predictions"]), folder)
+    return {system_names([joined(one)])[0]: one}
+
+
+def _input(value: str | list[str], folder: str) -> Any:
+    """Return an input, which is one path, several between commas, or a list, as seen from here."""
+    if isinstance(value, list):
+        return [_input(one, folder) for one in value]
+    whole = os.path.exists(os.path.join(folder, value))
+    return ",".join(_path(one, folder) for one in ([value] if whole else value.split(",")))
+
+
+def _option(value: str | list[str], folder: str, maybe: bool) -> Any:
+    """Return the path, or paths, of an option as seen from here."""
+    if isinstance(value, list):
+        return [_option(one, folder, maybe) for one in value]
+    return value if maybe and not _is_file(value) else _path(value, folder)
+
+
+def _path(text: str, folder: str) -> str:
+    stays = text in ("", "-") or text.lower().startswith("file://") or is_url(text)
+    return text if stays else os.path.join(folder, text)
+
+
+def _is_file(text: str) -> bool:
+    from rankmill.sources.formats import format_of_name
+
+    return os.sep in text or format_of_name(text) is not None
+
+
+# ------------------------------------------------------------------ the options of the commands
+
+
+@cache
+def keys() -> dict[str, tuple[Key, click.Option]]:
+    """Return name -> key, and the option that it is, over all commands that take a file."""
+    from rankmill.cli import COMMANDS as ALL
+
+    found: dict[str, tuple[Key, click.Option]] = {}
+    for command in (name for name in COMMANDS if name in ALL):
+        for one in import_module(ALL[command][0]).command.params:
+            apart = one.name in COMMAND_LINE_ONLY or one.name in ("preset", "fields", "baseline")
+            if isinstance(one, click.Option) and not apart:
+                found.setdefault(str(one.name), (_key(one), one))
+    return found
+
+
+def _key(option: click.Option) -> Key:
+    words = set(re.findall(r"[A-Z]+", option.metavar or ""))
+    path = bool(words & {"FILE", "DIR", "FOLDER", "PATH"})
+    return Key(
+        str(option.name),
+        "columns" if option.name in _COLUMN_NAMES else "",
+        _kind(option),
+        tuple(option.type.choices) if isinstance(option.type, click.Choice) else (),
+        "no" if not path else "maybe" if "COLUMN" in words else "yes",
+    )
+
+
+def _kind(option: click.Option) -> Kind:
+    if option.is_flag:
+        return "flag"
+    if option.multiple:
+        return "pairs" if "=" in (option.metavar or "") else "texts"
+    if isinstance(option.type, click.types.IntParamType):
+        return "integer"
+    return "number" if isinstance(option.type, click.types.FloatParamType) else "text"
+
+
+def _is_output(name: str) -> bool:
+    known = keys().get(name)
+    return known is not None and known[0].path == "yes"
+
+
+def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options as the commands hand them to the functions."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in ("preset", "fields"):
+            continue
+        key, option = keys()[name]
+        with click.Context(click.Command("file")) as context:
+            try:
+                found[name] = option.type_cast_value(context, value)
+                if option.callback is not None:
+                    found[name] = option.callback(context, option, found[name])
+            except click.BadParameter as error:
+                document.fail(key.place, error.message)
+            except RankmillError as error:
+                document.fail(key.place, str(error))
+    fields = dict(one.split("=", 1) for one in values.get("fields", ()))
+    chosen = ({"preset": values["preset"]} if "preset" in values else {}) | fields
+    return found | ({"semantics": chosen} if chosen else {})
+
+
+# ------------------------------------------------------------------ errors of a run
+
+
+def _leaves(value: Any, place: Place) -> list[tuple[Place, str]]:
+    """Return all texts and numbers of a document with their places."""
+    if isinstance(value, dict):
+        return [leaf for key, one in value.items() for leaf in _leaves(one, (*place, key))]
+    if isinstance(value, list):
+        return [leaf for n, one in enumerate(value) for leaf in _leaves(one, (*place, n))]
+    return [(place, redacted(str(value)))]
+
+
+def _rank(message: str, text: str, place: Place) -> tuple[bool, int] | None:
+    """Tell how far a message is about a value: it quotes it, or has it as a word; else None.
+
+    A plain word, such as map or 10, is in many messages: they have to name the key as well.
+    """
+    if not text:
+        return None
+    if f"'{text}'" in message or f'"{text}"' in message:
+        return True, len(text)
+    if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", message) is None:
+        return None
+    name = re.escape(next(one for one in reversed(place) if isinstance(one, str)))
+    if re.fullmatch(r"\w*", text) and re.search(rf"\b{name}\b", message) is None:
+        return None
+    return False, len(text)

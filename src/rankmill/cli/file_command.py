@@ -1,0 +1,128 @@
+"""The commands that take a FILE.toml in the place of their inputs and options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from rankmill.cli.config import OF_HISTORY, Config, read_config
+from rankmill.cli.inputs import system_names
+from rankmill.config.keys import joined
+from rankmill.errors import RankmillError
+
+__all__ = ["FileCommand"]
+
+# Where the file is kept between the parsing of the command line and the run.
+_CONFIG = "rankmill.config"
+
+
+class FileCommand(click.Command):
+    """A command that takes LABELS and PREDICTIONS, or a single FILE.toml in their place.
+
+    Its function receives `labels` and `systems`, a dict of name -> predictions, as the command line
+    has them. Options of the command line replace those of the file.
+
+    Parameters
+    ----------
+    apart : bool
+        Whether there is one system, and the baseline apart from it. The function then receives the
+        paths `predictions` and `baseline`; otherwise `baseline` is the name of one of `systems`.
+    """
+
+    def __init__(self, *arguments: Any, apart: bool = False, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._apart = apart
+        self.params = [
+            click.Argument(["labels"]),
+            click.Argument(["predictions"], nargs=1 if apart else -1, required=True),
+            *self.params,
+            click.Option(
+                ["--date"],
+                metavar="DATE",
+                help="What {date} stands for in FILE.toml, as 2024-05-01; by default today in UTC.",
+            ),
+        ]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the file, if there is one, before click looks for what is missing."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        labels, predictions, date = (given.get(name) for name in ("labels", "predictions", "date"))
+        shows_help = self.get_help_option(ctx)
+        quiet = ctx.resilient_parsing or (shows_help and given.get(str(shows_help.name)) is True)
+        if isinstance(labels, str) and _is_config(labels) and not quiet:
+            # What is not given has a mark of click's own, and not None in all of its versions.
+            if isinstance(predictions, str | tuple) and predictions:
+                other = predictions if isinstance(predictions, str) else predictions[0]
+                raise click.UsageError(
+                    f"{labels} stands in the place of LABELS and PREDICTIONS: leave out {other}, "
+                    f"or {labels}",
+                    ctx,
+                )
+            config = read_config(labels, date=date if isinstance(date, str) else None)
+            ctx.meta[_CONFIG] = config
+            ctx.default_map = config.defaults
+            # click asks for PREDICTIONS; `invoke` puts those of the file in their place.
+            args = [*args, *([] if "--" in args else ["--"]), labels]
+        elif isinstance(date, str) and not quiet:
+            raise click.UsageError("--date is for the {date} of a FILE.toml; leave it out", ctx)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command with the systems, and name the line of the file in its errors."""
+        del ctx.params["date"]
+        config: Config | None = ctx.meta.get(_CONFIG)
+        if config is None:
+            if not self._apart:
+                given = ctx.params.pop("predictions")
+                ctx.params["systems"] = dict(zip(system_names(given), given, strict=True))
+            return super().invoke(ctx)
+        del ctx.params["predictions"]
+        ctx.params["labels"] = joined(config.labels)
+        ctx.params |= (self._one if self._apart else self._several)(ctx, config)
+        try:
+            return super().invoke(ctx)
+        except RankmillError as error:
+            given = {
+                name
+                for name in ctx.params
+                if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            }
+            error.args = (config.located(str(error), given - {"labels"}), *error.args[1:])
+            raise
+
+    def _one(self, ctx: click.Context, config: Config) -> dict[str, Any]:
+        """Return the predictions and the baseline apart from them."""
+        name = ctx.params["baseline"] or config.baseline
+        # The baseline of the file is no candidate, even if another takes its place.
+        left = [one for one in config.systems if one not in (name, config.baseline)]
+        if len(left) != 1:
+            reason = f"{ctx.info_name} takes one system and its baseline; it has {len(left)} left"
+            config.document.fail(
+                ("systems",), f"{reason} without the baseline: {', '.join(left) or 'none'}"
+            )
+        baseline = joined(config.systems[name]) if name in config.systems else name
+        return {"predictions": joined(config.systems[left[0]]), "baseline": baseline}
+
+    def _several(self, ctx: click.Context, config: Config) -> dict[str, Any]:
+        """Return the systems and, if the command has one, the baseline among them."""
+        systems = {name: joined(one) for name, one in config.systems.items()}
+        if "baseline" not in ctx.params:
+            return {"systems": systems}
+        if ctx.params["baseline"] is not None or config.baseline is None:
+            return {"systems": systems, "baseline": ctx.params["baseline"]}
+        names = {text: name for name, text in systems.items()}
+        base = names.get(config.baseline, config.baseline)
+        if base in systems:
+            return {"systems": systems, "baseline": base}
+        if OF_HISTORY.fullmatch(base) or base.endswith(".json"):
+            reason = f"{ctx.info_name} needs predictions as a baseline, not {base!r}"
+            config.document.fail(("baseline",), f"{reason}; name a system with --baseline")
+        short = system_names([base, *systems.values()])[0]
+        short = f"{short} (baseline)" if short in systems else short
+        return {"systems": {short: base, **systems}, "baseline": short}
+
+
+def _is_config(text: str) -> bool:
+    return text.lower().endswith(".toml")

@@ -1,0 +1,126 @@
+"""`rankmill history`: the trend of recorded runs; `rankmill history prune` removes old ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rankmill.cli.draw import deliver, emit, format_for
+from rankmill.cli.inputs import check_outputs
+from rankmill.cli.options import output_options
+from rankmill.cli.process import EXIT_CODES
+
+__all__ = ["command"]
+
+_HELP = """Show how metrics moved over the runs of a HISTORY.
+
+HISTORY is a folder, or the URL of one, that --history of other commands wrote runs to. There is a
+row a metric, with a line of its last 30 values; with -m there is a row a run. Only runs that count
+the same are in a trend: the same semantics, scope, gain function and definition of the metric as
+the newest run; others are named. A last value that is far from those before it is called drift. See
+'rankmill docs nightly'.
+
+\b
+Examples:
+  rankmill history runs
+  rankmill history runs -m map@12 --since 30d
+  rankmill history runs --plot trend.svg
+  rankmill history s3://bucket/runs --since 2026-01-01 --format csv
+  rankmill history prune runs --keep 365d --dry-run
+  rankmill history prune runs --keep-last 100
+"""
+
+_PRUNE_HELP = """Remove old runs from a HISTORY.
+
+The time in the name of a file decides; files that other programs wrote stay. Give either --keep or
+--keep-last.
+"""
+
+
+@click.command("prune", help=_PRUNE_HELP + EXIT_CODES)
+@click.argument("history")
+@click.option(
+    "--keep", metavar="AGE", help="Keep the runs of the last hours, days or weeks, as 365d."
+)
+@click.option(
+    "--keep-last", type=click.IntRange(min=1), metavar="N", help="Keep the N newest runs."
+)
+@click.option("--dry-run", is_flag=True, help="Only tell which runs would be removed.")
+def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) -> None:
+    """Remove old runs, or list them."""
+    from rankmill.gate import history as histories
+
+    old, left = histories.prune(history, keep=keep, keep_last=keep_last, dry_run=dry_run)
+    listed = "".join(f"{name}\n" for name in old) if dry_run else ""
+    done = "would remove" if dry_run else "removed"
+    emit(f"{listed}{done} {len(old):,} of {len(old) + left:,} runs\n")
+
+
+class _WithPrune(click.Command):
+    """A command that is another one if its first argument is "prune"."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        if args[:1] == ["prune"]:
+            return prune.make_context(f"{info_name} prune", args[1:], parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
+@click.command("history", cls=_WithPrune, help=_HELP + EXIT_CODES)
+@click.argument("history")
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    help="Show each run of this metric, as map@12; repeat for more.",
+)
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Only runs since a date, as 2026-01-01, or of the last hours, days or weeks, as 30d.",
+)
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Also draw the metrics over time to FILE, in .svg, .png or .pdf. Needs matplotlib: pip "
+    "install 'rankmill[plot]'.",
+)
+@output_options
+def command(
+    history: str,
+    metrics: tuple[str, ...],
+    since: str | None,
+    plot: str | None,
+    format: str | None,
+    output: str | None,
+) -> None:
+    """Read the history, and write its trends whole or not at all."""
+    from rankmill.gate import history as histories
+    from rankmill.gate.history_view import view_of
+
+    output = None if output == "-" else output
+    check_outputs(output, [], plot=plot)
+    chosen = format_for(format, output)
+    if plot is not None:
+        from rankmill.compare.drawing import check_picture, rendered
+
+        check_picture(plot)
+    found = histories.history(history, since)
+    trends = [
+        found.trend(metric, system)
+        for metric, system in (found.named(metrics) if metrics else found.metrics)
+    ]
+    more = []
+    if plot is not None:
+        from rankmill.gate.history_plot import plot_trends
+
+        more.append((plot, rendered(plot_trends(trends), plot)))
+    deliver(view_of(found, trends, runs=bool(metrics)), chosen, output, more)

@@ -1,0 +1,101 @@
+"""What evaluate, compare and gate do with a run besides showing it: record it, and tell MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rankmill.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankmill.gate.record import Found
+
+__all__ = ["Recording", "by_system", "recording_of"]
+
+
+@dataclass
+class Recording:
+    """Where a run goes: the options --history, --tag and --mlflow, checked.
+
+    Attributes
+    ----------
+    history : str or None
+    tags : dict of str to str
+    mlflow : str or None
+        The address of the tracking server.
+    run : pyarrow.Table or None
+        The run, once it is known.
+    """
+
+    history: str | None
+    tags: dict[str, str]
+    mlflow: str | None
+    run: pa.Table | None = None
+
+    def record_run(
+        self, found: Found, labels: Any = None, predictions: Any = None
+    ) -> list[tuple[str, pa.Table]]:
+        """Return the run as a file to write with the other outputs; none without a history.
+
+        Parameters
+        ----------
+        found
+            What the run found, which is known to be good.
+        labels, predictions
+            The paths that were read; predictions by system if there are several.
+        """
+        if self.history is None and self.mlflow is None:
+            return []
+        from rankmill.gate.record import path_of, run_table
+
+        self.run = run_table(found, tags=self.tags, labels=labels, predictions=predictions)
+        return [] if self.history is None else [(path_of(self.run, self.history), self.run)]
+
+    def log_run(self, files: Sequence[str | None] = ()) -> None:
+        """Tell MLflow of the recorded run, with files that were written; at the very end."""
+        if self.mlflow is not None and self.run is not None:
+            from rankmill.gate.mlflow import log_run
+
+            log_run(self.run, self.mlflow, [one for one in files if one])
+
+
+def recording_of(history: str | None, tags: Sequence[str], mlflow: str | None) -> Recording:
+    """Check the options of a recording before any work is done.
+
+    Raises
+    ------
+    UsageError
+        If a run could not be written to the history, a tag is no key=value, or MLflow is missing.
+    """
+    named = _tags(tags)
+    if named and history is None and mlflow is None:
+        raise UsageError("--tag names a run in a history: give --history or --mlflow too")
+    if history is not None:
+        from rankmill.gate.record import check_history
+
+        check_history(history)
+    if mlflow is not None:
+        from rankmill.gate.mlflow import tracking_uri
+
+        mlflow = tracking_uri(mlflow)
+    return Recording(history, named, mlflow)
+
+
+def _tags(texts: Sequence[str]) -> dict[str, str]:
+    tags: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not key or not equals:
+            raise UsageError(f"--tag {text!r} is no key=value, such as model=a7")
+        if key in tags:
+            raise UsageError(f"--tag {key} is given twice, as {tags[key]!r} and {value!r}")
+        tags[key] = value
+    return tags
+
+
+def by_system(runs: Mapping[str, Any]) -> Any:
+    """Return the paths of predictions by system as `record_run` takes them."""
+    return runs if len(runs) > 1 else next(iter(runs.values()))

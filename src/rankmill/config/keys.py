@@ -1,0 +1,219 @@
+"""The keys of rankmill.toml, and the check of a document against them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rankmill.config.document import Document
+from rankmill.config.lines import Place
+from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.presets import PRESETS
+
+__all__ = ["Key", "check_keys", "joined", "nearest"]
+
+Kind = Literal["text", "texts", "pairs", "integer", "number", "flag"]
+
+_EXPECTED = {
+    "text": "a text between quotation marks",
+    "texts": "a text, or a list of texts",
+    "pairs": "a table of texts, or a list of texts such as 'name=value'",
+    "integer": "an integer",
+    "number": "a number",
+    "flag": "true or false",
+    "input": "a path between quotation marks, or a list of paths",
+    "table": "a table",
+}
+INPUTS = ("labels", "predictions", "systems", "baseline")
+COLUMNS, SEMANTICS = "columns", "semantics"
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key of the file that is an option of a command.
+
+    Attributes
+    ----------
+    name : str
+    table : str
+        The table that it stands in; "" at the top.
+    kind : {"text", "texts", "pairs", "integer", "number", "flag"}
+    choices : tuple of str
+        The only texts, if there are but these.
+    path : {"no", "yes", "maybe"}
+        Whether its text is a path; or may be one, among others.
+    """
+
+    name: str
+    table: str
+    kind: Kind
+    choices: tuple[str, ...] = ()
+    path: Literal["no", "yes", "maybe"] = "no"
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in the file."""
+        return (self.table, self.name) if self.table else (self.name,)
+
+
+def check_keys(
+    document: Document, keys: Iterable[Key], command_line_only: Collection[str]
+) -> dict[str, Any]:
+    """Check names and types of all keys of a document; return name -> value of the options.
+
+    Parameters
+    ----------
+    document
+    keys
+    command_line_only
+        Options that are no keys.
+
+    Raises
+    ------
+    UsageError
+        If a key is unknown, or its value is of another type.
+    """
+    tables: dict[str, dict[str, Key]] = {"": {}, COLUMNS: {}}
+    for key in keys:
+        tables.setdefault(key.table, {})[key.name] = key
+    top = [*INPUTS, *tables[""], COLUMNS, SEMANTICS]
+    elsewhere = dict.fromkeys(tables[COLUMNS], COLUMNS)
+    elsewhere |= dict.fromkeys(("preset", *CHOICES), SEMANTICS)
+    found: dict[str, Any] = {}
+    for name, value in document.values.items():
+        if name in command_line_only:
+            document.fail((name,), f"it belongs to one run; expected --{name} on the command line")
+        if name not in top:
+            _unknown(document, (name,), top, elsewhere)
+        if name in tables[""]:
+            found[name] = _checked(document, (name,), value, tables[""][name])
+    for name, value in _table(document, COLUMNS).items():
+        if name not in tables[COLUMNS]:
+            _unknown(document, (COLUMNS, name), tables[COLUMNS], dict.fromkeys(top, ""))
+        found[name] = _checked(document, (COLUMNS, name), value, tables[COLUMNS][name])
+    return found | _semantics(document)
+
+
+def _semantics(document: Document) -> dict[str, Any]:
+    """Return the preset and the fields as the options take them."""
+    found: dict[str, Any] = {}
+    fields = []
+    for name, value in _table(document, SEMANTICS).items():
+        place: Place = (SEMANTICS, name)
+        if name not in ("preset", *CHOICES):
+            _unknown(document, place, ["preset", *CHOICES], {})
+        known = tuple(PRESETS if name == "preset" else CHOICES[name])
+        _checked(document, place, value, Key(name, SEMANTICS, "text", known))
+        if name == "preset":
+            found["preset"] = value
+        else:
+            fields.append(f"{name}={value}")
+    return found | ({"fields": fields} if fields else {})
+
+
+def _table(document: Document, name: str) -> Mapping[str, Any]:
+    value = document.values.get(name, {})
+    if not isinstance(value, dict):
+        document.fail((name,), f"{_shown(value)}; expected {_EXPECTED['table']}: [{name}]")
+    return value
+
+
+def check_input(document: Document, place: Place, value: Any) -> str | list[str]:
+    """Return a path, or a list of paths, that a document has at a place."""
+    paths = value if isinstance(value, list) else [value]
+    for number, path in enumerate(paths):
+        inner = (*place, number) if isinstance(value, list) else place
+        if not isinstance(path, str):
+            document.fail(inner, f"{_shown(path)}; expected {_EXPECTED['input']}")
+        if not path:
+            document.fail(inner, "the text is empty; expected a path")
+    if not paths:
+        document.fail(place, "the list is empty; expected a path")
+    return paths if isinstance(value, list) else str(value)
+
+
+def check_systems(document: Document) -> dict[str, str | list[str]]:
+    """Return name -> path or paths of the table of systems."""
+    found = {}
+    for name, value in _table(document, "systems").items():
+        if not name:
+            document.fail(("systems", name), "the name of a system is empty")
+        found[name] = check_input(document, ("systems", name), value)
+    if not found:
+        document.fail(("systems",), "the table is empty; expected lines such as new = 'p.parquet'")
+    return found
+
+
+def _checked(document: Document, place: Place, value: Any, key: Key) -> Any:
+    """Return a value of the type that its key has; lists for "texts" and "pairs"."""
+    if key.kind == "texts" and isinstance(value, str):
+        value = [value]
+    if key.kind == "pairs" and isinstance(value, dict):
+        for name, one in value.items():
+            if isinstance(one, bool) or not isinstance(one, str | int):
+                document.fail((*place, name), f"{_shown(one)}; expected a text")
+        return [f"{name}={one}" for name, one in value.items()]
+    if key.kind in ("texts", "pairs"):
+        if not isinstance(value, list):
+            document.fail(place, f"{_shown(value)}; expected {_EXPECTED[key.kind]}")
+        for number, one in enumerate(value):
+            if not isinstance(one, str):
+                document.fail((*place, number), f"{_shown(one)}; expected a text")
+        return value
+    types: Any = {"integer": int, "number": (int, float), "flag": bool}.get(key.kind, str)
+    truth = isinstance(value, bool)
+    if not isinstance(value, types) or truth != (key.kind == "flag"):
+        document.fail(place, f"{_shown(value)}; expected {_EXPECTED[key.kind]}")
+    if key.choices and value not in key.choices:
+        only = ", ".join(key.choices)
+        document.fail(
+            place, f"it is {value!r}; expected one of {only}{nearest(value, key.choices)}"
+        )
+    return value
+
+
+def _unknown(
+    document: Document, place: Place, known: Iterable[str], elsewhere: Mapping[str, str]
+) -> None:
+    """Raise UsageError for an unknown key, with the one that may have been meant."""
+    name = str(place[-1]).replace("-", "_").lower()
+    if name in elsewhere:
+        table = elsewhere[name]
+        document.fail(place, f"it stands in the wrong place; expected it {_in(table)}")
+    there = f"a known key {_in('' if len(place) == 1 else str(place[0]))}"
+    meant = nearest(name, known)
+    if not meant:
+        there += f": {', '.join(known)}"
+    document.fail(place, f"there is no such key; expected {there}{meant}")
+
+
+def _in(table: str) -> str:
+    return f"in the table [{table}]" if table else "at the top, above the first table"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a question whether the nearest of the known names was meant, or nothing."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def joined(value: str | list[str]) -> str:
+    """Return an input as the command line takes it: several paths between commas."""
+    return value if isinstance(value, str) else ",".join(value)
+
+
+def _shown(value: Any) -> str:
+    """Return what a value is, in a few words."""
+    if isinstance(value, dict):
+        return "it is a table"
+    if isinstance(value, list):
+        return "it is a list"
+    if isinstance(value, bool):
+        return f"it is {str(value).lower()}"
+    if isinstance(value, str):
+        return f"it is the text {value!r}"
+    if isinstance(value, int | float):
+        return f"it is the number {value}"
+    return f"it is {value}, a date or time"

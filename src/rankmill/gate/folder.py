@@ -1,0 +1,170 @@
+"""The folder of a history, on the disk or in a store: list its files, read and remove them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rankmill.errors import InputError, is_shortage
+from rankmill.gate.runs import Run, read_summary, runs_of_rows, time_of_name
+from rankmill.stores.urls import is_url, local_path, shown
+
+__all__ = ["Folder", "open_folder"]
+
+# The summary of a run is in the last bytes of its file.
+END = 1 << 15
+# How many requests a store answers at a time.
+REQUESTS = 32
+# The columns of a run that has no summary.
+_COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "metric", "value", "standard_error")
+_COLUMNS += ("queries", "verdict", "tags", "version", "definition", "semantics", "scope")
+_COLUMNS += ("gain_function", "audit")
+
+
+class Folder(NamedTuple):
+    """The folder of a history.
+
+    Attributes
+    ----------
+    name : str
+        In messages.
+    path : str
+    filesystem : pyarrow.fs.FileSystem or None
+        None for the disk.
+    """
+
+    name: str
+    path: str
+    filesystem: Any = None
+
+    def files(self, since: datetime | None = None) -> list[str]:
+        """Return the names of the Parquet files in it, sorted: those of runs sort by time.
+
+        With `since`, those are left out whose name tells that they are older.
+        """
+        found = sorted(
+            name for name in self._names() if name.endswith(".parquet") and name[0] not in "._"
+        )
+        if since is None:
+            return found
+        times = ((name, time_of_name(name)) for name in found)
+        return [name for name, time in times if time is None or time >= since]
+
+    def _names(self) -> list[str]:
+        if self.filesystem is None:
+            try:
+                return os.listdir(self.path)
+            except NotADirectoryError:
+                raise InputError(
+                    f"the history {self.name} is a file; expected a folder of runs"
+                ) from None
+            except FileNotFoundError:
+                raise self._missing() from None
+            except OSError as error:
+                if is_shortage(error, f"reading {self.name}"):
+                    raise
+                raise InputError(f"{self.name} cannot be read: {error.strerror}") from None
+        from pyarrow.fs import FileSelector
+
+        from rankmill.stores.failures import reading
+
+        with reading(self.name):
+            selector = FileSelector(self.path, allow_not_found=True)
+            infos = self.filesystem.get_file_info(selector)
+        if not infos:
+            raise self._missing()
+        return [info.base_name for info in infos if info.is_file]
+
+    def _missing(self) -> InputError:
+        return InputError(
+            f"there is no history {self.name}; expected a folder that --history wrote runs to"
+        )
+
+    def read(self, names: Sequence[str]) -> Iterator[Run]:
+        """Yield the runs of files; those that are removed meanwhile are passed over."""
+        if self.filesystem is None:
+            for name in names:
+                yield from self._read(name)
+            return
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            for runs in pool.map(self._read, names):
+                yield from runs
+
+    def _read(self, name: str) -> list[Run]:
+        try:
+            run = read_summary(self._end(name))
+            return self._rows(name) if run is None else [run]
+        except FileNotFoundError:
+            return []
+
+    def _end(self, name: str) -> bytes:
+        """The last bytes of a file."""
+        if self.filesystem is None:
+            with open(os.path.join(self.path, name), "rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - END))
+                return file.read(END)
+        from rankmill.stores.failures import reading
+        from rankmill.stores.objects import open_ranges
+
+        shown_name = f"{self.name}/{name}"
+        with open_ranges(self.filesystem, f"{self.path}/{name}", shown_name) as file:
+            with reading(shown_name):
+                end: bytes = file.read_at(min(END, file.size()), max(0, file.size() - END))
+            return end
+
+    def _rows(self, name: str) -> list[Run]:
+        """The runs of a file by its rows; columns that are not known are not read."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
+        try:
+            with pq.ParquetFile(path, filesystem=self.filesystem) as file:
+                there = [one for one in _COLUMNS if one in file.schema_arrow.names]
+                rows = file.read(there, use_threads=False).to_pylist()
+            return runs_of_rows(rows)
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError) as why:
+            if is_shortage(why, f"reading {name}"):
+                raise
+            raise InputError(
+                f"{self.name.rstrip('/')}/{name} is no run that --history wrote, or is broken "
+                f"({str(why).splitlines()[0] if str(why) else type(why).__name__}): move it "
+                "elsewhere"
+            ) from None
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove files; one that is gone already is no error."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                if self.filesystem is None:
+                    os.unlink(os.path.join(self.path, name))
+                    continue
+                from rankmill.stores.failures import reading
+
+                with reading(f"{self.name}/{name}"):
+                    self.filesystem.delete_file(f"{self.path}/{name}")
+
+
+def open_folder(history: str | Path) -> Folder:
+    """Return the folder that a path or a URL names; it is looked at when its files are asked for.
+
+    Raises
+    ------
+    UsageError
+        If the URL makes no sense.
+    """
+    path = local_path(str(history))
+    if not is_url(path):
+        return Folder(path, path)
+    from rankmill.stores.filesystems import stored
+
+    place = stored(path)
+    return Folder(shown(path).rstrip("/"), place.path.rstrip("/"), place.filesystem)

@@ -1,0 +1,366 @@
+"""The history of runs: trends, baselines, drift. Only runs that count the same are compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rankmill.errors import InputError, UsageError
+from rankmill.gate.drift import LAST, Drift, drift
+from rankmill.gate.folder import open_folder
+from rankmill.gate.runs import Measured, Run, time_of_name
+from rankmill.results.spelling import canonical
+
+__all__ = ["Baseline", "History", "Trend", "check_baseline", "history", "moment", "prune"]
+
+HELD = "held"
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+# So many runs are named where they are left out.
+NAMED = 3
+
+
+class Baseline(NamedTuple):
+    """A run that others are measured by.
+
+    Attributes
+    ----------
+    value, standard_error, queries
+        Those of the metric in this run.
+    run : Run
+    how : str
+        As asked for, such as "median:7".
+    note : str
+        Which runs were left out as they count otherwise; "" if none was.
+    """
+
+    value: float
+    standard_error: float | None
+    queries: int | None
+    run: Run
+    how: str
+    note: str = ""
+
+
+class Point(NamedTuple):
+    """A run of a trend: what the metric was, and how far it moved from the run before."""
+
+    run: Run
+    value: float | None
+    standard_error: float | None
+    queries: int | None
+    change: float | None
+
+
+class Trend(NamedTuple):
+    """A metric over the runs that count the same.
+
+    Attributes
+    ----------
+    metric : str
+    system : str or None
+    points : list of Point
+        In the order of time; never empty.
+    drift : Drift or None
+        How far the last value is from those before it; None if there are too few.
+    note : str
+        Which runs were left out as they count otherwise; "" if none was.
+    """
+
+    metric: str
+    system: str | None
+    points: list[Point]
+    drift: Drift | None
+    note: str = ""
+
+    @property
+    def last(self) -> Point:
+        """The newest run."""
+        return self.points[-1]
+
+
+@dataclass(frozen=True, repr=False)
+class History:
+    """The runs of a history, in the order of time.
+
+    Attributes
+    ----------
+    name : str
+        Its folder.
+    runs : list of Run
+    """
+
+    name: str
+    runs: list[Run]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __repr__(self) -> str:
+        if not self.runs:
+            return f"History({self.name!r}, no runs)"
+        first, last = self.runs[0].time, self.runs[-1].time
+        return f"History({self.name!r}, {len(self.runs):,} runs, {first:%F} to {last:%F})"
+
+    @property
+    def metrics(self) -> list[tuple[str, str | None]]:
+        """Each metric with its system, those of the newest run first."""
+        found: dict[tuple[str, str | None], None] = {}
+        for run in reversed(self.runs):
+            found |= dict.fromkeys((metric, system) for system, metric in run.metrics)
+        return list(found)
+
+    def named(self, metrics: Iterable[str]) -> list[tuple[str, str | None]]:
+        """Return the metrics of these names, in any spelling, with each of their systems."""
+        found: list[tuple[str, str | None]] = []
+        for metric in metrics:
+            same = [one for one in self.metrics if canonical(one[0]) == canonical(metric)]
+            found += same or [(metric, None)]
+        return found
+
+    def trend(
+        self, metric: str, system: str | None = None, *, rules: str | None = None, last: int = LAST
+    ) -> Trend:
+        """Return a metric over the runs that count as the newest one that has it.
+
+        Parameters
+        ----------
+        metric : str
+        system : str, optional
+            Of runs of several systems: which.
+        rules : str, optional
+            How to count, as `rules_text` writes it; by default as the newest run.
+        last : int
+            How many runs before the newest one tell whether it drifted.
+
+        Raises
+        ------
+        InputError
+            If no run has the metric, or all count otherwise; the message names them.
+        """
+        same, note = self._comparable(metric, system, rules)
+        points: list[Point] = []
+        before: float | None = None
+        for run, one in same:
+            change = None if one.value is None or before is None else one.value - before
+            points.append(Point(run, one.value, one.standard_error, one.queries, change))
+            before = one.value if one.value is not None else before
+        values = [point.value for point in points if point.value is not None]
+        moved = drift(values, last) if points[-1].value is not None else None
+        return Trend(metric, system, points, moved, note)
+
+    def baseline(
+        self, how: str, metric: str, system: str | None = None, *, rules: str | None = None
+    ) -> Baseline:
+        """Return a run to compare with, of those whose verdict is "held" or that have none.
+
+        Parameters
+        ----------
+        how : str
+            "last", "best", or "median:7" for the median of the last 7; of an even number the lower
+            of the two in the middle, so that it is a run.
+        metric, system, rules
+            As for `trend`. A job gives its own rules.
+
+        Raises
+        ------
+        UsageError
+            If `how` is none of these.
+        InputError
+            If no run serves; the message says why.
+        """
+        number = check_baseline(how)
+        same, note = self._comparable(metric, system, rules)
+        serving = [
+            (one.value, one, run)
+            for run, one in same
+            if run.verdict in (HELD, None) and one.value is not None
+        ]
+        if not serving:
+            raise InputError(
+                f"the history {self.name} has no run to compare {metric} with: the verdict of all "
+                f"{len(same):,} is another than {HELD!r}, or they have no value"
+            )
+        if how == "best":
+            value, one, run = max(serving, key=lambda each: each[0])
+        else:  # the last run is the median of the last one
+            ordered = sorted(serving[-number:], key=lambda each: each[0])
+            value, one, run = ordered[(len(ordered) - 1) // 2]
+        return Baseline(value, one.standard_error, one.queries, run, how, note)
+
+    def _comparable(
+        self, metric: str, system: str | None, rules: str | None
+    ) -> tuple[list[tuple[Run, Measured]], str]:
+        """The runs that have a metric and count it the same, and a note on the others."""
+        having = [(run, one) for run in self.runs if (one := run.get(metric, system)) is not None]
+        if not having:
+            there = ", ".join(dict.fromkeys(metric for metric, _ in self.metrics)) or "no runs"
+            of = "" if system is None else f" of {system}"
+            raise InputError(f"the history {self.name} has no {metric}{of}; it has {there}")
+        asked = having[-1][0].rules if rules is None else rules
+        definition = having[-1][1].definition
+        same, others = [], []
+        for run, one in having:
+            if run.rules == asked and one.definition == definition:
+                same.append((run, one))
+            else:
+                others.append(run)
+        if not others:
+            return same, ""
+        why = _otherwise(others[-1].rules, asked) or f"{metric} had another definition"
+        if not same:
+            raise InputError(
+                f"the history {self.name} has no run to compare {metric} with: "
+                + _these(others, why)
+            )
+        return same, f"left out: {_these(others, why)}"
+
+
+def _these(runs: Sequence[Run], why: str) -> str:
+    names = ", ".join(run.id for run in runs[-NAMED:])
+    more = f" and {len(runs) - NAMED:,} more" if len(runs) > NAMED else ""
+    one = "this run counts" if len(runs) == 1 else f"these {len(runs):,} runs count"
+    return f"{one} otherwise ({why}): {names}{more}"
+
+
+def _otherwise(rules: str, asked: str) -> str:
+    """What differs between two ways to count."""
+    one, other = json.loads(rules), json.loads(asked)
+    names = [name for name in {**other, **one} if one.get(name) != other.get(name)]
+    return ", ".join(f"{name} is {_said(one, name)}, not {_said(other, name)}" for name in names)
+
+
+def _said(rules: dict[str, Any], name: str) -> str:
+    value = rules.get(name)
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
+
+
+def check_baseline(how: str) -> int:
+    """Return how many runs a baseline of the history looks at; raise UsageError if it is none.
+
+    Examples
+    --------
+    >>> check_baseline("median:7"), check_baseline("last")
+    (7, 1)
+    """
+    found = re.fullmatch(r"last|best|median:([1-9]\d{0,6})", how)
+    if not found:
+        raise UsageError(
+            f"the baseline {how!r} is none that a history has; expected last, best, or the median "
+            "of the last runs, as median:7"
+        )
+    return int(found[1] or 1)
+
+
+# ------------------------------------------------------------------ reading and pruning
+
+
+def history(
+    folder: str | Path, since: str | datetime | None = None, *, now: datetime | None = None
+) -> History:
+    """Read the runs of a history.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder, or the URL of one in a store.
+    since : str or datetime, optional
+        Only runs of this time or later: a date or time in UTC such as "2026-01-01", or as long ago
+        as "30d" (or h, w).
+    now : datetime, optional
+        For times ago.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or it holds a Parquet file that is no run.
+    UsageError
+        If `since` is no time.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     len(history(folder))
+    0
+    """
+    start = moment(since, now) if isinstance(since, str) else since
+    opened = open_folder(folder)
+    # One run in two files: they are being joined, or were.
+    runs = {run.id: run for run in opened.read(opened.files(start))}
+    kept = (run for run in runs.values() if start is None or run.time >= start)
+    return History(opened.name, sorted(kept, key=lambda run: (run.time, run.id)))
+
+
+def prune(
+    folder: str | Path,
+    *,
+    keep: str | None = None,
+    keep_last: int | None = None,
+    dry_run: bool = False,
+    now: datetime | None = None,
+) -> tuple[list[str], int]:
+    """Remove old runs of a history by the times in the names of their files.
+
+    Parameters
+    ----------
+    folder : str or Path
+    keep : str, optional
+        Keep runs of this time or later, as `since` of `history`.
+    keep_last : int, optional
+        Keep so many of the newest runs.
+    dry_run : bool
+        Remove nothing.
+    now : datetime, optional
+
+    Returns
+    -------
+    list of str, int
+        The names of the files that were removed, or would be, and how many are left. Files that
+        other programs wrote stay.
+
+    Raises
+    ------
+    UsageError
+        Unless one of `keep` and `keep_last` is given.
+    """
+    if (keep is None) == (keep_last is None):
+        raise UsageError("prune keeps runs by time or by number: give one of --keep, --keep-last")
+    opened = open_folder(folder)
+    names = opened.files()
+    timed = [(name, time) for name in names if (time := time_of_name(name)) is not None]
+    if keep is not None:
+        start = moment(keep, now)
+        old = [name for name, time in timed if time < start]
+    else:
+        old = [name for name, _ in timed[: max(0, len(timed) - (keep_last or 0))]]
+    if not dry_run:
+        opened.remove(old)
+    return old, len(names) - len(old)
+
+
+def moment(text: str, now: datetime | None = None) -> datetime:
+    """Return the time that a text names, in UTC unless it tells its zone.
+
+    Examples
+    --------
+    >>> moment("2026-01-01")
+    datetime.datetime(2026, 1, 1, 0, 0, tzinfo=datetime.timezone.utc)
+    >>> moment("36h", datetime(2026, 1, 3, tzinfo=UTC)).isoformat()
+    '2026-01-01T12:00:00+00:00'
+    """
+    ago = re.fullmatch(r"(\d{1,6})([hdw])", text)
+    try:
+        if ago:
+            return (now or datetime.now(UTC)) - int(ago[1]) * _UNITS[ago[2]]
+        found = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{text!r} is no time; expected a date such as 2026-01-01, or a number of hours, days "
+            "or weeks, as 12h, 30d or 8w"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)

@@ -1,0 +1,247 @@
+"""A run of the history: its file, and the summary at the end of it that a trend is read from.
+
+Opening 10,000 small files with Parquet's own reader takes seconds. So each file also holds, as a
+key and a value of its footer, what a trend needs as JSON: its bytes are found from the end of the
+file, and 10,000 files are read in a fraction of a second. The rows of the table are what counts: a
+file without a summary, as other programs write when they join files, is read by its rows.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import Any, NamedTuple
+
+from rankmill.results.spelling import canonical
+from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.scope import WHOLE, Scope
+
+__all__ = ["SUMMARY", "Measured", "Rules", "Run", "new_name", "rules_text", "time_of_name"]
+
+SUMMARY = b"rankmill run"
+"""The key of the summary in a footer."""
+
+_NAME = re.compile(r"(\d{8}T\d{12})Z-[0-9a-f]{16}")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+# What a scope's own dict leaves out.
+_UNWEIGHTED = ("weight", None)
+# In a footer, this byte and a length stand between a key and its text.
+_TEXT = b"\x18"
+
+
+class Measured(NamedTuple):
+    """A metric of a run: its value, and how it was defined then."""
+
+    value: float | None
+    standard_error: float | None
+    queries: int | None
+    definition: str | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of the history.
+
+    Attributes
+    ----------
+    id : str
+        Its time and a random part: the name of its file.
+    time : datetime
+        In UTC.
+    version : str
+        That of rankmill.
+    rules : str
+        How it was counted, as `rules_text` writes it.
+    metrics : dict of (str or None, str) to Measured
+        By system, which is None if the run had one only, and by metric.
+    verdict : str or None
+        "held", "regressed" and so on; None if there were no rules.
+    tags : dict of str to str
+        What the user called it.
+    audits : dict of (str or None) to dict of str to int
+        By system what was counted; empty for a comparison.
+    """
+
+    id: str
+    time: datetime
+    version: str
+    rules: str
+    metrics: dict[tuple[str | None, str], Measured]
+    verdict: str | None = None
+    tags: dict[str, str] = field(default_factory=dict)
+    audits: dict[str | None, dict[str, int]] = field(default_factory=dict)
+
+    def told(self, system: str | None = None) -> dict[str, Any]:
+        """Return what the JSON of a result has of a system."""
+        of = {metric: one for (name, metric), one in self.metrics.items() if name == system}
+        rules = json.loads(self.rules)
+        return {
+            "rankmill": self.version,
+            "queries": next((one.queries for one in of.values()), None),
+            "metrics": {metric: one.value for metric, one in of.items()},
+            "standard_errors": {metric: one.standard_error for metric, one in of.items()},
+            "semantics": {name: rules[name] for name in DEFAULT.to_dict()},
+            "scope": {k: v for k, v in rules.items() if k in vars(WHOLE) and (k, v) != _UNWEIGHTED},
+            "gain_function": rules["gain_function"],
+            "audit": self.audits.get(system, {}),
+        }
+
+    def get(self, metric: str, system: str | None = None) -> Measured | None:
+        """Return a metric of a system, in any spelling; None if the run does not have it."""
+        found = self.metrics.get((system, metric))
+        if found is not None:
+            return found
+        asked = canonical(metric)
+        same = (m for key, m in self.metrics.items() if key[0] == system and is_named(key, asked))
+        return next(same, None)
+
+
+def is_named(key: tuple[str | None, str], spelled: str) -> bool:
+    """Tell whether a metric of a run has a name, which `canonical` spells."""
+    return canonical(key[1]) == spelled
+
+
+def new_name(time: datetime) -> str:
+    """Return a name for a run that no other run has; names sort by time."""
+    return f"{time.astimezone(UTC):%Y%m%dT%H%M%S%f}Z-{secrets.token_hex(8)}"
+
+
+def time_of_name(name: str) -> datetime | None:
+    """Return the time in the name of a run's file, None if another program named it.
+
+    Examples
+    --------
+    >>> time_of_name("20260102T030405000006Z-0123456789abcdef.parquet")
+    datetime.datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=datetime.timezone.utc)
+    >>> time_of_name("part-0.parquet")
+    """
+    found = _NAME.match(name)
+    try:
+        return found and datetime.strptime(f"{found[1]}+0000", "%Y%m%dT%H%M%S%f%z")
+    except ValueError:  # digits that are no time
+        return None
+
+
+# ------------------------------------------------------------------ how a run was counted
+
+
+def rules_text(
+    semantics: Semantics | Mapping[str, Any],
+    scope: Scope | Mapping[str, Any] = WHOLE,
+    gain_function: str = "linear",
+) -> str:
+    """Return how a run was counted as a text; runs of one text count the same.
+
+    What an older version did not know of is as by default. `Semantics` and `Scope` may be
+    given as the dicts that they were written as.
+    """
+    chosen = semantics.to_dict() if isinstance(semantics, Semantics) else semantics
+    scoped = vars(scope) if isinstance(scope, Scope) else scope
+    rules: dict[str, Any] = {**DEFAULT.to_dict(), **chosen, **vars(WHOLE), **scoped}
+    return json.dumps(rules | {"gain_function": gain_function}, sort_keys=True)
+
+
+class Rules(NamedTuple):
+    """How a run was counted, as three columns of its rows."""
+
+    semantics: str
+    scope: str
+    gain_function: str
+
+    @property
+    def text(self) -> str:
+        """These as `rules_text` writes them."""
+        return _text_of(self)
+
+
+@cache  # of thousands of runs, nearly all count the same
+def _text_of(rules: Rules) -> str:
+    return rules_text(json.loads(rules.semantics), json.loads(rules.scope), rules.gain_function)
+
+
+# ------------------------------------------------------------------ summaries
+
+
+def summary_text(run: Run, rules: Rules) -> str:
+    """Return the summary of a run, which is plain ASCII."""
+    return json.dumps(
+        {
+            "run": run.id,
+            "time": (run.time - _EPOCH) // _MICROSECOND,
+            "version": run.version,
+            "rules": rules,
+            "verdict": run.verdict,
+            "tags": run.tags,
+            "metrics": [[*key, *one] for key, one in run.metrics.items()],
+            "audits": list(run.audits.items()),
+        },
+        separators=(",", ":"),
+        allow_nan=False,
+    )
+
+
+def read_summary(end: bytes) -> Run | None:
+    """Return the run of the summary in the last bytes of a file; None if there is none whole."""
+    start = end.rfind(SUMMARY + _TEXT)  # JSON in ASCII has no such byte: it is the key
+    if start < 0:
+        return None
+    start += len(SUMMARY + _TEXT)
+    size = shift = 0
+    for place in range(start, min(start + 5, len(end))):  # a number of 7 bits a byte
+        size |= (end[place] & 0x7F) << shift
+        shift += 7
+        if end[place] < 0x80:
+            break
+    text = end[place + 1 : place + 1 + size] if shift else b""
+    try:
+        return _of_summary(json.loads(text))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _of_summary(told: dict[str, Any]) -> Run:
+    return Run(
+        told["run"],
+        _EPOCH + told["time"] * _MICROSECOND,
+        told["version"],
+        Rules(*told["rules"]).text,
+        {(row[0], row[1]): Measured(*row[2:6]) for row in told["metrics"]},
+        told["verdict"],
+        told["tags"],
+        dict(told["audits"]),
+    )
+
+
+def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
+    """Return the runs of rows, which may be of several and lack what is not needed."""
+    found: dict[str, Run] = {}
+    for row in rows:
+        run = found.get(row["run"])
+        if run is None:
+            rules = Rules(
+                row.get("semantics") or "{}",
+                row.get("scope") or "{}",
+                row.get("gain_function") or "linear",
+            )
+            run = Run(
+                row["run"],
+                row["time"].astimezone(UTC),
+                row.get("version") or "",
+                rules.text,
+                {},
+                row.get("verdict"),
+                dict(row.get("tags") or ()),
+            )
+            found[run.id] = run
+        run.audits[row.get("system")] = dict(row.get("audit") or ())
+        if row.get("by") is None:
+            run.metrics[row.get("system"), row["metric"]] = Measured(
+                row["value"], *(row.get(name) for name in Measured._fields[1:])
+            )
+    return list(found.values())

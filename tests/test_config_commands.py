@@ -1,0 +1,291 @@
+"""rankmill.toml on the command line: what evaluate and compare make of it, and rankmill init."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from cli_runs import write_dump
+from conftest import tells
+from rankmill.cli import COMMANDS
+from rankmill.cli.config import COMMAND_LINE_ONLY, keys
+from rankmill.cli.config import COMMANDS as TAKING_A_FILE
+from rankmill.cli.evaluate import command as evaluate_command
+from rankmill.cli.file_command import FileCommand
+from rankmill.gate.rules import parse_rules
+
+GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
+
+
+# ------------------------------------------------------------------ the commands
+
+
+def taking_a_file() -> dict[str, click.Command]:
+    import importlib
+
+    there = [name for name in TAKING_A_FILE if name in COMMANDS]
+    return {name: importlib.import_module(COMMANDS[name][0]).command for name in there}
+
+
+def test_every_option_of_the_commands_is_a_key() -> None:
+    elsewhere = {"preset", "fields", "baseline"}  # [semantics], and beside labels
+    for name, command in taking_a_file().items():
+        assert isinstance(command, FileCommand), name
+        options = {one.name for one in command.params if isinstance(one, click.Option)}
+        assert options <= {*keys()} | COMMAND_LINE_ONLY | elsewhere, name
+    assert not {*keys()} & COMMAND_LINE_ONLY
+
+
+def test_which_keys_are_paths_and_in_which_table() -> None:
+    # By their metavar; a new option with a path has to have FILE or DIR in it.
+    paths = {name: key.path for name, (key, _) in keys().items() if key.path != "no"}
+    assert paths.items() >= {"per_query": "yes", "by": "maybe"}.items()
+    tables = {name for name, (key, _) in keys().items() if key.table}
+    assert {"query", "labels_as", "columns", "gain_function", "binary"} <= tables
+    assert not {"metrics", "depth", "memory"} & tables
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Labels and two systems in a folder below the working folder."""
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    write_dump(folder)
+    table = pa.table({"user_id": pa.array([1, 2, 3], pa.uint16()), "item_id": [[11], [20], [5]]})
+    pq.write_table(table, folder / "old.parquet")
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+def numbers(run: Any, *arguments: object) -> Any:
+    code, shown, error = run(*arguments, "--format", "json")
+    assert code == 0, error
+    return json.loads(re.sub(r'"seconds": [\d.e-]+', '"seconds": 0', shown))
+
+
+@pytest.mark.parametrize("command", ["evaluate", "compare"])
+def test_a_file_gives_what_the_command_line_gives(command: str, shop: Path, run: Any) -> None:
+    (shop / "rankmill.toml").write_text(
+        'labels = "labels.parquet"\nmetrics = ["map@3", "hit@1"]\nconfidence = 0.9\ndepth = 2\n'
+        '[systems]\nold = "old.parquet"\npredictions = "${P}.parquet"\n'
+        '[columns]\nquery = "user_id"\n[semantics]\npreset = "trec_eval"\nunpredicted = "zero"\n'
+    )
+    inputs = ["shop/labels.parquet", "shop/old.parquet", "shop/predictions.parquet"]
+    options = ["-m", "map@3", "-m", "hit@1", "--query", "user_id", "--preset", "trec_eval"]
+    options += ["--semantics", "unpredicted=zero", "--depth", "2"]
+    options += ["--confidence", "0.9"] if command == "compare" else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("P", "predictions")
+        found = numbers(run, command, "shop/rankmill.toml")
+        assert found == numbers(run, command, *inputs, *options)
+        # The command line wins over the file.
+        more = ["-m", "mrr", "--depth", "1"]
+        assert numbers(run, command, "shop/rankmill.toml", *more) == numbers(
+            run, command, *inputs, *options[4:], *more
+        )
+
+
+def test_names_of_systems_are_those_of_the_file(shop: Path, run: Any) -> None:
+    (shop / "x.toml").write_text(
+        'labels = "labels.parquet"\nbaseline = "b w"\nmetrics = "map@3"\nmoved = 1\n'
+        '[systems]\na = "old.parquet"\n"b w" = "predictions.parquet"\n[columns]\nbinary = false\n'
+        'query = "user_id"\n'
+    )
+    found = numbers(run, "compare", "shop/x.toml")
+    assert found["baseline"] == "b w"
+    assert {*found["inputs"]["systems"]} == {"a", "b w"}
+    shown = run("compare", "shop/x.toml")[1]
+    assert re.search(
+        r"rankmill explain shop/labels.parquet shop/old.parquet --query-id=\d -m map@3 "
+        r"--query=user_id$",
+        shown,
+        re.M,
+    )
+    assert numbers(run, "compare", "shop/x.toml", "--baseline", "a")["baseline"] == "a"
+
+
+def test_a_path_is_the_baseline_of_compare(shop: Path, run: Any) -> None:
+    text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nbaseline = "BASE"\n'
+    for base, name in (
+        ("old.parquet", "old"),
+        ("sub/predictions.parquet", "sub/predictions"),
+    ):
+        (shop / "sub").mkdir(exist_ok=True)
+        (shop / "sub" / "predictions.parquet").write_bytes((shop / "old.parquet").read_bytes())
+        (shop / "x.toml").write_text(text.replace("BASE", base))
+        assert numbers(run, "compare", "shop/x.toml")["baseline"] == name
+        assert numbers(run, "evaluate", "shop/x.toml")["queries"] == 3  # which has no baseline
+    for base in ("last", "r.json"):
+        (shop / "x.toml").write_text(text.replace("BASE", base))
+        code, _, error = run("compare", "shop/x.toml")
+        assert code == 2
+        tells(error, ["x.toml, line 3, baseline: compare needs predictions", base])
+
+
+def test_a_baseline_apart_from_the_system(shop: Path, run: Any) -> None:
+    text = 'labels = "labels.parquet"\nRULES\nbaseline = "old"\n[systems]\n'
+    text += 'new = "predictions.parquet"\nold = "old.parquet"\n'
+    (shop / "x.toml").write_text(text.replace("RULES", 'rules = ["map@3 drop <= 90%"]'))
+    inputs = ["shop/labels.parquet", "shop/predictions.parquet"]
+    rule = ["--rule", "map@3 drop <= 90%"]
+    for more in ([], ["--baseline", "new"], ["--baseline", "shop/predictions.parquet"]):
+        base = "shop/predictions.parquet" if more else "shop/old.parquet"
+        if more == ["--baseline", "new"]:  # then there is no candidate
+            code, _, error = run("gate", "shop/x.toml", *more)
+            assert code == 2
+            tells(error, ["x.toml, line 4, systems: gate takes one system", "none"])
+            continue
+        found = numbers(run, "gate", "shop/x.toml", *more)
+        assert found == numbers(run, "gate", *inputs, "--baseline", base, *rule)
+    (shop / "x.toml").write_text(text.replace("RULES", 'rules = [\n"map@3 >= 0",\n"mapp >= 1"]'))
+    code, _, error = run("gate", "shop/x.toml")
+    assert code == 2
+    tells(error, ["mapp", "x.toml, line 4, rules[2]"])
+
+
+def test_a_file_stands_alone(shop: Path, run: Any) -> None:
+    (shop / "x.toml").write_text(GOOD)
+    code, _, error = run("evaluate", "shop/x.toml", "shop/predictions.parquet")
+    assert code == 2
+    tells(error, ["in the place of LABELS and PREDICTIONS", "shop/predictions.parquet"])
+    code, _, error = run("evaluate", "a", "b", "--date", "2024-05-01")
+    assert code == 2
+    tells(error, ["--date is for"])
+    assert run("evaluate", "none.toml", "--help")[0] == 0
+    assert "--date" in evaluate_command.get_help(click.Context(evaluate_command))
+
+
+def test_python_gets_what_the_commands_get(shop: Path, run: Any) -> None:
+    (shop / "x.toml").write_text(
+        'labels = "labels.parquet"\npredictions = "predictions.parquet"\nmetrics = ["map@3"]\n'
+        'per_query = "q.parquet"\nmemory = "1MB"\n[semantics]\nunpredicted = "skip"\n'
+    )
+    config = rankmill.read_config(shop / "x.toml")
+    result = rankmill.evaluate(**config.arguments(rankmill.evaluate))
+    assert result.metrics == numbers(run, "evaluate", "shop/x.toml")["metrics"]
+    assert (shop / "q.parquet").exists()
+
+
+# ------------------------------------------------------------------ rankmill init
+
+
+@pytest.mark.parametrize("base", [[], ["shop/old.parquet"]])
+@pytest.mark.parametrize("target", ["x.toml", "shop/x.toml", "other/x.toml"])
+def test_init_writes_what_evaluate_reads(
+    base: list[str], target: str, shop: Path, tmp_path: Path, run: Any
+) -> None:
+    (tmp_path / "other").mkdir()
+    inputs = ["shop/labels.parquet", "shop/predictions.parquet", *base]
+    code, shown, error = run("init", *inputs, "-o", target)
+    assert (code, error) == (0, "")
+    assert shown == f"wrote {target}; now: rankmill evaluate {target}\n"
+    metrics = ["map@3", "first_hit@3", "recall@3", "ndcg@3", "gap"]
+    asked = [word for name in metrics for word in ("-m", name)]
+    names = ("metrics", "audit", "queries", "systems")
+    found, expected = (
+        (numbers(run, "evaluate", *words) for words in ([target], [*inputs, *asked]))
+        if not base
+        else ({}, {})
+    )
+    assert [found.get(name) for name in names] == [expected.get(name) for name in names]
+    if base:
+        assert numbers(run, "compare", target)["baseline"] == "old"
+    before = Path(target).read_text()
+    code, _, error = run("init", *inputs, "-o", target)
+    assert code == 2
+    tells(error, [f"{target} exists", "--force"])
+    assert run("init", *inputs, "-o", target, "--force")[0] == 0
+    assert Path(target).read_text() == before
+
+
+def test_comments_of_init_are_valid(shop: Path, run: Any) -> None:
+    code, text, error = run(
+        "init", "shop/labels.parquet", "shop/predictions.parquet", "shop/old.parquet", "-o", "-"
+    )
+    assert (code, error) == (0, "")
+    assert "# parquet, wide, 3 rows: query = user_id, item = item_id, score = score\n" in text
+    assert '"map@3 >= 0.42",  # it is 0.444444 today' in text
+    head, _, rest = text.partition("# What 'rankmill gate' checks.\n")
+    text = head + re.sub(r"^# (?=[\w ]+ = |  |\])", "", rest, flags=re.M)
+    found = tomllib.loads(text)
+    (shop.parent / "x.toml").write_text(text)
+    options = rankmill.read_config("x.toml").options
+    assert {"rules", "by", "threads", "memory"} <= options.keys()
+    assert found["columns"] == {"query": "user_id", "item": "item_id", "score": "score"}
+    rules = parse_rules(found["rules"])
+    assert {"map@3", "ndcg@3", "queries"} <= {rule.subject for rule in rules}
+    assert (
+        "today"
+        not in run("init", "shop/labels.parquet", "shop/old.parquet", "-o", "-", "--no-evaluate")[
+            1
+        ].partition("rules")[2]
+    )
+
+
+def test_init_writes_the_columns_that_it_was_told(tmp_path: Path, run: Any) -> None:
+    labels, predictions = tmp_path / 'the "labels".csv', tmp_path / "p.csv"
+    labels.write_text("who,what,stars,land\n1,a,2,it\n2,b,1,fr\n")
+    predictions.write_text("who,what,sim\n1,a,0.5\n1,b,0.75\n2,b,0.5\n")
+    columns = ["--query", "who", "--item", "what", "--gain", "stars", "--score", "sim"]
+    target = tmp_path / "x.toml"
+    code, _, error = run("init", labels, predictions, "-o", target, *columns)
+    assert (code, error) == (0, "")
+    text = target.read_text()
+    assert '[columns]\nquery = "who"\nitem = "what"\ngain = "stars"\nscore = "sim"\n' in text
+    assert '# by = ["land"]\n' in text
+    metrics = ["-m", "map@10,first_hit@10,recall@10,ndcg@10,gap"]
+    found = numbers(run, "evaluate", target)
+    assert found == numbers(run, "evaluate", labels, predictions, *metrics, *columns)
+
+
+def test_names_of_columns_do_nothing_in_what_init_writes(tmp_path: Path, run: Any) -> None:
+    labels = {"user_id": [1], "item_id": [[1]], 'x"\nlabels = 3 \x1b': [7]}
+    pq.write_table(pa.table(labels), tmp_path / "l.parquet")
+    pq.write_table(pa.table({"user_id": [1], "it\nem": [[1]]}), tmp_path / "p.parquet")
+    target = tmp_path / "x.toml"
+    words = (tmp_path / "l.parquet", tmp_path / "p.parquet", "--item", "it\nem")
+    code, _, error = run("init", *words, "--label-item", "item_id", "-o", target)
+    assert (code, error) == (0, "")
+    text = target.read_text()
+    assert '# by = ["x\\"\\nlabels = 3 \\u001b"]\n' in text
+    assert rankmill.read_config(target).options == {
+        "metrics": ("map@10", "first_hit@10", "recall@10", "ndcg@10"),
+        "item": "it\nem",
+        "label_item": "item_id",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "wanted"),
+    [
+        (["shop/labels.parquet", "none.parquet"], (2, 3), ["no such file"]),
+        (["shop/labels.parquet", "-"], (2,), ["standard input"]),
+        (["shop/labels.parquet", "s3://k:secret@b/x"], (2,), ["credentials", "environment"]),
+        (["shop/labels.parquet", "p-{date}.parquet"], (2,), ["fills in"]),
+        (
+            ["shop/labels.parquet", "shop/old.parquet", "-o", "x.json"],
+            (2,),
+            ["local file in .toml"],
+        ),
+        (["shop/labels.parquet", "shop/old.parquet", "-o", "no/x.toml"], (2,), ["no/x.toml"]),
+        (["shop/labels.parquet", "shop/old.parquet", "--query", "x"], (3,), ["'x'"]),
+    ],
+)
+def test_init_refuses(
+    arguments: list[str], code: tuple[int, ...], wanted: list[str], shop: Path, run: Any
+) -> None:
+    found, shown, error = run("init", *arguments)
+    assert found in code
+    assert shown == ""
+    tells(error, wanted)
+    assert "secret" not in error
+    assert not list(shop.parent.glob("*.toml"))

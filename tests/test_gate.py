@@ -1,0 +1,407 @@
+"""The gate: rules, what they are held against, and what comes of them."""
+
+import json
+import os
+import random
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import rankmill
+from rankmill.gate.gate import gate
+from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.rules import parse_rule
+
+QUERIES = 1500
+COUNTRIES = ("de", "fr", "it")
+
+
+def draw_lists(seed, lost=(), share=0.0, only=None):
+    """Lists in which the label of every second query is at rank 1; some queries lose it."""
+    draw = random.Random(seed)
+    lists = []
+    for q in range(QUERIES):
+        items = draw.sample(range(100, 160), 5)
+        hit = q % 2 and not (draw.random() < share and (only is None or q % 3 == only))
+        lists.append([q % 50, *items] if hit else items)
+    return {q: one for q, one in enumerate(lists) if q not in lost}
+
+
+def table(lists):
+    scores = [[1 / (1 + i) for i in range(len(one))] for one in lists.values()]
+    return pa.table({"user_id": list(lists), "items": list(lists.values()), "score": scores})
+
+
+@pytest.fixture(scope="module")
+def dumps():
+    labels = pa.table(
+        {
+            "user_id": range(QUERIES),
+            "items": [[q % 50] for q in range(QUERIES)],
+            "country": [COUNTRIES[q % 3] for q in range(QUERIES)],
+        }
+    )
+    return {
+        "labels": labels,
+        "old": table(draw_lists(1)),
+        "same": table(draw_lists(2)),
+        "worse": table(draw_lists(3, share=0.2)),
+        "italy": table(draw_lists(4, share=0.6, only=2)),
+        "fewer": table(draw_lists(5, lost=range(500))),
+    }
+
+
+def word(dumps, name, *rules, **options):
+    return gate(dumps["labels"], dumps[name], rules, **options)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("name", "rule", "expected"),
+    [
+        ("same", "map@5 >= 0.45", "held"),
+        ("same", "map@5 < 0.45", "regressed"),
+        ("same", "map@5 >= 0.45 confidence 0.95", "held"),
+        ("same", "map@5 >= 0.5 confidence 0.95", "not enough data"),
+        ("same", "map@5 >= 0.6 confidence 0.95", "regressed"),
+        ("same", "map@5 drop <= 1%", "held"),
+        ("worse", "map@5 drop <= 1%", "regressed"),
+        ("worse", "map@5 drop <= 0.01", "regressed"),
+        ("worse", "map@5 drop <= 25%", "held"),
+        ("worse", "map@5 drop <= 1% confidence 0.95", "regressed"),
+        ("worse", "map@5 drop <= 20% confidence 0.95", "not enough data"),
+        ("italy", "map@5[country=*] drop <= 3%", "regressed"),
+        ("italy", "map@5[country=de] drop <= 3%", "held"),
+        ("italy", "map@5[country=it] drop <= 3%", "regressed"),
+        ("italy", "map@5[country=xx] drop <= 3%", "not enough data"),
+        ("italy", "map@5[country=it, label_count=1] drop <= 3%", "regressed"),
+        ("italy", "map@5[country=it] >= 0.4", "regressed"),
+        ("same", "gap >= 0.1", "held"),
+        ("same", "gap drop <= 5% confidence 0.9", "held"),
+        ("worse", "gap drop <= 5% confidence 0.9", "regressed"),
+        ("fewer", "queries change <= 10%", "bad volume"),
+        ("fewer", "prediction_rows change <= 40%", "held"),
+        ("fewer", "queries >= 1000", "held"),
+        ("fewer", "queries_only_labelled <= 1%", "bad audit"),
+        ("fewer", "queries_only_labelled <= 34%", "held"),
+        ("same", "repeated_items == 0", "held"),
+        ("same", "tied_confidences <= 5%", "bad audit"),
+    ],
+)
+def test_rules_come_to_their_words(dumps, name, rule, expected):
+    rules = [rule, "gap >= 0"] if "tied" in rule else [rule]
+    found = word(dumps, name, *rules, baseline=dumps["old"], undecided="fail")
+    assert found.word == expected
+    assert found.exit_code == (expected != "held")
+    assert all(one.reason for one in found.outcomes)
+
+
+def plain_drop(before, after, relative):
+    """Return the drop, and by the bootstrap of queries its standard error."""
+    draws = np.random.default_rng(0).integers(0, len(before), (4000, len(before)))
+    b, v = before[draws].mean(axis=1), after[draws].mean(axis=1)
+    drops = (b - v) / b if relative else b - v
+    drop = before.mean() - after.mean()
+    return drop / (before.mean() if relative else 1), drops.std()
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("relative", [True, False])
+def test_intervals_of_drops_are_those_of_resampled_queries(relative):
+    draw = np.random.default_rng(3)
+    before = draw.random(400)
+    after = np.clip(before * 0.9 + draw.normal(0, 0.1, 400), 0, 1)
+    error = stats.sem(after - before)
+    one = Measured(
+        after.mean(), stats.sem(after), 400, before.mean(), stats.sem(before), 400, error
+    )
+    found = drop_of(one, 0.95, relative=relative)
+    drop, spread = plain_drop(before, after, relative)
+    assert found.number == pytest.approx(drop, rel=1e-12)
+    half = stats.t.ppf(0.975, 399) * spread
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.05)
+    if not relative:
+        low, high = stats.ttest_rel(before, after).confidence_interval()
+        assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
+
+
+@pytest.mark.small
+def test_unpaired_drops_are_those_of_welch():
+    draw = np.random.default_rng(3)
+    before, after = draw.random(50), draw.random(300) * 0.8
+    one = Measured(after.mean(), stats.sem(after), 300, before.mean(), stats.sem(before), 50)
+    found = drop_of(one, 0.95, relative=False)
+    test = stats.ttest_ind(before, after, equal_var=False).confidence_interval()
+    assert (found.low, found.high) == pytest.approx((test.low, test.high), rel=1e-9)
+
+
+@pytest.mark.small
+def test_a_drop_from_nothing():
+    assert drop_of(Measured(0.0, 0.0, 9, 0.0, 0.0, 9, 0.0), 0.9, relative=True).number == 0
+    assert drop_of(Measured(None, None, 0, 0.5, 0.1, 9), 0.9, relative=True) is None
+    assert drop_of(Measured(0.5, None, 1, 1.0, None, 1), 0.9, relative=True) == (0.5, None, None)
+
+
+@pytest.mark.small
+def test_all_slices_hold_together(dumps):
+    found = word(dumps, "italy", "map@5[country=*] drop <= 3%", baseline=dumps["old"])
+    words = {one.slice: one.word for one in found.outcomes}
+    assert words["country = it"] == "regressed"
+    assert set(words) == {"country = de", "country = fr", "country = it"}
+    compared = rankmill.compare(
+        dumps["labels"],
+        {"a": dumps["old"], "b": dumps["italy"]},
+        "map@5",
+        by="country",
+        confidence=1 - 0.05 / 3,
+    )
+    absolute = word(dumps, "italy", "map@5[country=*] drop <= 0.01", baseline=dumps["old"])
+    for one, expected in zip(absolute.outcomes, compared.slices, strict=True):
+        difference = expected.differences["map@5"]["b"]
+        assert (-one.high, -one.low) == pytest.approx((difference.low, difference.high))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("undecided", ["warn", "pass", "fail"])
+def test_what_the_data_do_not_decide(dumps, undecided):
+    rule = "map@5 drop <= 20% confidence 0.95"
+    found = word(dumps, "worse", rule, baseline=dumps["old"], undecided=undecided)
+    assert found.outcomes[0].word == "not enough data"
+    fails = undecided == "fail"
+    assert (found.word, found.exit_code) == ("not enough data" if fails else "held", int(fails))
+
+
+# ------------------------------------------------------------------ earlier runs
+
+
+@pytest.fixture
+def written(dumps, tmp_path):
+    for name, one in dumps.items():
+        pq.write_table(one, tmp_path / f"{name}.parquet")
+    earlier = rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5", "gap"])
+    pq.write_table(earlier.per_query, tmp_path / "queries.parquet")
+    (tmp_path / "result.json").write_text(earlier.to_json())
+    return tmp_path
+
+
+@pytest.mark.small
+def test_an_earlier_run_by_query_is_paired(dumps, written):
+    rules = [
+        "map@5 drop <= 20% confidence 0.95",
+        "map@5[country=*] drop <= 3%",
+        "queries change <= 10%",
+        "gap drop <= 30%",
+    ]
+    direct = word(dumps, "worse", *rules, baseline=str(written / "old.parquet"))
+    paired = word(dumps, "worse", *rules, baseline=str(written / "queries.parquet"))
+    assert paired.baseline["kind"] == "per-query"
+    assert [one.to_dict() for one in paired.outcomes] == [one.to_dict() for one in direct.outcomes]
+    shuffled = pq.read_table(written / "queries.parquet").take(
+        np.random.default_rng(0).permutation(QUERIES)
+    )
+    again = word(dumps, "worse", *rules, baseline=shuffled)
+    assert [one.to_dict() for one in again.outcomes] == [one.to_dict() for one in direct.outcomes]
+
+
+@pytest.mark.small
+def test_only_queries_of_both_runs_count(dumps, written):
+    earlier = pq.read_table(written / "queries.parquet").slice(100)
+    found = word(dumps, "worse", "map@5 drop <= 1%", baseline=earlier)
+    assert found.comparison.queries == QUERIES - 100
+    labels = dumps["labels"].slice(100)
+    fewer = gate(labels, dumps["worse"], "map@5 drop <= 1%", baseline=dumps["old"])
+    assert found.outcomes[0].measured == pytest.approx(fewer.outcomes[0].measured, rel=1e-12)
+
+
+@pytest.mark.small
+def test_a_result_is_not_paired(dumps, written):
+    rule = "map@5 drop <= 20% confidence 0.95"
+    told = word(dumps, "worse", rule, "queries change <= 1%", baseline=str(written / "result.json"))
+    assert told.baseline["kind"] == "result"
+    assert told.comparison is None
+    direct = word(dumps, "worse", rule, baseline=dumps["old"]).outcomes[0]
+    one = told.outcomes[0]
+    assert one.measured == pytest.approx(direct.measured, rel=1e-12)
+    assert one.high - one.low > direct.high - direct.low
+    result = rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"], per_query=False)
+    again = word(dumps, "worse", rule, baseline=result).outcomes[0]
+    assert again.to_dict() == one.to_dict()
+
+
+@pytest.mark.small
+def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
+    with pytest.raises(rankmill.UsageError, match="unpredicted is 'zero' there, 'skip' here"):
+        word(
+            dumps,
+            "same",
+            "map@5 drop <= 1%",
+            baseline=str(written / "result.json"),
+            semantics={"unpredicted": "skip"},
+        )
+    with pytest.raises(rankmill.UsageError, match=r"has map@5, gap.*, but not ndcg@5"):
+        word(dumps, "same", "ndcg@5 drop <= 1%", baseline=str(written / "result.json"))
+    bare = pq.read_table(written / "queries.parquet").replace_schema_metadata(None)
+    with pytest.raises(rankmill.UsageError, match="does not tell its counts"):
+        word(dumps, "same", "map@5 drop <= 1%", "queries change <= 1%", baseline=bare)
+
+
+# ------------------------------------------------------------------ rules
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("map@5", "is not understood; expected one such as map@12 >= 0.08"),
+        ("map@5 drop >= 1%", "a drop has an upper limit"),
+        ("mapp@5 >= 0", "'mapp@5' is no metric, no count"),
+        ("querys <= 1", "did you mean 'queries'"),
+        ("queries drop <= 1%", "only metrics drop"),
+        ("map@5 change <= 1%", "only counts have a change"),
+        ("queries change <= 5", "a change is in percent"),
+        ("map@5 >= 5%", "no share of anything"),
+        ("queries_labelled <= 5%", "no share of anything"),
+        ("map@5 <= 5h", "an age has a unit"),
+        ("predictions_age <= 5", "an age has a unit"),
+        ("gap[country=*] >= 0", "it has no slices"),
+        ("queries[country=*] >= 0", "slices and a confidence are for metrics"),
+        ("map@5[country] >= 0", "is no slice"),
+        ("map@5[a=*,b=*,c=*] >= 0", "is no slice"),
+        ("map@5 >= 0 confidence 95", "expected a number from 0.5 to below 1"),
+        ("map@5 == 0 confidence 0.9", "a limit to one side"),
+    ],
+)
+def test_wrong_rules_are_refused_before_any_work(rule, message):
+    with pytest.raises(rankmill.UsageError, match=message):
+        gate("no such file", "no such file", [rule], baseline="x")
+
+
+@pytest.mark.small
+def test_what_else_is_refused(dumps):
+    with pytest.raises(rankmill.UsageError, match="needs a baseline"):
+        word(dumps, "same", "map@5 drop <= 1%")
+    with pytest.raises(rankmill.UsageError, match="there is no rule to keep"):
+        word(dumps, "same")
+    with pytest.raises(rankmill.UsageError, match="undecided is 'maybe'"):
+        word(dumps, "same", "map@5 >= 0", undecided="maybe")
+    with pytest.raises(rankmill.UsageError, match="a Table has no age"):
+        word(dumps, "same", "predictions_age <= 1d")
+    with pytest.raises(rankmill.InputError, match="no column 'land' for the slices"):
+        word(dumps, "same", "map@5[land=*] >= 0")
+
+
+@pytest.mark.small
+def test_rules_of_one_text_are_equal():
+    assert parse_rule("map@5 drop<=1%") == parse_rule(" map@5  drop <= 1% ").__class__(
+        **vars(parse_rule("map@5 drop <= 1%")) | {"text": "map@5 drop<=1%"}
+    )
+
+
+# ------------------------------------------------------------------ the command
+
+
+@pytest.mark.small
+def test_the_command_ends_with_the_verdict(run, written, tmp_path):
+    files = [str(written / f"{name}.parquet") for name in ("labels", "italy", "old")]
+    labels, new, old = files
+    outputs = ["--json", f"{tmp_path}/v.json", "--junit", f"{tmp_path}/v.xml"]
+    outputs += ["--markdown", f"{tmp_path}/v.md", "--per-query", f"{tmp_path}/q.parquet"]
+    rules = ["map@5[country=*] drop <= 3%", "queries change <= 10%", "map@5 >= 0.9 confidence 0.9"]
+    asked = [part for rule in rules for part in ("--rule", rule)]
+    code, out, err = run("gate", labels, new, "--baseline", old, *asked, *outputs)
+    assert code == 1
+    told = [line for line in err.splitlines() if ": " in line]
+    assert told[0].startswith("regressed: map@5 where country = it is 0.")
+    assert "limit <= 3%" in told[0]
+    assert told[1] == "held: queries is 1,500, as in the baseline (limit <= 10%)"
+    assert "verdict: regressed" in out
+    content = json.loads((tmp_path / "v.json").read_text())
+    assert (content["word"], content["exit_code"]) == ("regressed", 1)
+    assert len(content["outcomes"]) == 5
+    suite = ET.parse(tmp_path / "v.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "2", "0")
+    assert (tmp_path / "v.md").read_text().startswith("## ❌ rankmill: regressed")
+    assert pq.read_table(tmp_path / "q.parquet").num_rows == QUERIES
+    again = [
+        "gate",
+        labels,
+        new,
+        "--rule",
+        "map@5 drop <= 1%",
+        "--baseline",
+        f"{tmp_path}/q.parquet",
+    ]
+    assert run(*again)[0] == 0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--rule", "map@5 >= 0.1"], 0),
+        (["--rule", "map@5 >= 0.9"], 1),
+        (["--rule", "map5 >= 0.9"], 2),
+        ([], 2),
+        (["--rule", "map@5 >= 0.9", "--query", "nope"], 3),
+        (["--rule", "predictions_age <= 9d"], 0),
+        (["--rule", "map@5 >= 0.1", "--markdown", "-"], 2),
+    ],
+)
+def test_exit_codes(run, written, monkeypatch, arguments, expected):
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+    labels, new = (str(written / f"{name}.parquet") for name in ("labels", "same"))
+    assert run("gate", labels, new, *arguments)[0] == expected
+
+
+@pytest.mark.small
+def test_a_broken_file_is_no_regression(run, written):
+    broken = written / "broken.parquet"
+    broken.write_bytes((written / "same.parquet").read_bytes()[:-40])
+    code, _, err = run("gate", str(written / "labels.parquet"), broken, "--rule", "map@5 >= 0.9")
+    assert code == 3
+    assert "broken.parquet" in err
+
+
+@pytest.mark.small
+def test_a_stale_file(run, written):
+    old = written / "same.parquet"
+    os.utime(old, (0, 0))
+    files = [str(written / "labels.parquet"), str(old)]
+    code, _, err = run("gate", *files, "--rule", "predictions_age <= 36h")
+    assert (code, err.splitlines()[-1].split(":")[0]) == (1, "stale")
+
+
+@pytest.mark.small
+def test_the_summary_of_a_pull_request_is_appended(run, written, monkeypatch, tmp_path):
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    files = [str(written / f"{name}.parquet") for name in ("labels", "same")]
+    assert run("gate", *files, "--rule", "map@5 >= 0.1", "--markdown", "-")[0] == 0
+    assert summary.read_text().startswith("before\n## ✅ rankmill: held")
+
+
+@pytest.mark.small
+def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
+    files = {name: str(written / f"{name}.parquet") for name in ("labels", "old", "same", "worse")}
+    history = ["--history", f"{tmp_path}/runs"]
+    first = ["gate", files["labels"], files["old"], "--rule", "map@5 >= 0.1", *history]
+    rule = ["--rule", "map@5 drop <= 1%", "--rule", "queries change <= 1%"]
+    os.mkdir(tmp_path / "runs")
+    none = run("gate", files["labels"], files["same"], *rule, "--baseline", "last", *history)
+    assert none[0] == 3
+    assert "has no map@5" in none[2]
+    assert run(*first)[0] == 0
+    for how in ("last", "best", "median:7"):
+        asked = [*rule, "--baseline", how, *history]
+        assert run("gate", files["labels"], files["same"], *asked)[0] == 0
+        code, _, err = run("gate", files["labels"], files["worse"], *asked)
+        assert code == 1
+        assert "below the baseline of" in err
+    told = rankmill.history(tmp_path / "runs")
+    assert [one.verdict for one in told.runs] == ["held", *["held", "regressed"] * 3]
+    assert run("gate", files["labels"], files["same"], *rule, "--baseline", "last")[0] == 2
