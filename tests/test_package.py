@@ -43,7 +43,8 @@ HOUSE: dict[str, set[str]] = {
     "compare": {"engine"},
     "spark": {"engine"},
     "gate": {"compare"},
-    "report": {"compare"},
+    # A page shows the lists of the queries that moved, as the walk down a list has them.
+    "report": {"compare", "explain"},
     "cli": {"config", "explain", "gate", "kaggle", "report", "spark", "training", "compare"},
 }
 # What anything may import: errors, the version, and how a process that is ended cleans up.

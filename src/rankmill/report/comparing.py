@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rankmill.compare.differences import (
     BETTER,
@@ -93,8 +93,8 @@ def _bounds(subject: Subject) -> str:
     )
 
 
-def _scale(estimates: object) -> Scale:
-    ends = [end for one in estimates for end in (one.value, one.low, one.high)]  # type: ignore[attr-defined]
+def _scale(estimates: Iterable[Estimate]) -> Scale:
+    ends = [end for one in estimates for end in (one.value, one.low, one.high)]
     return scale_of(ends, most=4)
 
 
@@ -159,8 +159,10 @@ def _dot(one: object, *, relative: bool) -> Dot:
     factor = 1.0
     if relative and one.value and one.relative is not None:
         factor = one.relative / one.value
-    ends = [None if end is None else end * factor for end in (one.value, one.low, one.high)]
-    return Dot(*ends, SUBJECT, tone_of(one))
+    value, low, high = (
+        None if end is None else end * factor for end in (one.value, one.low, one.high)
+    )
+    return Dot(value, low, high, SUBJECT, tone_of(one))
 
 
 def slices(subject: Subject) -> Iterator[Section]:
@@ -219,7 +221,9 @@ def levels(subject: Subject) -> Iterator[Section]:
     """Yield the first metric by number of labels and by popularity, for all systems."""
     found = subject.details.slices
     metric = next((one for one in subject.metrics if found and one in found[0].values), None)
-    for by in dict.fromkeys(one.by for one in found) if metric is not None else ():
+    if metric is None:
+        return
+    for by in dict.fromkeys(one.by for one in found):
         of_way = [one for one in found if one.by == by]
         systems = [one for one in subject.shown if one in of_way[0].values[metric]]
         if subject.main not in systems:

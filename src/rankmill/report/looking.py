@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from rankmill.compare.details import Histogram
@@ -33,8 +33,8 @@ def figures(subject: Subject) -> Iterator[Section]:
         yield Section("Where it comes from", "", "", shown, "figures")
 
 
-def _systems(subject: Subject, known: object) -> list[str]:
-    return [one for one in subject.shown if one in known][: len(charts.CLASSES)]  # type: ignore[operator]
+def _systems(subject: Subject, known: Collection[str]) -> list[str]:
+    return [one for one in subject.shown if one in known][: len(charts.CLASSES)]
 
 
 def _cutoffs(subject: Subject) -> Iterator[Figure]:
@@ -173,7 +173,9 @@ def queries(subject: Subject) -> Iterator[Section]:
     moved = comparison.moved or subject.details.moved
     lists = {one.query: one for one in subject.lists}
     metric = next((one for one in subject.metrics if any(moved.get(one, {}).values())), None)
-    for system in subject.systems if metric is not None else ():
+    if metric is None:
+        return
+    for system in subject.systems:
         rows = moved[metric].get(system, [])
         if not rows:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from rankmill.report.audit_words import SUSPECT, audit_title, findings
 from rankmill.report.scales import count
 from rankmill.report.section import FactList, Finding, Finds, Section, kind_of
 from rankmill.report.subject import Run, Subject, subject_of
-from rankmill.report.text import Html, name, say
+from rankmill.report.text import Html, listed, name, say
 from rankmill.results.escaping import visible
 from rankmill.results.result import described, semantics_text
 from rankmill.semantics.choices import DEFAULT
@@ -67,10 +68,9 @@ def page(
     >>> "map@2 is" in page(result).replace("<bdi>", "").replace("</bdi>", "")
     True
     """
-    try:
-        import jinja2
-    except ImportError:
-        raise UsageError(_INSTALL) from None
+    check_templates()
+    import jinja2
+
     found = subject_of(subject, details, lists, history, command)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -94,6 +94,12 @@ def page(
         points=list(_points(found)),
         sections=[one for one in _sections(found) if one is not None],
     )
+
+
+def check_templates() -> None:
+    """Raise UsageError if Jinja is not installed."""
+    if find_spec("jinja2") is None:
+        raise UsageError(_INSTALL)
 
 
 def _inert(value: Any) -> Any:
@@ -172,7 +178,7 @@ def _eyebrow(subject: Subject) -> Html:
         source = _source(subject, subject.main)
         return say("{} · {}", name(source), queries) if source else say("{}", queries)
     systems = [name(one) for one in subject.systems]
-    return say("{} against {} · {}", words.listed(systems), name(subject.baseline), queries)
+    return say("{} against {} · {}", listed(systems), name(subject.baseline), queries)
 
 
 def _source(subject: Subject, system: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,8 @@ def lists_of(
     queries = list(dict.fromkeys(one.query for rows in first.values() for one in rows))
     if not queries or any(_read_once(one) for one in (labels, *runs.values())):
         return []
-    left = {key: value for key, value in options.items() if key not in ("progress", "per_query")}
+    taken = inspect.signature(side_by_side).parameters
+    left = {key: value for key, value in options.items() if key in taken and key != "progress"}
     try:
         return side_by_side(labels, runs, queries, RANKS, **left)
     except (InputError, UsageError):  # a stream from Python that is used up

@@ -111,10 +111,10 @@ class Subject:
 
 def subject_of(
     found: Any,
-    details: Details | None,
-    lists: Sequence[Listed],
-    history: Mapping[str, Sequence[Run]] | None,
-    command: str | None,
+    details: Details | None = None,
+    lists: Sequence[Listed] = (),
+    history: Mapping[str, Sequence[Run]] | None = None,
+    command: str | None = None,
 ) -> Subject:
     """Return what a page about a Result, a Comparison or a Verdict is about.
 
