@@ -212,27 +212,28 @@ def sparkline(values: Sequence[float | None], tones: Sequence[str] = ()) -> Html
     """Draw a line without an axis in a row of a table, whose other cells have its ends."""
     scale = scale_of(values)
     wide = max(1, len(values) - 1)
-    parts, before = [], None
-    for i, value in enumerate(values):
-        if value is None:
-            before = None
-            continue
-        here = 3 + 94 * i / wide, 22 - 18 * scale.share(value)
-        if before is not None:
-            parts.append(_line(*before, *here, "path s0"))
-        before = here
-    if before is not None:
-        tone = tones[-1] if tones else ""
-        parts.append(
-            tag(
-                "circle",
-                cx=_percent(before[0]),
-                cy=_pixels(before[1]),
-                r=4,
-                cls=f"s0 {tone}".strip(),
-            )
-        )
-    return _svg("".join(parts), 26, cls="track", aria_hidden="true")
+    known = [
+        (100 * i / wide, 22 - 18 * scale.share(one))
+        for i, one in enumerate(values)
+        if one is not None
+    ]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in known)
+    line = tag("polyline", points=points, vector_effect="non-scaling-stroke", cls="spark")
+    # One line that is stretched; its end is not, so that it stays round.
+    inner = tag(
+        "svg",
+        line,
+        viewBox="0 0 100 26",
+        preserveAspectRatio="none",
+        aria_hidden="true",
+        x="3%",
+        width="94%",
+    )
+    if known:
+        across, down = _percent(3 + 0.94 * known[-1][0]), _pixels(known[-1][1])
+        cls = f"s0 {tones[-1] if tones else ''}".strip()
+        inner += tag("circle", cx=across, cy=down, r=4, cls=cls)
+    return _svg(inner, 26, cls="track", aria_hidden="true")
 
 
 # ------------------------------------------------------------------ pieces

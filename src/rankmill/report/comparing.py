@@ -126,7 +126,7 @@ def changes(subject: Subject) -> Section | None:
     return Section("Against the baseline", title, lead, [_forest(header, rows)])
 
 
-def _forest(header: list[object], rows: Sequence[tuple[object, ...]], small: int = 0) -> Grid:
+def _forest(header: Sequence[object], rows: Sequence[tuple[object, ...]], small: int = 0) -> Grid:
     """Return a table with a drawing of each difference, which is the last of its row.
 
     With `small`, the second cell is a number of queries, and rows of fewer do not widen the axis.

@@ -24,7 +24,7 @@ from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 
 TEMPLATES = Path(__file__).parent / "templates"
-_INSTALL = 'pages need Jinja: pip install "rankmill[report]"'
+_INSTALL = "a page needs Jinja: pip install 'rankmill[report]'"
 
 
 def page(
@@ -98,7 +98,11 @@ def page(
 
 def check_templates() -> None:
     """Raise UsageError if Jinja is not installed."""
-    if find_spec("jinja2") is None:
+    try:
+        found = find_spec("jinja2")
+    except ValueError:  # something stands in its place in sys.modules
+        found = None
+    if found is None:
         raise UsageError(_INSTALL)
 
 

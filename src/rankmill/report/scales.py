@@ -38,7 +38,8 @@ def scale_of(
         low, high = low - room, high + room
     step = _round_step((high - low) / most)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    ticks = tuple(round(i * step, 15) for i in range(first, last + 1))
+    digits = 3 - math.floor(math.log10(step))
+    ticks = tuple(round(i * step, digits) for i in range(first, last + 1))
     return Scale(ticks[0], ticks[-1], ticks)
 
 
@@ -56,7 +57,7 @@ def tick_texts(scale: Scale, *, percent: bool = False, signed: bool = False) -> 
     if round(step * 10**decimals, 6) != round(step * 10**decimals):
         decimals += 1
     if decimals > 5:
-        return [f"{one * factor:.2g}" for one in scale.ticks]
+        return [f"{one * factor:.3g}" for one in scale.ticks]
     sign = "+" if signed else ""
     shown = (f"{one * factor:{sign if one else ''},.{decimals}f}" for one in scale.ticks)
     return [f"{_minus(one)}{'%' if percent else ''}" for one in shown]

@@ -89,7 +89,8 @@ def slices_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
         told = [say("{} {} {}", slice_name(one), verb, size(of)) for one, of in shown[:NAMED]]
         more = len(shown) - NAMED
         if more > 0:
-            told.append(say("{} more slices {}", more, verb) if more > 1 else say("one more slice"))
+            others = "one more slice" if more == 1 else f"{more} more slices"
+            told.append(say("{} {}", others, verb))
         return listed(told)
     return say("No slice is shown to have gained or lost in {}", name(metric))
 
