@@ -254,6 +254,8 @@ def test_slices_are_told_worst_first() -> None:
     assert told(a=gained, b=gained, c=gained, d=same) == (
         "3 of 4 slices gained, and none is shown to have lost"
     )
+    rare = Slice(("label_popularity",), ("tail",), 10, {}, {"map": {"new": lost}})
+    assert words.slices_words([rare], "map", "new").plain == "Queries with rare labels lost 4.0%"
     assert told(a=same) == "No slice is shown to have gained or lost in map"
 
 
@@ -488,7 +490,7 @@ def test_hostile_ids_and_names_are_inert() -> None:
     )
     lists = lists_of(found.details, labels, runs, {})
     assert len(lists) == len(ids)
-    text = page(found, lists=lists, command="rankmill compare '<script>'")
+    text = page(found, lists=lists, command="rankmill compare \u202e<script> \x1b[1m")
     read = checked(text)
     assert "<script" not in text
     assert "49" not in re.findall(r"\{\{.{0,10}", text)

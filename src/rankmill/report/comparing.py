@@ -198,7 +198,7 @@ def _by_way(subject: Subject, cut: Sequence[Slice], metric: str, system: str) ->
             (words.slice_value(one), count(one.queries), one.differences[metric][system])
             for one in kept
         ]
-        title = say("by {}", name(", ".join(by)))
+        title = say("by {}", words.way_words(by))
         if len(kept) < len(of_way):
             title = say("{}, {} of {} slices", title, len(kept), count(len(of_way)))
         yield _forest([title, "queries"], rows, max(1, int(SMALL * subject.queries)))
@@ -228,10 +228,9 @@ def levels(subject: Subject) -> Iterator[Section]:
         systems = [one for one in subject.shown if one in of_way[0].values[metric]]
         if subject.main not in systems:
             continue
-        all_of = [one.values[metric][system] for one in of_way for system in systems]
-        large = [one for one in of_way if one.queries >= SMALL * subject.queries]
-        ends = [e for one in large for system in systems for e in one.values[metric][system]]
-        scale = scale_of([one.value for one in all_of] + [e for e in ends if e is not None])
+        every = [(one.queries, one.values[metric][system]) for one in of_way for system in systems]
+        large = [e for queries, of in every if queries >= SMALL * subject.queries for e in of[2:]]
+        scale = scale_of([*(of.value for _, of in every), *large])
         rows = []
         for one in of_way:
             dots = [_level(one.values[metric][n], class_of(subject, n)) for n in systems[::-1]]
@@ -241,7 +240,7 @@ def levels(subject: Subject) -> Iterator[Section]:
             )
         what = {"label_count": "labels", "label_popularity": "popularity"}.get(by[0], by[0])
         header = [what, "queries", charts.axis(scale), name(metric)]
-        title = words.level_words(by[0], of_way, metric, subject.main)
+        title = words.level_words(of_way, metric, subject.main)
         grid = Grid(header, rows, frozenset({0}), 2, frozenset({1}))
         yield Section(
             "By number of labels" if by == ("label_count",) else "By popularity of the labels",

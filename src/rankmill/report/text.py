@@ -21,6 +21,11 @@ class Html(str):
         made.plain = plain
         return made
 
+    def begun(self) -> Html:
+        """Return this as the beginning of a sentence; a name, which is in a tag, stays as it is."""
+        return Html(self[:1].upper() + self[1:], self.plain if self[:1] == "<" else
+                    self.plain[:1].upper() + self.plain[1:])  # fmt: skip
+
     def __html__(self) -> str:
         """Return the text as templates take it: not to be escaped again."""
         return str(self)

@@ -67,6 +67,8 @@ def changes_words(changes: Sequence[tuple[str, str, Difference | None]]) -> Html
 
 def slice_name(one: Slice) -> Html:
     """Return what the queries of a slice have in common."""
+    if one.by in (("label_count",), ("label_popularity",)) and one.value[0] is not None:
+        return say("queries with {}", _class_text(one))
     pairs = zip(one.by, one.value, strict=True)
     texts = [
         say("{} = {}", name(by), UNKNOWN if value is None else name(value)) for by, value in pairs
@@ -91,7 +93,7 @@ def slices_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
         if more > 0:
             others = "one more slice" if more == 1 else f"{more} more slices"
             told.append(say("{} {}", others, verb))
-        return listed(told)
+        return listed(told).begun()
     return say("No slice is shown to have gained or lost in {}", name(metric))
 
 
@@ -167,31 +169,38 @@ def hits_words(hits: Sequence[float]) -> Html:
     )
 
 
-def level_words(by: str, slices: Sequence[Slice], metric: str, system: str) -> Html:
+def level_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
     """Say in which class of queries a system is lowest and highest."""
-    kinds = {"label_count": "label", "label_popularity": "labels"}
     known = [
         (value, one) for one in slices if (value := one.values[metric][system].value) is not None
     ]
     if len(known) < 2:
-        return say("All queries are in one class of {}", name(by))
+        return say("All queries are in one class")
     (low, lowest), (high, highest) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
-    texts = [_class_text(kinds.get(by, ""), one) for one in (lowest, highest)]
+    texts = [_class_text(one) for one in (lowest, highest)]
     return say(
         "Queries with {} score lowest ({}), those with {} highest ({})",
         *(texts[0], number(low, 3), texts[1], number(high, 3)),
     )
 
 
-def _class_text(kind: str, one: Slice) -> Html:
+def _class_text(one: Slice) -> Html:
+    """Return which labels the queries of a class of `details.WAYS` have."""
     value = UNKNOWN if one.value[0] is None else one.value[0]
-    if kind == "label":
+    if one.by == ("label_count",):
         return say("{} {}", value, "label" if value == "1" else "labels")
-    if kind == "labels":
-        return say(
-            "{} labels", "popular" if value == "head" else "rare" if value == "tail" else value
-        )
-    return slice_name(one)
+    return say("{} labels", {"head": "popular", "tail": "rare"}.get(value, value))
+
+
+def way_words(by: Sequence[str]) -> Html:
+    """Return what cuts, in words where it is no column."""
+    known = {
+        "label_count": "number of labels",
+        "label_popularity": "popularity of the labels",
+        "list_length": "length of the list",
+        "unpredicted": "systems with predictions",
+    }
+    return say(", ".join("{}" for _ in by), *(known.get(one) or name(one) for one in by))
 
 
 def bins_words(bins: Sequence[Bin]) -> Html:
