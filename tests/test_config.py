@@ -199,6 +199,8 @@ GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
         (GOOD + 'per-query = "q.parquet"\n', 3, ["did you mean per_query"]),
         (GOOD + "zzz = 1\n", 3, ["no such key", "labels, predictions, systems", "worst_slices"]),
         (GOOD + 'query = "user"\n', 3, ["query: it stands in the wrong place", "[columns]"]),
+        (GOOD + "in-order = true\n", 3, ["in-order: it stands in the wrong place", "[columns]"]),
+        (GOOD + 'output = "x.json"\n', 3, ["output: it belongs to one run", "--output on"]),
         (GOOD + 'preset = "spark"\n', 3, ["in the table [semantics]"]),
         (GOOD + "[columns]\n\ndepth = 3\n", 5, ["columns.depth", "at the top"]),
         (GOOD + '[columns]\nscor = "s"\n', 4, ["columns.scor", "did you mean score?"]),
@@ -261,6 +263,13 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, run: Any) -> None:
         tells(error, ["cannot read", path.name, "rankmill init"])
     (tmp_path / "latin.toml").write_bytes(b'# a\nlabels = "\xe9"\n')
     tells(run("evaluate", tmp_path / "latin.toml")[2], ["line 2: no UTF-8"])
+
+
+def test_files_of_other_systems(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + f"{GOOD}rules = 1\n".replace("\n", "\r\n").encode())
+    with pytest.raises(UsageError, match="line 3, rules"):
+        rankmill.read_config(path)
 
 
 @pytest.mark.parametrize("date", ["1.5.2024", "", "2024-13-01"])
@@ -389,6 +398,7 @@ def test_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert given["runs"] == config.systems
     assert given["baseline"] == "old"
     assert "per_query" not in given
+    assert "per_query" not in config.arguments(rankmill.evaluate)  # it is a truth value there
     assert {*config.arguments(rankmill.evaluate)} <= {*rankmill.evaluate.__annotations__}
 
 

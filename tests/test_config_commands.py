@@ -215,8 +215,11 @@ def test_comments_of_init_are_valid(shop: Path, run: Any) -> None:
     assert "# parquet, wide, 3 rows: query = user_id, item = item_id, score = score\n" in text
     assert '"map@3 >= 0.42",  # it is 0.444444 today' in text
     head, _, rest = text.partition("# What 'rankmill gate' checks.\n")
-    keys_in_comments = re.sub(r"^# (?=[\w ]+ = |  |\])", "", rest, flags=re.M)
-    found = tomllib.loads(head + keys_in_comments)
+    text = head + re.sub(r"^# (?=[\w ]+ = |  |\])", "", rest, flags=re.M)
+    found = tomllib.loads(text)
+    (shop.parent / "x.toml").write_text(text)
+    options = rankmill.read_config("x.toml").options
+    assert {"rules", "by", "threads", "memory"} <= options.keys()
     assert found["columns"] == {"query": "user_id", "item": "item_id", "score": "score"}
     rules = parse_rules(found["rules"])
     assert {"map@3", "ndcg@3", "queries"} <= {rule.subject for rule in rules}
@@ -242,6 +245,23 @@ def test_init_writes_the_columns_that_it_was_told(tmp_path: Path, run: Any) -> N
     metrics = ["-m", "map@10,first_hit@10,recall@10,ndcg@10,gap"]
     found = numbers(run, "evaluate", target)
     assert found == numbers(run, "evaluate", labels, predictions, *metrics, *columns)
+
+
+def test_names_of_columns_do_nothing_in_what_init_writes(tmp_path: Path, run: Any) -> None:
+    labels = {"user_id": [1], "item_id": [[1]], 'x"\nlabels = 3 \x1b': [7]}
+    pq.write_table(pa.table(labels), tmp_path / "l.parquet")
+    pq.write_table(pa.table({"user_id": [1], "it\nem": [[1]]}), tmp_path / "p.parquet")
+    target = tmp_path / "x.toml"
+    words = (tmp_path / "l.parquet", tmp_path / "p.parquet", "--item", "it\nem")
+    code, _, error = run("init", *words, "--label-item", "item_id", "-o", target)
+    assert (code, error) == (0, "")
+    text = target.read_text()
+    assert '# by = ["x\\"\\nlabels = 3 \\u001b"]\n' in text
+    assert rankmill.read_config(target).options == {
+        "metrics": ("map@10", "first_hit@10", "recall@10", "ndcg@10"),
+        "item": "it\nem",
+        "label_item": "item_id",
+    }
 
 
 @pytest.mark.parametrize(

@@ -153,7 +153,7 @@ def read_config(
     filled = os.environ if environment is None else environment
     document = read_document(path, parse_date(date), filled)
     known = keys()
-    values = check_keys(document, [key for key, _ in known.values()])
+    values = check_keys(document, [key for key, _ in known.values()], COMMAND_LINE_ONLY)
     if "labels" not in document.values:
         _missing(document, "labels", "the path of the labels")
     folder = os.path.dirname(document.path)

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rankmill.cli.config import keys
 from rankmill.cli.draw import emit
 from rankmill.cli.inputs import source_of, system_names
 from rankmill.cli.options import column_options
@@ -82,7 +83,7 @@ def command(
     first = found.pop("LABELS")
     metrics = _metrics([one.told for one in found.values()])
     values = None if no_evaluate else _values(sources["LABELS"], sources[names[0]], metrics, given)
-    text = written(first, found, metrics, given, values)
+    text = written(first, found, metrics, given, values, keys())
     if output == "-":
         emit(text)
     else:

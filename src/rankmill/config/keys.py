@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -58,8 +58,17 @@ class Key:
         return (self.table, self.name) if self.table else (self.name,)
 
 
-def check_keys(document: Document, keys: Iterable[Key]) -> dict[str, Any]:
+def check_keys(
+    document: Document, keys: Iterable[Key], command_line_only: Collection[str]
+) -> dict[str, Any]:
     """Check names and types of all keys of a document; return name -> value of the options.
+
+    Parameters
+    ----------
+    document
+    keys
+    command_line_only
+        Options that are no keys.
 
     Raises
     ------
@@ -74,6 +83,8 @@ def check_keys(document: Document, keys: Iterable[Key]) -> dict[str, Any]:
     elsewhere |= dict.fromkeys(("preset", *CHOICES), SEMANTICS)
     found: dict[str, Any] = {}
     for name, value in document.values.items():
+        if name in command_line_only:
+            document.fail((name,), f"it belongs to one run; expected --{name} on the command line")
         if name not in top:
             _unknown(document, (name,), top, elsewhere)
         if name in tables[""]:

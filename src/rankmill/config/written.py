@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,18 +20,15 @@ _TOP = """\
 # the folder of this file. In texts, {date} is today in UTC, {date:%Y%m%d} the same as 20240501, and
 # ${NAME} a variable of the environment.
 """
-_REST = """\
-# What slices the queries: columns of the labels, or a file with query ids.
-# by = [BY]
-
-# Where each run is kept, and the page that shows one.
-# history = "history"
-# report = "report-{date}.html"
-# tags = { job = "nightly" }
-
-# threads = 4
-# memory = "1GiB"
-"""
+# What a first file leaves out: about some keys, and how they may be given.
+_REST = (
+    ("What slices the queries: columns of the labels, or a file with query ids.", {"by": "[BY]"}),
+    (
+        "Where each run is kept, and the page that shows one.",
+        {"history": '"history"', "report": '"report-{date}.html"', "tags": '{ job = "nightly" }'},
+    ),
+    ("What the run may take of the machine.", {"threads": "4", "memory": '"1GiB"'}),
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +61,7 @@ def written(
     metrics: Sequence[str],
     options: Mapping[str, Any],
     values: Mapping[str, float | None] | None,
+    known: Collection[str],
 ) -> str:
     """Return the text of a file.
 
@@ -77,6 +75,8 @@ def written(
         What is to stand in the table of columns.
     values
         Metric -> value of the candidate today, if it is known.
+    known
+        The keys that a file may have.
     """
     names = list(systems)
     parts = [_TOP, f"{labels.comment()}labels = {toml_value(labels.path)}\n"]
@@ -88,7 +88,9 @@ def written(
     parts.append(f"# 'rankmill metrics' lists all.\nmetrics = {toml_value(list(metrics))}\n")
     parts.append(_rules(metrics, values or {}, len(names) > 1))
     by = ", ".join(map(toml_value, labels.unread())) or '"label_count"'
-    parts.append(_REST.replace("BY", by))
+    for about, rest in _REST:
+        there = [f"{key} = {line.replace('BY', by)}" for key, line in rest.items() if key in known]
+        parts += ["".join(map(_comment, [about, *there]))] if there else []
     if len(names) > 1:
         pairs = [(f"{_key(name)} = {toml_value(one.path)}", one) for name, one in systems.items()]
         lines = [f"{one.comment()}{line}\n" for line, one in pairs]
