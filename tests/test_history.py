@@ -582,6 +582,15 @@ def test_wrong_usage(
     assert sorted(recorded.parent.rglob("*")) == before
 
 
+def test_a_history_is_no_input(tmp_path: Path, run: Any) -> None:
+    labels, predictions = write_dump(tmp_path)
+    (tmp_path / "in").mkdir()
+    predictions.rename(tmp_path / "in" / "p.parquet")
+    code, _, error = run("evaluate", labels, tmp_path / "in", "--history", tmp_path / "in")
+    assert code == 2
+    tells(error, ["would read it as an input"])
+
+
 def test_a_run_without_a_value_is_not_recorded(tmp_path: Path, run: Any) -> None:
     labels, predictions = write_dump(tmp_path)
     strangers = tmp_path / "strangers.parquet"

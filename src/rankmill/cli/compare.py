@@ -176,7 +176,8 @@ def command(
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    check_outputs(output, [label_source, *runs.values()], per_query=per_query, plot=plot)
+    files = {"per_query": per_query, "plot": plot, "history": recording.place}
+    check_outputs(output, [label_source, *runs.values()], **files)
     chosen = format_for(format, output)
     if plot is not None:
         check_picture(plot)

@@ -119,7 +119,8 @@ def command(
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(output, [label_source, *runs.values()], per_query=per_query)
+    files = {"per_query": per_query, "history": recording.place}
+    check_outputs(output, [label_source, *runs.values()], **files)
     chosen = format_for(format, output)
     options["per_query"] = per_query is not None
 
