@@ -248,12 +248,12 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know
     if module == "rankmill.training.torch":
         allowed = {"torch"}
-    if module.startswith("rankmill.compare."):
+    if module == "rankmill.gate.mlflow":
+        allowed = allowed | {"mlflow"}  # only for --mlflow
+    if module.startswith("rankmill.compare.") or module == "rankmill.gate.history_plot":
         allowed = allowed | {"matplotlib"}  # only for who asks for a picture
     if module == "rankmill.gate.reports":
         allowed = allowed | {"junitparser"}  # only for who asks for --junit
-    if module == "rankmill.gate.mlflow":
-        allowed = allowed | {"mlflow"}  # only for --mlflow
     if module == "rankmill.kaggle.confidence":
         allowed = allowed | {"pandas"}  # only for who asks for its table
     assert foreign_imports(module) <= allowed

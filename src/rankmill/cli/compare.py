@@ -200,7 +200,7 @@ def command(
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
-    recording.log_run([output, per_query])
+    recording.log_run([output, per_query, plot])
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:

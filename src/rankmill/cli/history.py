@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from rankmill.cli.draw import deliver, emit, format_for
+from rankmill.cli.inputs import check_outputs
 from rankmill.cli.options import output_options
 from rankmill.cli.process import EXIT_CODES
 
@@ -24,6 +25,7 @@ the newest run; others are named. A last value that is far from those before it 
 Examples:
   rankmill history runs
   rankmill history runs -m map@12 --since 30d
+  rankmill history runs --plot trend.svg
   rankmill history s3://bucket/runs --since 2026-01-01 --format csv
   rankmill history prune runs --keep 365d --dry-run
   rankmill history prune runs --keep-last 100
@@ -52,7 +54,7 @@ def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) 
     old, left = histories.prune(history, keep=keep, keep_last=keep_last, dry_run=dry_run)
     listed = "".join(f"{name}\n" for name in old) if dry_run else ""
     done = "would remove" if dry_run else "removed"
-    emit(f"{listed}{done} {len(old):,} runs, {left:,} are left\n")
+    emit(f"{listed}{done} {len(old):,} of {len(old) + left:,} runs\n")
 
 
 class _WithPrune(click.Command):
@@ -85,26 +87,40 @@ class _WithPrune(click.Command):
     metavar="TIME",
     help="Only runs since a date, as 2026-01-01, or of the last hours, days or weeks, as 30d.",
 )
+@click.option(
+    "--plot",
+    metavar="FILE",
+    help="Also draw the metrics over time to FILE, in .svg, .png or .pdf. Needs matplotlib: pip "
+    "install 'rankmill[plot]'.",
+)
 @output_options
 def command(
     history: str,
     metrics: tuple[str, ...],
     since: str | None,
+    plot: str | None,
     format: str | None,
     output: str | None,
 ) -> None:
     """Read the history, and write its trends whole or not at all."""
     from rankmill.gate import history as histories
     from rankmill.gate.history_view import view_of
-    from rankmill.results.files import check_target
 
     output = None if output == "-" else output
-    if output is not None:
-        check_target(output)
+    check_outputs(output, [], plot=plot)
     chosen = format_for(format, output)
+    if plot is not None:
+        from rankmill.compare.drawing import check_picture, rendered
+
+        check_picture(plot)
     found = histories.history(history, since)
     trends = [
         found.trend(metric, system)
         for metric, system in (found.named(metrics) if metrics else found.metrics)
     ]
-    deliver(view_of(found, trends, runs=bool(metrics)), chosen, output)
+    more = []
+    if plot is not None:
+        from rankmill.gate.history_plot import plot_trends
+
+        more.append((plot, rendered(plot_trends(trends), plot)))
+    deliver(view_of(found, trends, runs=bool(metrics)), chosen, output, more)

@@ -35,7 +35,8 @@ Exit codes:
   0    done
   2    wrong usage, as an unknown metric
   3    wrong input data, or a metric without a value
-  4    too little memory, threads, open files or room on disk; MLflow does not answer
+  4    too little memory, threads, open files or room on disk;
+       or MLflow does not answer
   130  interrupted by Ctrl-C
   143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """

@@ -9,7 +9,7 @@ from rankmill.gate.history import History, Trend
 from rankmill.results.tables import Cell, Column, Part, Table, View
 from rankmill.version import __version__
 
-__all__ = ["sparkline", "view_of"]
+__all__ = ["named", "sparkline", "view_of"]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 # So many of the last runs are drawn.
@@ -44,7 +44,7 @@ def view_of(found: History, trends: Sequence[Trend], *, runs: bool) -> View:
         if not trends:
             return [f"the history {found.name} has no runs"]
         of_all: list[Part] = [_runs(trend) for trend in trends] if runs else [_metrics(trends)]
-        notes = [f"{_named(one)}: {one.drift}" for one in trends if one.drift and one.drift.flagged]
+        notes = [f"{named(one)}: {one.drift}" for one in trends if one.drift and one.drift.flagged]
         notes += dict.fromkeys(one.note for one in trends if one.note)
         return [*of_all, *notes]
 
@@ -58,7 +58,8 @@ def view_of(found: History, trends: Sequence[Trend], *, runs: bool) -> View:
     return View(screen, tables, lambda: _exact(trends), lambda: _content(found, trends))
 
 
-def _named(trend: Trend) -> str:
+def named(trend: Trend) -> str:
+    """Return how a trend is called: by its metric, and its system if there are several."""
     return trend.metric if trend.system is None else f"{trend.metric} of {trend.system}"
 
 
@@ -73,7 +74,7 @@ def _metrics(trends: Sequence[Trend]) -> Table:
         moved = f"z {trend.drift.z:+.1f}" if trend.drift and trend.drift.flagged else ""
         rows.append(
             [
-                *(_named(trend), len(trend.points), line, last.value, last.standard_error),
+                *(named(trend), len(trend.points), line, last.value, last.standard_error),
                 *(last.change, f"{last.run.time:%F %H:%M}", last.run.verdict, moved),
             ]
         )
@@ -81,7 +82,7 @@ def _metrics(trends: Sequence[Trend]) -> Table:
 
 
 def _runs(trend: Trend) -> Table:
-    columns = [Column(_named(trend)), Column("value", "value"), Column("standard error", "error")]
+    columns = [Column(named(trend)), Column("value", "value"), Column("standard error", "error")]
     columns += [Column("change", "difference"), Column("queries", "count")]
     columns += [Column("verdict"), Column("tags")]
     rows: list[list[Cell]] = [

@@ -20,6 +20,7 @@ __all__ = ["log_run", "names_for_mlflow", "tracking_uri"]
 LONGEST = 500
 # By default MLflow asks a server that is down for minutes.
 _PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
+_PATIENCE["MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR"] = "1"
 
 
 def tracking_uri(uri: str) -> str:

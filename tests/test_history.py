@@ -1,0 +1,646 @@
+"""The history of runs: what is written, how it is read, trends, baselines, drift, pruning."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rankmill
+from cli_runs import write_dump
+from conftest import tells
+from rankmill.errors import InputError, UsageError
+from rankmill.gate.drift import LAST, LEAST, drift
+from rankmill.gate.folder import END, open_folder
+from rankmill.gate.history import history, moment, prune
+from rankmill.gate.history_view import sparkline
+from rankmill.gate.record import SCHEMA, record
+from rankmill.gate.runs import SUMMARY, read_summary, rules_text
+from rankmill.results.result import Result
+from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.scope import Scope
+
+BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
+
+
+def made(value: float | None = 0.25, metric: str = "map@12", **more: Any) -> Result:
+    return Result({metric: value, "gap": 0.5}, {metric: 0.01, "gap": None}, {}, 1000, **more)
+
+
+def night(folder: Path, number: int, value: float | None, **more: Any) -> str:
+    return record(made(value, **more), folder, time=BEGIN + timedelta(days=number))
+
+
+def nights(folder: Path, values: list[float]) -> Path:
+    for number, value in enumerate(values):
+        night(folder, number, value)
+    return folder
+
+
+def as_parquet_tells(folder: Path) -> list[Any]:
+    """The runs of a folder by their rows alone, in the order of their names."""
+    opened = open_folder(folder)
+    return [run for name in opened.files() for run in opened._rows(name)]
+
+
+# ------------------------------------------------------------------ what is written
+
+
+def test_a_run_holds_what_a_reader_needs(tmp_path: Path) -> None:
+    labels, predictions = map(str, write_dump(tmp_path))
+    result = rankmill.evaluate(labels, predictions, ["map@3", "gap"])
+    path = record(result, tmp_path / "h", tags={"model": "a7", "é": "="}, time=BEGIN)
+    assert Path(path).name.startswith("20260101T030000000000Z-")
+    table = pq.read_table(path)
+    assert table.schema.equals(SCHEMA)
+    first, second = table.to_pylist()
+    assert (first["metric"], first["value"]) == ("map@3", result["map@3"])
+    assert first["standard_error"] == result.standard_errors["map@3"]
+    assert (second["metric"], second["standard_error"]) == ("gap", None)
+    assert second["time"] == BEGIN
+    assert dict(first["tags"]) == {"model": "a7", "é": "="}
+    assert dict(first["audit"]) == result.audit
+    assert json.loads(first["semantics"]) == result.semantics.to_dict()
+    assert first["labels_paths"] == [labels]
+    assert first["predictions_bytes"] == os.path.getsize(predictions)
+    assert first["labels_rows"] == 3
+    written = os.stat(labels).st_mtime_ns // 1000
+    assert first["labels_modified"] == datetime.fromtimestamp(0, UTC) + timedelta(
+        microseconds=written
+    )
+
+
+def test_a_checksum_changes_with_the_rows_and_not_with_the_name(tmp_path: Path) -> None:
+    found = []
+    for name, item in (("a", 1), ("b", 1), ("c", 2)):
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(pa.table({"user_id": [1], "items": [[item]]}), path)
+        result = rankmill.evaluate(str(path), str(path), ["map"])
+        found.append(pq.read_table(record(result, tmp_path / "h"))["labels_checksum"][0].as_py())
+    assert found[0] == found[1] != found[2]
+
+
+def test_inputs_that_are_no_files_have_no_fingerprint(tmp_path: Path) -> None:
+    lists = rankmill.Ragged.from_lists([[1], [2]])
+    path = record(rankmill.evaluate(lists, lists, ["map"]), tmp_path / "h")
+    row = pq.read_table(path).to_pylist()[0]
+    assert row["labels_paths"] is row["labels_bytes"] is row["labels_checksum"] is None
+    assert row["labels_rows"] == 2
+    text = tmp_path / "l.csv"
+    text.write_text("user,item\n1,a\n")
+    path = record(rankmill.evaluate(str(text), str(text), ["map"]), tmp_path / "h")
+    row = pq.read_table(path).to_pylist()[0]
+    assert row["labels_bytes"] == text.stat().st_size
+    assert row["labels_checksum"] is None
+
+
+def test_a_comparison_has_its_systems_and_slices(tmp_path: Path) -> None:
+    labels = pa.table({"user_id": [1, 2, 3, 4], "items": [[1]] * 4, "c": list("aabb")})
+    runs = {
+        "old": pa.table({"user_id": [1, 2, 3, 4], "items": [[1]] * 4}),
+        "new": pa.table({"user_id": [1, 2, 3, 4], "items": [[1], [2], [1], [1]]}),
+    }
+    compared = rankmill.compare(labels, runs, ["map"], by="c", gain_function="exp")
+    rows = pq.read_table(record(compared, tmp_path / "h")).to_pylist()
+    cells = [(row["system"], row["by"], row["slice"], row["value"]) for row in rows]
+    assert cells == [
+        *[("old", None, None, 1.0), ("new", None, None, 0.75)],
+        *[("old", "c", "a", 1.0), ("new", "c", "a", 0.5)],
+        *[("old", "c", "b", 1.0), ("new", "c", "b", 1.0)],
+    ]
+    assert [row["queries"] for row in rows] == [4, 4, 2, 2, 2, 2]
+    assert rows[0]["gain_function"] == "exp"
+    (run,) = history(tmp_path / "h").runs
+    assert [*run.metrics] == [("old", "map"), ("new", "map")]
+    both = rankmill.evaluate_runs(labels, runs, ["map"], gain_function="exp")
+    record(both, tmp_path / "h")
+    assert history(tmp_path / "h").trend("map", "new").last.change == 0
+
+
+def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
+    labels = pa.table({"user_id": [1, 2], "items": [[1]] * 2, "c": ["a", "b"]})
+    old = pa.table({"user_id": [1, 2], "items": [[1], [1]]})
+    new = pa.table({"user_id": [1, 2], "items": [[1], [2, 1]]})
+    rules = ["map drop <= 1%", "map[c=*] drop <= 90%"]
+    verdict = rankmill.gate(labels, new, rules, baseline=old)
+    record(verdict, tmp_path / "h", time=BEGIN)
+    (path,) = (tmp_path / "h").iterdir()
+    rows = pq.read_table(path).to_pylist()
+    cells = [(row["system"], row["by"], row["slice"], row["value"]) for row in rows]
+    assert cells == [(None, None, None, 0.75), (None, "c", "a", 1.0), (None, "c", "b", 0.5)]
+    assert {row["verdict"] for row in rows} == {"regressed"}
+    outcomes = json.loads(rows[0]["outcomes"])
+    assert [one["rule"] for one in outcomes] == [one.rule for one in verdict.outcomes]
+    with pytest.raises(InputError, match="no run to compare map with: the verdict of all 1"):
+        history(tmp_path / "h").baseline("last", "map")
+
+
+@pytest.mark.parametrize(
+    ("found", "tags", "told"),
+    [
+        (3, {}, "a int cannot be recorded"),
+        (made(), {"a": 1}, "expected two texts"),
+        (made(), {"": "x"}, "expected two texts"),
+    ],
+)
+def test_what_cannot_be_recorded(found: Any, tags: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=told):
+        record(found, tmp_path / "h", tags=tags)
+    assert not (tmp_path / "h").exists()
+
+
+def test_a_time_needs_its_zone(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="with its zone"):
+        record(made(), tmp_path, time=datetime(2026, 1, 1))
+    there = datetime(2026, 1, 1, 4, tzinfo=UTC).astimezone()
+    assert "20260101T040000000000Z" in record(made(), tmp_path, time=there)
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for bad, told in (("file", "is a file"), ("no/h", "there is no folder"), ("", "is empty")):
+        with pytest.raises(UsageError, match=told):
+            record(made(), tmp_path / bad if bad else "")
+
+
+# ------------------------------------------------------------------ who else can read it
+
+
+def test_pandas_and_duckdb_read_a_folder(tmp_path: Path) -> None:
+    pandas, duckdb = pytest.importorskip("pandas"), pytest.importorskip("duckdb")
+    nights(tmp_path, [0.1, 0.2, 0.3])
+    record(made(0.4), tmp_path, tags={"model": "b"}, time=BEGIN + timedelta(days=9))
+    (tmp_path / ".rankmill-0123.tmp").write_bytes(b"half")
+    frame = pandas.read_parquet(tmp_path)
+    series = frame[frame.metric == "map@12"].set_index("time").value.sort_index()
+    assert series.tolist() == [0.1, 0.2, 0.3, 0.4]
+    assert str(series.index.tz) == "UTC"
+    asked = f"FROM read_parquet('{tmp_path}/*.parquet', union_by_name = true)"
+    rows = duckdb.sql(f"SELECT value, audit['labels'] {asked} WHERE tags['model'] = 'b'").fetchall()
+    assert rows == [(0.4, 0), (0.5, 0)]
+
+
+def test_rows_and_summary_say_the_same(tmp_path: Path) -> None:
+    nights(tmp_path, [0.1, 0.2])
+    record({"a": made(0.3), "b": made(None)}, tmp_path, tags={"x": "\x18 rankmill run\x18{}"})
+    result = made(0.4, semantics=Semantics(unpredicted="skip"), scope=Scope(depth=3))
+    record(result, tmp_path, time=BEGIN)
+    by_summary = history(tmp_path).runs
+    assert len(by_summary) == 4
+    assert sorted(as_parquet_tells(tmp_path), key=lambda run: run.id) == sorted(
+        by_summary, key=lambda run: run.id
+    )
+
+
+def test_files_joined_by_others_are_read_by_their_rows(tmp_path: Path) -> None:
+    nights(tmp_path / "h", [0.1, 0.2, 0.3])
+    whole = pa.concat_tables(pq.read_table(path) for path in sorted((tmp_path / "h").iterdir()))
+    (tmp_path / "joined").mkdir()
+    pq.write_table(whole.replace_schema_metadata(), tmp_path / "joined" / "2026.parquet")
+    assert history(tmp_path / "joined").runs == history(tmp_path / "h").runs
+    # Some were joined, and are not removed yet.
+    pq.write_table(whole.replace_schema_metadata(), tmp_path / "h" / "2026.parquet")
+    assert history(tmp_path / "joined").runs == history(tmp_path / "h").runs
+
+
+def test_files_of_other_versions_are_read(tmp_path: Path) -> None:
+    nights(tmp_path, [0.1])
+    (path,) = tmp_path.iterdir()
+    table = pq.read_table(path)
+    # A later version has more columns and more choices; an earlier one had fewer.
+    later = table.append_column("new", pa.array([{"a": 1}] * 2)).replace_schema_metadata()
+    later = later.set_column(0, "run", pa.array(["later"] * 2))
+    pq.write_table(later, tmp_path / "b.parquet")
+    few = table.select(["run", "time", "metric", "value"]).set_column(
+        0, "run", pa.array(["few"] * 2)
+    )
+    pq.write_table(few.replace_schema_metadata(), tmp_path / "c.parquet")
+    runs = {run.id: run for run in history(tmp_path).runs}
+    assert len(runs) == 3
+    assert {run.get("map@12").value for run in runs.values()} == {0.1}  # type: ignore[union-attr]
+    assert {run.rules for run in runs.values()} == {rules_text(DEFAULT)}
+    known = DEFAULT.to_dict()
+    known.pop("ideal_dcg")
+    assert rules_text(known, {"rel": None}) == rules_text(DEFAULT)
+    assert rules_text(known | {"brand_new": "x"}) != rules_text(DEFAULT)
+
+
+def test_a_summary_beyond_the_end_is_no_loss(tmp_path: Path) -> None:
+    metrics = {f"precision@{k}": 0.5 for k in range(1, 900)}
+    record(Result(metrics, dict.fromkeys(metrics), {}, 7), tmp_path, time=BEGIN)
+    (path,) = tmp_path.iterdir()
+    assert read_summary(path.read_bytes()[-END:]) is None
+    (run,) = history(tmp_path).runs
+    assert len(run.metrics) == 899
+
+
+@pytest.mark.parametrize("cut", [1, 5, 300, 3000])
+def test_a_broken_file_is_named(cut: int, tmp_path: Path) -> None:
+    path = Path(night(tmp_path, 0, 0.1))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2 if cut == 3000 else -cut])
+    if read_summary(path.read_bytes()) is not None:  # the facts of a trend are still there
+        assert len(history(tmp_path)) == 1
+        return
+    with pytest.raises(InputError) as error:
+        history(tmp_path)
+    tells(error.value, [path.name, "move it elsewhere"])
+
+
+def test_another_table_is_no_run(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match=r"a\.parquet is no run"):
+        history(tmp_path)
+
+
+@given(st.binary(max_size=200), st.integers(0, 400))
+def test_damaged_summaries_raise_nothing(noise: bytes, cut: int) -> None:
+    read_summary(noise)
+    text = b"{" + noise
+    read_summary(noise + SUMMARY + b"\x18" + bytes([len(text) % 128]) + text)
+    read_summary((SUMMARY + b"\x18\xff\xff\xff\xff\xff\x7f" + noise)[: cut % 40])
+
+
+# ------------------------------------------------------------------ many writers, and kills
+
+WRITE = """
+import sys
+from rankmill.gate.record import record
+from rankmill.results.result import Result
+result = Result({"map": 0.5}, {"map": None}, {}, 1)
+for number in range(int(sys.argv[2])):
+    record(result, sys.argv[1], tags={"writer": sys.argv[3], "number": str(number)})
+    if number == 0:
+        print("begun", flush=True)
+"""
+
+
+def writer(folder: Path, runs: int, name: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", WRITE, str(folder), str(runs), name]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_many_writers_lose_no_run(tmp_path: Path) -> None:
+    folder = tmp_path / "h"  # which all of them make
+    writers = [writer(folder, 25, str(number)) for number in range(8)]
+    assert [one.wait() for one in writers] == [0] * 8
+    for one in writers:
+        one.communicate()
+    found = {(run.tags["writer"], run.tags["number"]) for run in history(folder).runs}
+    assert len(found) == len(history(folder)) == 200
+
+
+def test_kills_leave_no_half_file(tmp_path: Path) -> None:
+    pause = random.Random(7)
+    for number in range(4):
+        one = writer(tmp_path / "h", 10_000, str(number))
+        assert one.stdout is not None
+        one.stdout.readline()
+        time.sleep(pause.uniform(0.02, 0.15))
+        one.send_signal(signal.SIGKILL)
+        one.communicate()
+    found = history(tmp_path / "h")
+    assert len(found) > 4
+    for path in (tmp_path / "h").glob("*.parquet"):
+        assert pq.read_table(path).num_rows == 1
+
+
+# ------------------------------------------------------------------ trends and baselines
+
+
+def test_a_trend_is_in_the_order_of_time(tmp_path: Path) -> None:
+    for number, value in ((2, 0.3), (0, 0.1), (1, 0.2)):
+        night(tmp_path, number, value)
+    trend = history(tmp_path).trend("MAP@12")
+    assert [point.value for point in trend.points] == [0.1, 0.2, 0.3]
+    assert [point.change for point in trend.points] == [
+        None,
+        pytest.approx(0.1),
+        pytest.approx(0.1),
+    ]
+    assert trend.drift is None
+    assert trend.note == ""
+
+
+def test_runs_that_count_otherwise_are_named_and_left_out(tmp_path: Path) -> None:
+    night(tmp_path, 0, 0.9, semantics=Semantics(unpredicted="skip"))
+    night(tmp_path, 1, 0.8, scope=Scope(depth=5))
+    night(tmp_path, 2, 0.7, gain_function="exp")
+    night(tmp_path, 3, 0.2)
+    found = history(tmp_path)
+    ids = [run.id for run in found.runs]
+    trend = found.trend("map@12")
+    assert [point.value for point in trend.points] == [0.2]
+    told = ["these 3 runs count otherwise", "gain_function is exp, not linear", *ids[:3]]
+    tells(trend.note, told)
+    best = found.baseline("best", "map@12")
+    assert (best.value, best.run.id) == (0.2, ids[3])
+    tells(best.note, told)
+    other = found.baseline("best", "map@12", rules=rules_text(Semantics(unpredicted="skip")))
+    assert other.value == 0.9
+    with pytest.raises(InputError) as error:
+        found.baseline("last", "map@12", rules=rules_text(Semantics(unlabelled="zero")))
+    tells(
+        error.value, ["these 4 runs count otherwise", "unlabelled is skip, not zero", "and 1 more"]
+    )
+
+
+def test_another_definition_is_another_metric(tmp_path: Path, monkeypatch: Any) -> None:
+    night(tmp_path, 0, 0.9)
+    monkeypatch.setattr(sys.modules["rankmill.gate.record"], "_definition", lambda metric: "?")
+    night(tmp_path, 1, 0.1)
+    trend = history(tmp_path).trend("map@12")
+    assert [point.value for point in trend.points] == [0.1]
+    tells(trend.note, ["this run counts otherwise", "map@12 had another definition"])
+
+
+def test_baselines(tmp_path: Path) -> None:
+    values = [0.5, 0.9, 0.1, 0.3, 0.2, 0.4]
+    found = history(nights(tmp_path, values))
+    ids = [run.id for run in found.runs]
+
+    def served(how: str) -> tuple[float, str]:
+        one = found.baseline(how, "map@12")
+        assert (one.standard_error, one.queries, one.how) == (0.01, 1000, how)
+        return one.value, one.run.id
+
+    assert served("last") == (0.4, ids[5])
+    assert served("best") == (0.9, ids[1])
+    assert served("median:1") == (0.4, ids[5])
+    for last in range(1, 9):
+        assert served(f"median:{last}")[0] == statistics.median_low(values[-last:])
+    with pytest.raises(InputError, match=r"has no ndcg@5; it has map@12, gap"):
+        found.baseline("last", "ndcg@5")
+
+
+@pytest.mark.parametrize("how", ["", "first", "median", "median:0", "median:x", "LAST"])
+def test_no_baseline(how: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected last, best, or the median"):
+        history(nights(tmp_path, [0.1])).baseline(how, "map@12")
+
+
+def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> None:
+    from rankmill.gate.verdict import Verdict
+
+    for number, (word, value) in enumerate(
+        [("held", 0.2), ("regressed", 0.9), ("not enough data", 0.8), (None, 0.3), ("held", None)]
+    ):
+        result = made(value)
+        recorded = result if word is None else Verdict(word, [], result)
+        record(recorded, tmp_path, time=BEGIN + timedelta(days=number))
+    found = history(tmp_path)
+    assert found.baseline("best", "map@12").value == 0.3
+    assert found.baseline("last", "map@12").value == 0.3
+    assert found.baseline("median:9", "map@12").value == 0.2
+    assert [point.value for point in found.trend("map@12").points] == [0.2, 0.9, 0.8, 0.3, None]
+
+
+def test_what_a_run_tells_is_what_json_has(tmp_path: Path) -> None:
+    labels, predictions = map(str, write_dump(tmp_path))
+    result = rankmill.evaluate(labels, predictions, ["map@3", "gap"])
+    record(result, tmp_path / "h")
+    told = history(tmp_path / "h").runs[0].told()
+    wanted = result.to_dict()
+    assert told.pop("gain_function") == "linear"
+    assert told == {name: wanted[name] for name in told}
+
+
+# ------------------------------------------------------------------ drift
+
+
+def robust_z(values: list[float], last: int) -> float | None:
+    """The oracle: NumPy's medians, and statsmodels' scale of the MAD is 1 / 0.6745."""
+    earlier = np.array(values[:-1][-last:])
+    if len(earlier) < LEAST:
+        return None
+    distance = values[-1] - np.median(earlier)
+    mad = np.median(np.abs(earlier - np.median(earlier)))
+    if mad > 0:
+        return float(0.6745 * distance / mad)
+    mean = np.abs(earlier - np.median(earlier)).mean()
+    if mean > 0:
+        return float(distance / (1.253314 * mean))
+    return math.copysign(math.inf, distance) if distance else 0.0
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.integers(1, LAST))
+def test_drift_is_the_robust_z(values: list[int], last: int) -> None:
+    found, wanted = drift([value / 8 for value in values], last), robust_z(values, last)
+    if last < LEAST or wanted is None:
+        return
+    assert found is not None
+    assert found.z == pytest.approx(wanted)
+    assert found.flagged == (abs(wanted) > 3.5)
+    assert bool(str(found)) == found.flagged
+
+
+def test_drift_is_named(tmp_path: Path) -> None:
+    values = [0.1, 0.102, 0.098, 0.101, 0.099, 0.1, 0.08]
+    trend = history(nights(tmp_path, values)).trend("map@12")
+    assert trend.drift is not None
+    tells(trend.drift, ["far below the median 0.1 of the 6 runs before"])
+    assert str(drift([0.5] * 6 + [0.6])) == "above the 6 runs before, which all had 0.5"
+    assert str(drift([0.5] * 7)) == ""
+
+
+def test_sparklines() -> None:
+    assert sparkline([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]) == "▁▂▃▄▅▆▇█"
+    assert sparkline([]) == ""
+
+
+# ------------------------------------------------------------------ since and prune
+
+
+def test_since(tmp_path: Path) -> None:
+    nights(tmp_path, [0.1, 0.2, 0.3, 0.4])
+    now = BEGIN + timedelta(days=3, hours=1)
+
+    def values(since: str) -> list[float | None]:
+        return [p.value for p in history(tmp_path, since, now=now).trend("map@12").points]
+
+    assert values("2026-01-03") == [0.3, 0.4]
+    assert values("2026-01-03T04:00") == [0.4]
+    assert values("2026-01-03T05:30+02:00") == [0.4]
+    assert values("25h") == [0.3, 0.4]
+    assert values("1w") == [0.1, 0.2, 0.3, 0.4]
+    for wrong in ("", "yesterday", "30", "30m", "2026-13-01"):
+        with pytest.raises(UsageError, match="is no time"):
+            moment(wrong)
+
+
+def test_prune(tmp_path: Path) -> None:
+    nights(tmp_path, [0.1, 0.2, 0.3, 0.4])
+    (tmp_path / "other.parquet").write_bytes(b"")
+    now = BEGIN + timedelta(days=3)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert prune(tmp_path, keep="2d", now=now, dry_run=True) == (names[:1], 4)
+    assert prune(tmp_path, keep_last=3, dry_run=True) == (names[:1], 4)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert prune(tmp_path, keep="2d", now=now) == (names[:1], 4)
+    assert prune(tmp_path, keep_last=1) == (names[1:3], 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == names[3:]
+    for wrong in ({}, {"keep": "1d", "keep_last": 1}):
+        with pytest.raises(UsageError, match="give one of"):
+            prune(tmp_path, **wrong)  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, run: Any) -> Path:
+    labels, predictions = write_dump(tmp_path)
+    for model in ("a", "b"):
+        tags = ("--tag", f"model={model}", "--tag", "x=1=2")
+        more = ("--history", tmp_path / "h", *tags)
+        assert run("evaluate", labels, predictions, "-m", "map@3", "-m", "gap", *more)[0] == 0
+    return tmp_path / "h"
+
+
+def test_commands_record(recorded: Path, tmp_path: Path, run: Any) -> None:
+    runs = history(recorded).runs
+    assert [one.tags for one in runs] == [{"model": "a", "x": "1=2"}, {"model": "b", "x": "1=2"}]
+    labels, predictions = tmp_path / "labels.parquet", tmp_path / "predictions.parquet"
+    other = tmp_path / "other.parquet"
+    other.write_bytes(predictions.read_bytes())
+    for command in ("evaluate", "compare"):
+        code, _, error = run(command, labels, predictions, other, "--history", recorded)
+        assert (code, error) == (0, "")
+        newest = max(recorded.iterdir(), key=lambda path: path.name)
+        rows = pq.read_table(newest).to_pylist()
+        paths = {row["system"]: row["predictions_paths"] for row in rows}
+        assert paths == {"predictions": [str(predictions)], "other": [str(other)]}
+
+
+def test_the_command_shows_trends(recorded: Path, run: Any) -> None:
+    code, shown, error = run("history", recorded)
+    assert (code, error) == (0, "")
+    tells(shown, ["map@3", "gap", "▄▄", "2 runs"])
+    code, shown, _ = run("history", recorded, "-m", "MAP@3")
+    tells(shown, ["model=a, x=1=2", "model=b"])
+    assert "gap" not in shown
+    told = json.loads(run("history", recorded, "--format", "json")[1])
+    assert [one["metric"] for one in told["trends"]] == ["map@3", "gap"]
+    assert told["trends"][0]["points"][1]["change"] == 0
+    lines = run("history", recorded, "--format", "csv")[1].splitlines()
+    assert lines[0].startswith("run,time,system,metric,value")
+    assert len(lines) == 5
+    assert "| map@3 |" in run("history", recorded, "--format", "markdown")[1]
+    assert run("history", recorded, "--since", "2999-01-01")[:2] == (
+        0,
+        f"the history {recorded} has no runs\nHistory({str(recorded)!r}, no runs)\n",
+    )
+
+
+def test_the_command_prunes(recorded: Path, run: Any) -> None:
+    code, shown, _ = run("history", "prune", recorded, "--keep-last", "1", "--dry-run")
+    assert code == 0
+    tells(shown, ["would remove 1 of 2 runs", ".parquet"])
+    assert run("history", "prune", recorded, "--keep", "1d")[1] == "removed 0 of 2 runs\n"
+    assert run("history", "prune", recorded, "--keep-last=1")[1] == "removed 1 of 2 runs\n"
+    assert run("history", "prune", recorded)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("history", "nowhere"), 3, "there is no history nowhere"),
+        (("history", "h", "-m", "mpa@3"), 3, "has no mpa@3; it has map@3, gap"),
+        (("history", "h", "--since", "then"), 2, "'then' is no time"),
+        (("history", "labels.parquet"), 3, "labels.parquet is a file"),
+        (("evaluate", "labels.parquet", "p", "--history", "labels.parquet"), 2, "is a file"),
+        (("evaluate", "labels.parquet", "p", "--history", "no/h"), 2, "there is no folder"),
+        (("evaluate", "labels.parquet", "p", "--history", "h", "--tag", "a"), 2, "no key=value"),
+        (("evaluate", "l", "p", "--history", "h", *["--tag", "a=1"] * 2), 2, "given twice"),
+        (("evaluate", "labels.parquet", "p", "--tag", "a=1"), 2, "give --history"),
+    ],
+)
+def test_wrong_usage(
+    arguments: tuple[str, ...], code: int, told: str, recorded: Path, run: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.chdir(recorded.parent)
+    before = sorted(recorded.parent.rglob("*"))
+    got, shown, error = run(*arguments)
+    assert (got, shown) == (code, "")
+    tells(error, [told])
+    assert sorted(recorded.parent.rglob("*")) == before
+
+
+def test_a_run_without_a_value_is_not_recorded(tmp_path: Path, run: Any) -> None:
+    labels, predictions = write_dump(tmp_path)
+    strangers = tmp_path / "strangers.parquet"
+    pq.write_table(pa.table({"user_id": [77], "item_id": [[1]]}), strangers)
+    options = ("--semantics", "unpredicted=skip", "--history", tmp_path / "h")
+    assert run("evaluate", labels, strangers, "-m", "map@3", *options)[0] == 3
+    assert run("compare", labels, strangers, predictions, "-m", "map@3", *options)[0] == 3
+    assert not (tmp_path / "h").exists()
+
+
+def test_an_output_that_fails_leaves_no_run(tmp_path: Path, run: Any, monkeypatch: Any) -> None:
+    labels, predictions = write_dump(tmp_path)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("rankmill.results.files._link", full)
+    more = ("-o", tmp_path / "out.json", "--history", tmp_path / "h")
+    assert run("evaluate", labels, predictions, *more)[0] == 2
+    assert not (tmp_path / "out.json").exists()
+    assert list((tmp_path / "h").iterdir()) == []
+
+
+# ------------------------------------------------------------------ stores
+
+
+def test_a_history_in_a_store(tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("fsspec")
+    labels, predictions = write_dump(tmp_path)
+    url = f"memory://history-{os.getpid()}/runs"
+    assert run("history", url)[0] == 3
+    for _ in range(3):
+        code, _, error = run("evaluate", labels, predictions, "-m", "map@3", "--history", url)
+        assert (code, error) == (0, "")
+    found = rankmill.history(url)
+    assert [point.change for point in found.trend("map@3").points] == [None, 0, 0]
+    assert run("history", "prune", url, "--keep-last", "1")[1] == "removed 2 of 3 runs\n"
+    assert rankmill.history(url).runs == found.runs[2:]
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, run: Any) -> None:
+    pytest.importorskip("matplotlib")
+    from rankmill.gate.history_plot import plot_trends
+    from rankmill.gate.verdict import Verdict
+
+    later = datetime.now(UTC) + timedelta(days=1)
+    record(Verdict("regressed", [], made(0.1, "map@3")), recorded, time=later)
+    found = history(recorded)
+    figure = plot_trends([found.trend("map@3"), found.trend("gap")])
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["map@3", "gap"]
+    line, *points = figure.axes[0].lines
+    assert [*line.get_ydata()] == [point.value for point in found.trend("map@3").points]
+    assert [one.get_marker() for one in points] == ["o", "o", "v"]
+    assert [one.get_text() for one in figure.legends[0].get_texts()][1] == "another verdict"
+    for name in ("a.svg", "a.png"):
+        assert run("history", recorded, "--plot", tmp_path / name)[0] == 0
+        assert (tmp_path / name).stat().st_size > 1000
+    assert plot_trends([]).axes == []
+    assert run("history", recorded, "--plot", tmp_path / "a.txt")[0] == 2
