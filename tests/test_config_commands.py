@@ -125,6 +125,12 @@ def test_a_path_is_the_baseline_of_compare(shop: Path, run: Any) -> None:
         (shop / "x.toml").write_text(text.replace("BASE", base))
         assert numbers(run, "compare", "shop/x.toml")["baseline"] == name
         assert numbers(run, "evaluate", "shop/x.toml")["queries"] == 3  # which has no baseline
+    # A system by its path is that system.
+    (shop / "x.toml").write_text(
+        'labels = "labels.parquet"\nbaseline = "predictions.parquet"\n'
+        '[systems]\na = "old.parquet"\nb = "predictions.parquet"\n'
+    )
+    assert numbers(run, "compare", "shop/x.toml")["baseline"] == "b"
     for base in ("last", "r.json"):
         (shop / "x.toml").write_text(text.replace("BASE", base))
         code, _, error = run("compare", "shop/x.toml")
