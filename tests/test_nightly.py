@@ -173,3 +173,18 @@ def test_the_command_of_the_page(jobs: Path) -> None:
         use(jobs, name)
         assert shell(command.strip(), jobs).returncode == code
     assert verdicts(jobs) == ["held", "regressed"]
+
+
+def test_the_first_nights_of_a_history(jobs: Path) -> None:
+    text = 'labels = "labels.parquet"\nhistory = "history"\nbaseline = "median:7"\n'
+    text += f'rules = {RULES}\n[systems]\ncandidate = "CANDIDATE.parquet"\n'
+    codes = []
+    for command, name in (
+        *(("gate", "old"), ("evaluate", "old"), ("gate", "new"), ("gate", "bad"), ("gate", "new")),
+    ):
+        (jobs / "rankmill.toml").write_text(text.replace("CANDIDATE", name))
+        metrics = "" if command == "gate" else "-m map@12"
+        ended = shell(f"rankmill {command} rankmill.toml {metrics}", jobs)
+        codes.append(ended.returncode)
+    assert codes == [3, 0, 0, 1, 0], ended.stderr
+    assert verdicts(jobs) == [None, "held", "regressed", "held"]
