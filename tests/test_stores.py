@@ -580,3 +580,27 @@ def test_shown(url: str, left: str) -> None:
         assert redacted(f"({url}), '{url}'") == f"({left}), '{left}'"
         assert local_path(url) == url
         assert parse(shown(url)).query == ""
+
+
+# ------------------------------------------------------------------ histories
+
+
+def test_a_history_in_a_bucket(
+    proxy: Proxy, folder: Path, run: Any, objects: Callable[[str], Any]
+) -> None:
+    url = "s3://out/nightly/history"
+    sides = [folder / f"{side}.parquet" for side in ("labels", "predictions")]
+    for model in "ab":
+        options = ("-m", "map@3", "--history", url, "--tag", f"model={model}")
+        code, _, error = run("evaluate", *sides, *options)
+        assert (code, error) == (0, "")
+    found = rankmill.history(url)
+    assert [one.tags["model"] for one in found.runs] == ["a", "b"]
+    assert objects(f"out/nightly/history/{found.runs[0].id}.parquet")[:4] == b"PAR1"
+    assert found.baseline("last", "map@3").run == found.runs[1]
+    assert run("history", "prune", url, "--keep-last", "1")[1] == "removed 1 of 2 runs\n"
+    assert rankmill.history(url).runs == found.runs[1:]
+    for wrong in ("s3://out/nothing", "s3://no-such-bucket/history"):
+        code, _, error = run("history", wrong)
+        assert code == 3
+        assert wrong in error

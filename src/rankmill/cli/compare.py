@@ -180,7 +180,7 @@ def command(
     if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
     files = {"per_query": per_query, "plot": plot, "report": report}
-    check_outputs(output, [label_source, *runs.values()], **files)
+    check_outputs(output, [label_source, *runs.values()], **files, history=recording.place)
     check_page(report)
     chosen = format_for(format, output)
     if plot is not None:

@@ -123,7 +123,8 @@ def command(
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(output, [label_source, *runs.values()], per_query=per_query, report=report)
+    files = {"per_query": per_query, "report": report, "history": recording.place}
+    check_outputs(output, [label_source, *runs.values()], **files)
     check_page(report)
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")

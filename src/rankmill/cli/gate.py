@@ -144,7 +144,7 @@ def command(
     is_file = base is not None and not (isinstance(base, str) and is_of_history(base))
     inputs = [*sources, base] if base is not None and is_file else sources
     files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
-    check_outputs(output, inputs, **files, report=report)
+    check_outputs(output, inputs, **files, report=report, history=recording.place)
     check_page(report)
     chosen = format_for(format, output)
     if junit is not None:

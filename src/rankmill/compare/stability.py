@@ -13,8 +13,8 @@ from rankmill.compare.aligned import Aligned
 from rankmill.compare.differences import Estimate
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.halves import Halves, half_sums, halves_of, random_keys
-from rankmill.compare.power import queries_needed
-from rankmill.compare.stability_view import Design, Needed, Stability
+from rankmill.compare.power import Needed, queries_needed
+from rankmill.compare.stability_view import Design, Stability
 from rankmill.engine.evaluate import evaluate, evaluate_runs
 from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive

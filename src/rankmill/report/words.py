@@ -196,7 +196,7 @@ def way_words(by: Sequence[str]) -> Html:
     """Return what cuts, in words where it is no column."""
     known = {
         "label_count": "number of labels",
-        "label_popularity": "popularity of the labels",
+        "label_popularity": "popularity",
         "list_length": "length of the list",
         "unpredicted": "systems with predictions",
     }
