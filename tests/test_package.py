@@ -75,6 +75,7 @@ def test_import_loads_nothing_heavy() -> None:
     [
         *(["--help"], ["--version"], ["evaluate", "--help"], ["presets"]),
         *(["explain", "--help"], ["explain-evaluators", "--help"], ["compare", "--help"]),
+        *(["report", "--help"], ["gate", "--help"]),
         *(["history", "--help"], ["history", "prune", "--help"]),
         *(["docs"], ["docs", "memory"], ["docs", "--help"], ["stability", "--help"]),
         ["init", "--help"],

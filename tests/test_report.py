@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
@@ -73,6 +73,7 @@ def plain(result: Result) -> dict[str, Any]:
     return {key: value for key, value in result.to_dict().items() if key != "seconds"}
 
 
+@settings(max_examples=15)
 @given(
     st.integers(0, 500),
     st.sampled_from([["map@3"], ["ndcg@5", "P@2"], ["map"], ["gap", "hit@4"], ["rprec"]]),
@@ -93,6 +94,7 @@ def test_details_change_nothing(seed: int, metrics: list[str], semantics: Any) -
     assert repr(found[0]).partition("seconds")[0] == repr(found[1]).partition("seconds")[0]
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 500), st.sampled_from(["map", "ndcg", "recall", "first_hit"]))
 def test_cutoffs_and_hits_equal_what_evaluate_says(seed: int, metric: str) -> None:
     labels, runs = tables(seed, 1)
@@ -155,6 +157,7 @@ def test_bins_hold_all_predictions_once() -> None:
     assert bins_of([GapGroups(None)]) == []
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 500))
 def test_lists_side_by_side_are_those_of_explain(seed: int) -> None:
     labels, runs = tables(seed)
@@ -449,6 +452,11 @@ def test_a_page_of_a_result_needs_no_details(inputs: dict[str, pa.Table]) -> Non
     assert "Rank 1 is right for" in told
     assert "By number of labels" in told
     assert "Confidence is" in told
+    assert re.search("% of the most confident .*% of predictions are right, and .*% of all", told)
+    few, little = evaluate_in_detail(
+        inputs["labels"], {"new": inputs["new"]}, ["map@5", "gap"], memory=1000
+    )
+    assert "Charts by confidence are left out" in checked(page(few["new"], details=little)).words
 
 
 def test_a_page_of_a_verdict_has_broken_rules_first(inputs: dict[str, pa.Table]) -> None:
@@ -462,6 +470,27 @@ def test_a_page_of_a_verdict_has_broken_rules_first(inputs: dict[str, pa.Table])
     assert found.failed[0].reason in told
     held = gate(inputs["labels"], inputs["new"], ["map@5 >= 0.1"], details=True)
     assert "Held: every rule was kept" in checked(page(held)).words
+
+
+@pytest.mark.parametrize("kind", ["per-query", "result"])
+def test_a_page_shows_what_an_earlier_run_has(
+    kind: str, inputs: dict[str, pa.Table], tmp_path: Path
+) -> None:
+    earlier = rankmill.evaluate(inputs["labels"], inputs["old"], ["map@5"])
+    assert earlier.per_query is not None
+    pq.write_table(earlier.per_query, tmp_path / "q.parquet")
+    baseline = (
+        str(tmp_path / "q.parquet") if kind == "per-query" else replace(earlier, per_query=None)
+    )
+    rules = ["map@5 drop <= 50%"]
+    found = gate(inputs["labels"], inputs["new"], rules, baseline=baseline, details=True)
+    assert found.baseline is not None
+    assert found.baseline["kind"] == kind
+    runs = {"candidate": inputs["new"]}
+    lists = lists_of(found.details, inputs["labels"], runs, {})
+    told = checked(page(found, lists=lists)).words
+    assert "Rank 1 is right for" in told
+    assert ("Who gained and who lost" in told) == ("Query q" in told) == (kind == "per-query")
 
 
 def test_pages_of_odd_data_are_pages() -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
-from rankmill.compare.details import Histogram
+from rankmill.compare.details import Histogram, Point
 from rankmill.compare.differences import Moved
+from rankmill.compare.judging import interval_of
 from rankmill.explain.side_by_side import Listed
 from rankmill.report import charts, words
 from rankmill.report.charts import Series
@@ -28,9 +29,14 @@ ITEM = 24
 
 def figures(subject: Subject) -> Iterator[Section]:
     """Yield the charts, a few of which stand side by side."""
-    shown = [*_cutoffs(subject), *_distributions(subject), *_hits(subject), *_bins(subject)]
+    shown = [*_cutoffs(subject), *_distributions(subject), *_hits(subject)]
+    shown += [*_bins(subject), *_thresholds(subject)]
+    lead = ""
+    pooled = [one for one in subject.metrics if one not in subject.details.histograms]
+    if pooled and subject.details.bins.get(subject.main) == []:
+        lead = "Charts by confidence are left out: the predictions need more than --memory allows."
     if shown:
-        yield Section("Where it comes from", "", "", shown, "figures")
+        yield Section("Where it comes from", "", lead, shown, "figures")
 
 
 def _systems(subject: Subject, known: Collection[str]) -> list[str]:
@@ -47,7 +53,7 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
             Series(
                 class_of(subject, one),
                 [point.value for point in of[one]],
-                [None if p.standard_error is None else 1.96 * p.standard_error for p in of[one]],
+                [_half(point, subject.queries) for point in of[one]],
             )
             for one in systems
         ]
@@ -66,6 +72,12 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
             legend(subject, systems),
             "by cutoff, with 95% intervals",
         )
+
+
+def _half(point: Point, queries: int) -> float | None:
+    """Return half the width of the 95% interval of a point."""
+    one = interval_of(point.value, point.standard_error, queries)
+    return None if one.high is None or one.value is None else one.high - one.value
 
 
 def _distributions(subject: Subject) -> Iterator[Figure]:
@@ -160,6 +172,33 @@ def _bins(subject: Subject) -> Iterator[Figure]:
     yield Figure(
         title, drawing, Grid(["confidence", "predictions", "mean", "right"], rows), (), note
     )
+
+
+def _thresholds(subject: Subject) -> Iterator[Figure]:
+    """Yield how precise the most confident predictions are: all of those from each bin on."""
+    of = subject.details.bins
+    systems = [one for one in _systems(subject, of) if of[one]]
+    if subject.main not in systems:
+        return
+    bins = of[subject.main][::-1]
+    predictions = list(accumulate(one.predictions for one in bins))
+    correct = list(accumulate(one.correct for one in bins))
+    precisions = [a / b for a, b in zip(correct, predictions, strict=True)]
+    shares = [one / predictions[-1] for one in predictions]
+    title = words.thresholds_words(shares, precisions)
+    labels = [percent(one) for one in shares]
+    drawing = charts.lines(
+        [Series(class_of(subject, subject.main), precisions)], labels, title.plain,
+        "Precision among the most confident predictions, by their share", places=shares,
+        percent=True, include=(0.0,), every=max(1, len(bins) // 4),
+    )  # fmt: skip
+    rows = [
+        [label, f"{one.low:.4g}", count(seen), percent(precision)]
+        for label, one, seen, precision in zip(labels, bins, predictions, precisions, strict=True)
+    ]
+    header = ["most confident", "from confidence", "predictions", "right"]
+    note = "precision of the most confident predictions, by the share of them that is kept"
+    yield Figure(title, drawing, Grid(header, rows), (), note)
 
 
 # ------------------------------------------------------------------ queries

@@ -222,6 +222,14 @@ def bins_words(bins: Sequence[Bin]) -> Html:
     )
 
 
+def thresholds_words(shares: Sequence[float], precisions: Sequence[float]) -> Html:
+    """Say how precise the most confident predictions are, and all of them."""
+    return say(
+        "{} of the most confident {} of predictions are right, and {} of all",
+        *(percent(precisions[0]), percent(shares[0]), percent(precisions[-1])),
+    )
+
+
 def trend_words(metric: str, runs: Sequence[Run]) -> Html:
     """Say where the last run stands among those before it."""
     values = [value for _, value, _, _ in runs if value is not None]
