@@ -39,6 +39,7 @@ from rankmill.results import audit
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
+from rankmill.threads import Workers
 from test_package import run_python
 
 STYLE = Path(rankmill.__file__).parent / "report" / "templates" / "page.css"
@@ -143,8 +144,13 @@ def test_bins_hold_all_predictions_once() -> None:
     draw = np.random.default_rng(1)
     confidences = np.round(draw.random(5000), 2)
     correct = draw.random(5000) < confidences
-    groups = GapGroups((Tagged(confidences, np.zeros(5000, np.uint8), correct),))
-    found = bins_of([groups])
+    cut = [slice(0, 1700), slice(1700, 1700), slice(1700, 5000)]
+    none = np.zeros(5000, np.uint8)
+    groups = GapGroups(tuple(Tagged(confidences[i], none[i], correct[i]) for i in cut))
+    with Workers(2) as workers:
+        found = bins_of([groups], workers)
+        assert bins_of([], workers) == []
+        assert bins_of([GapGroups(None)], workers) == []
     assert sum(one.predictions for one in found) == 5000
     assert sum(one.correct for one in found) == correct.sum()
     for one, after in pairwise(found):
@@ -153,8 +159,6 @@ def test_bins_hold_all_predictions_once() -> None:
         if one is not found[0]:
             assert one.predictions == inside.sum()
             assert one.correct == (inside & correct).sum()
-    assert bins_of([]) == []
-    assert bins_of([GapGroups(None)]) == []
 
 
 @settings(max_examples=15)

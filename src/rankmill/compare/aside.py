@@ -1,6 +1,7 @@
 """What is computed aside for a page: metrics at more cutoffs, more slices, and calibration."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,10 +9,11 @@ import numpy as np
 from rankmill.compare.segments import Segments
 from rankmill.errors import UsageError
 from rankmill.metrics.base import REL, Metric, MetricSpec
-from rankmill.metrics.gap_groups import GapGroups
+from rankmill.metrics.gap_groups import GapGroups, Tagged
 from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
+from rankmill.threads import Workers
 
 WAYS = ("label_count", "label_popularity")
 """What the queries are cut by, besides what is asked for."""
@@ -114,7 +116,8 @@ class Seen(NamedTuple):
     values : dict of str to dict of str to (value, standard error)
         System -> the text of a metric aside -> what it comes to over all queries of the system.
     bins : dict of str to list of Bin
-        System -> its predictions by rising confidence, if gap was asked for and they fit in memory.
+        System -> its predictions by rising confidence, if gap was asked for and they fit in memory;
+        not for the baseline of others.
     """
 
     asked: Aside
@@ -127,24 +130,34 @@ class Seen(NamedTuple):
         return self._replace(ways=[way.at(kept) for way in self.ways])
 
 
-def bins_of(groups: Sequence[GapGroups]) -> list[Bin]:
+def bins_of(groups: Sequence[GapGroups], workers: Workers) -> list[Bin]:
     """Return all predictions in `BINS` bins of about the same size; none if they are not held.
 
     Equal confidences are in the same bin.
     """
     parts = next((one.parts for one in groups if one.parts), ())
-    if not parts:
+    size = sum(len(one.confidences) for one in parts)
+    if not size:
         return []
-    confidences = np.concatenate([one.confidences for one in parts])
-    correct = np.concatenate([one.correct for one in parts])
     # A sample tells well enough where the bins end, and sorting all would take most of the time.
-    step = max(1, len(confidences) // SAMPLE)
-    ends = np.unique(np.quantile(confidences[::step], np.arange(1, BINS) / BINS))
-    places = np.searchsorted(ends, confidences, side="left")
-    counts = np.bincount(places, minlength=len(ends) + 1)
-    hits = np.bincount(places[correct], minlength=len(ends) + 1)
-    sums = np.bincount(places, confidences, len(ends) + 1)
-    bounds = [float(confidences.min()), *ends.tolist(), float(confidences.max())]
+    step = max(1, size // SAMPLE)
+    sample = np.concatenate([one.confidences[::step] for one in parts])
+    ends = np.unique(np.quantile(sample, np.arange(1, BINS) / BINS))
+
+    def add_up(one: Tagged) -> np.ndarray:
+        places = np.searchsorted(ends.astype(one.confidences.dtype), one.confidences, side="left")
+        many = len(ends) + 1
+        return np.stack([
+            np.bincount(places, minlength=many),
+            np.bincount(places[one.correct], minlength=many),
+            np.bincount(places, one.confidences, many),
+        ])  # fmt: skip
+
+    with closing(workers.map(add_up, parts)) as found:
+        counts, hits, sums = sum(found, start=np.zeros((3, len(ends) + 1)))
+    low = min(float(one.confidences.min()) for one in parts if len(one.confidences))
+    high = max(float(one.confidences.max()) for one in parts if len(one.confidences))
+    bounds = [low, *ends.tolist(), high]
     return [
         Bin(bounds[i], bounds[i + 1], float(sums[i] / counts[i]), int(counts[i]), int(hits[i]))
         for i in np.flatnonzero(counts).tolist()

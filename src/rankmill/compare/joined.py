@@ -202,6 +202,8 @@ def join(
             for metric, left in leave_out(one.tally, workers).items():
                 without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
+            if details and (one.name != baseline or len(runs) == 1):
+                gathered.bins[one.name] = bins_of([*one.tally.state.groups.values()], workers)
             del one  # frees the tally before the next system is scored
     aligned = Aligned.of(results)
     common = aligned.common()
@@ -227,11 +229,11 @@ class _Gathered:
     def __init__(
         self, baseline: str, cuts: Cuts, options: Mapping[str, Any], ways: Sequence[str]
     ) -> None:
+        self.bins: dict[str, list[Bin]] = {}
         self._baseline = baseline
         self._cuts = cuts
         self._ways = ways
         self._aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
-        self._bins: dict[str, list[Bin]] = {}
         self._options = options
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
@@ -248,8 +250,6 @@ class _Gathered:
         self._aside[one.name] = {
             name: (mean.mean, mean.standard_error) for name, mean in means.items()
         }
-        if self._ways:
-            self._bins[one.name] = bins_of(list(state.groups.values()))
         if self._cuts == Cuts() and not self._ways:
             return
         if self._known is None:
@@ -285,7 +285,7 @@ class _Gathered:
         """Return what was computed aside, given the row of each query that counts for all."""
         classes = {} if self._known is None else self._derived(self._ways)
         ways = [segments_of(name, of, rows) for name, of in classes.items()]
-        return Seen(aside, ways, self._aside, self._bins)
+        return Seen(aside, ways, self._aside, self.bins)
 
     def _derived(self, names: Sequence[str]) -> dict[str, Classes]:
         assert self._known is not None
