@@ -16,7 +16,9 @@ KEY = b"rankmill comparison"
 def table(weighted: bool = False) -> pa.Table:
     """Return the table of a state of two systems, with slices and the rows of Tukey's test."""
     rows = [(query, 1, 1.0 + query % 3) for query in range(QUERIES)]
-    labels = pa.table(dict(zip(("query", "item", "w"), map(list, zip(*rows, strict=True)))))
+    labels = pa.table(
+        dict(zip(("query", "item", "w"), map(list, zip(*rows, strict=True)), strict=True))
+    )
     runs = {
         name: {query: [1] if query % every else [9, 1] for query in range(QUERIES)}
         for name, every in (("a", 2), ("b", 3))
@@ -41,7 +43,7 @@ def written(of: pa.Table, rows: list[dict[str, Any]] | None = None, text: Any = 
 
 
 def refused(damaged: Any) -> None:
-    with pytest.raises(rankmill.UsageError, match="damaged|to_table made|format"):
+    with pytest.raises(rankmill.UsageError, match=r"damaged|to_table made|format"):
         rankmill.ComparisonState.from_table(damaged)
 
 

@@ -170,7 +170,8 @@ class ComparisonState:
             queries = sum(one.queries for one in of_way.values())
             if queries != whole.queries:
                 raise rows.damaged(
-                    f"the slices by {' and '.join(by)} hold {queries:,} of {whole.queries:,} queries"
+                    f"the slices by {' and '.join(by)} hold {queries:,} queries, and all hold "
+                    f"{whole.queries:,}"
                 )
         return cls(
             systems=tuple(job["systems"]),
