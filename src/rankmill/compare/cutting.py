@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -97,9 +98,14 @@ def column_names(table: Any) -> list[str]:
 
 def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Facts:
     """Read a table of query ids and classes; all its other columns cut."""
-    if isinstance(value, Mapping):
-        raise UsageError("by cannot be a dict; expected a table with a column of query ids")
+    if isinstance(value, Mapping | set | frozenset | bytes | int | float):
+        raise UsageError(
+            f"by cannot be a {type(value).__name__}; expected a table with a column of query ids, "
+            "or a list of tables and names"
+        )
     source = reusable(open_source(value, None, Asked("labels")), memory)
+    if not isinstance(value, str | os.PathLike):
+        source = replace(source, name="the table of by")
     with closing(source):
         schema = next(iter(source.schemas.values()))
         query = labels.columns.query
