@@ -68,8 +68,24 @@ def test_wrong_options_say_what_is_wrong(options, message):
 
 @pytest.mark.small
 def test_systems_have_texts_as_names():
-    with pytest.raises(rankmill.UsageError, match="a system is called 1; expected texts"):
-        rankmill.compare(LABELS, {1: RUNS["a"], 2: RUNS["b"]}, "map@2")
+    for name in (1, None, "a\udcff"):
+        for compare in (rankmill.compare, rankmill.stability):
+            with pytest.raises(rankmill.UsageError, match=r"a system is called .*; expected texts"):
+                compare(LABELS, {name: RUNS["a"], "b": RUNS["b"]}, "map")
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": "0.95"}, "confidence is '0.95'; expected a number"),
+        ({"confidence": 1 - 1e-16}, "expected a number between 0 and 1"),
+        ({"power": "0.8"}, "power is '0.8'; expected a number"),
+    ],
+)
+def test_wrong_options_of_stability_say_what_is_wrong(options, message):
+    with pytest.raises(rankmill.UsageError, match=message):
+        rankmill.stability(LABELS, RUNS, "map", **options)
 
 
 @pytest.mark.small

@@ -6,6 +6,7 @@ from dataclasses import replace
 from numbers import Real
 from typing import Any
 
+from rankmill.compare.aligned import check_names
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.corrections import CORRECTIONS
 from rankmill.compare.cutting import Cuts, cuts_of
@@ -18,7 +19,7 @@ from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
-from rankmill.errors import UsageError, positive
+from rankmill.errors import UsageError, positive, share
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
 from rankmill.threads import Workers, thread_count
@@ -273,14 +274,9 @@ def _check(settings: Settings) -> None:
     _check_name("correction", settings.correction, CORRECTIONS)
     if not settings.tests:
         raise UsageError(f"tests is empty; expected one or more of {', '.join(TESTS)}")
-    # One that is closer to 1 has no quantile.
-    if not _is_real(settings.confidence) or not 0 < settings.confidence <= 1 - 1e-15:
-        raise UsageError(
-            f"confidence is {settings.confidence!r}; expected a number between 0 and 1, such as "
-            "0.95"
-        )
+    share(settings.confidence, "confidence", 0.95)
     margin = settings.margin
-    if margin is not None and not (_is_real(margin) and 0 < margin <= LARGEST):
+    if margin is not None and not (isinstance(margin, Real) and 0 < margin <= LARGEST):
         raise UsageError(f"margin is {margin!r}; expected a positive number, such as 0.01")
     for name in ("moved", "worst_slices"):
         if getattr(settings, name) != 0:
@@ -288,10 +284,6 @@ def _check(settings: Settings) -> None:
     positive(settings.replicates, "replicates")
     if settings.seed != 0:
         positive(settings.seed, "seed")
-
-
-def _is_real(number: object) -> bool:
-    return isinstance(number, Real) and not isinstance(number, bool)
 
 
 def _check_name(what: str, chosen: object, known: Mapping[str, object]) -> None:
@@ -306,9 +298,7 @@ def _baseline(runs: Any, baseline: str | None) -> str:
             f"runs is {found}; expected a mapping of two systems or more to their predictions, "
             'such as {"old": ..., "new": ...}'
         )
-    unnamed = next((name for name in runs if not isinstance(name, str)), None)
-    if unnamed is not None:
-        raise UsageError(f"a system is called {unnamed!r}; expected texts as names of systems")
+    check_names(runs)
     if baseline is not None and (not isinstance(baseline, str) or baseline not in runs):
         raise UsageError(f"there is no system {baseline!r}; expected one of {', '.join(runs)}")
     return next(iter(runs)) if baseline is None else baseline
