@@ -132,3 +132,19 @@ def test_the_title_of_a_p_names_its_own_correction():
 def test_a_comparison_of_states_names_no_inputs():
     state = rankmill.compare_part(LABELS, RUNS, "map@2")
     assert "labels:" not in str(rankmill.compare_state(state))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("ids", ["{:03}", "{}", "q{}"])
+def test_a_text_file_cuts_queries_whose_ids_are_text(tmp_path, ids):
+    names = [ids.format(query) for query in QUERIES]
+    labels = LABELS.set_column(0, "query", pa.array(names))
+    runs = {name: run.set_column(0, "query", pa.array(names)) for name, run in RUNS.items()}
+    lines = [f"{name},{'odd' if i % 2 else 'even'}" for i, name in enumerate(names)]
+    (tmp_path / "by.csv").write_text("\n".join(["query,parity", *lines[:20], "unknown,even", ""]))
+    found = rankmill.compare(labels, runs, "map@2", by=str(tmp_path / "by.csv"))
+    assert [(one.value[0], one.queries) for one in found.slices] == [
+        ("even", 10),
+        ("odd", 10),
+        (None, 4),
+    ]

@@ -124,9 +124,10 @@ def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Fac
             )
         source = find_facts(source, dict.fromkeys(names, "segment"))
         text = any(map(is_text_type, labels.id_types("query")))
-        if source.text_ids and not text:
-            kinds = labels.id_types("query")
-            source = source.with_types({query: pa.uint64() if pa.uint64() in kinds else pa.int64()})
+        if source.text_ids:  # the labels tell whether 001 is a text
+            unsigned = pa.uint64() in labels.id_types("query")
+            integer = pa.uint64() if unsigned else pa.int64()
+            source = source.with_types({query: pa.large_string() if text else integer})
         elif text != is_text_type(schema.field(query).type):
             raise InputError(
                 f"{source.name}: the query ids in {query!r} are {schema.field(query).type}, but "
