@@ -148,3 +148,13 @@ def test_a_text_file_cuts_queries_whose_ids_are_text(tmp_path, ids):
         ("odd", 10),
         (None, 4),
     ]
+
+
+@pytest.mark.small
+def test_a_table_of_other_queries_is_told():
+    other = pa.table({"query": [100, 101], "parity": ["even", "odd"]})
+    with pytest.warns(RuntimeWarning, match="no query of a table is among the labels"):
+        found = rankmill.compare(LABELS, RUNS, "map@2", by=other)
+    assert [(one.value[0], one.queries) for one in found.slices] == [(None, 24)]
+    empty = pa.table({"query": QUERIES, "parity": pa.nulls(24, pa.string())})
+    rankmill.compare(LABELS, RUNS, "map@2", by=empty)  # known not to be known: no warning

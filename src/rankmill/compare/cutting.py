@@ -15,11 +15,12 @@ from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.asked import Asked
 from rankmill.sources.facts import Facts, find_facts, read_facts
+from rankmill.sources.finding import warn
 from rankmill.sources.formats import format_of_name
 from rankmill.sources.inputs import Input
 from rankmill.sources.opening import open_source, reusable
 from rankmill.sources.roles import Columns, likely_query
-from rankmill.stores.urls import is_url
+from rankmill.stores.urls import is_url, shown
 from rankmill.threads import Workers
 
 
@@ -71,8 +72,13 @@ def read_classes(
     found = {}
     if cuts.columns:
         found = read_label_facts(labels, index, cuts.columns, workers)
-    for one in tables:
-        found |= at_rows(one, index)
+    for one, asked in zip(tables, cuts.tables, strict=True):
+        at = at_rows(one, index)
+        unknown = all(column.null_count == len(column) for column in at.values())
+        if unknown and not (index.find(one.queries) >= 0).any():
+            name = shown(os.fspath(asked)) if isinstance(asked, str | os.PathLike) else "a table"
+            warn(f"by: no query of {name} is among the labels: check that their ids agree")
+        found |= at
     return {name: classes_of(name, column) for name, column in found.items()}
 
 
