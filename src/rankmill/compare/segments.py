@@ -80,7 +80,10 @@ def natural(value: Value) -> tuple[Any, ...]:
     first = (0, float(parts[1])) if len(parts) > 1 and not parts[0] else (1, 0.0)
     with suppress(ValueError):
         first = (0, float(value))
-    return (*first, *((float(one), "") if i % 2 else (-1.0, one) for i, one in enumerate(parts)))
+    # NaN is neither above nor below a number: it is a text as others are.
+    first = (1, 0.0) if first[1] != first[1] else first
+    split = ((float(one), "") if i % 2 else (-1.0, one) for i, one in enumerate(parts))
+    return (*first, *split, (-1.0, value))
 
 
 def classes_of(name: str, column: Any) -> Classes:
@@ -96,8 +99,14 @@ def classes_of(name: str, column: Any) -> Classes:
     encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
     codes = encoded.indices.fill_null(NO_ROW).to_numpy().astype(np.int64)
     check_slices([name], codes, int((np.bincount(codes + 1) > 0).sum()))
-    words = [None if one is None else str(one) for one in encoded.dictionary.to_pylist()]
-    return [*words, None], codes
+    return [*map(_text, encoded.dictionary.to_pylist()), None], codes
+
+
+def _text(value: Any) -> Value:
+    """Return a value of a column as text; -0.0 is 0.0."""
+    if value is None or isinstance(value, bytes):
+        return None if value is None else value.decode(errors="backslashreplace")
+    return str(value + 0.0 if isinstance(value, float) else value)
 
 
 def segments_of(name: str, classes: Classes, rows: np.ndarray) -> Segments:
