@@ -10,6 +10,7 @@ from rankmill.compare.aligned import check_names
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.corrections import CORRECTIONS
 from rankmill.compare.cutting import Cuts, cuts_of
+from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
 from rankmill.compare.joined import Joined, join
@@ -41,6 +42,7 @@ def compare(
     moved: int = 0,
     replicates: int = 10_000,
     seed: int = 0,
+    details: bool = False,
     **options: Any,
 ) -> Comparison:
     """Compare systems with a baseline: differences, intervals, tests, and the queries behind them.
@@ -86,6 +88,9 @@ def compare(
         most to list. Among equal differences the smallest ids are listed.
     replicates, seed : int
         The number of random replicates of the tests that use them, and their seed.
+    details : bool
+        Whether to collect in the same pass what the page of `rankmill.report` shows beyond the
+        numbers, as `Comparison.details`.
 
     Returns
     -------
@@ -115,7 +120,7 @@ def compare(
     cuts = cuts_of(by)
     if worst_slices and cuts == Cuts():
         raise UsageError("worst_slices needs a way to cut queries into slices: give by")
-    joined = join(labels, runs, metrics, base, cuts, options)
+    joined = join(labels, runs, metrics, base, cuts, options, details=details)
     with Workers(options["threads"]) as workers:
         crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
         state = joined.state(workers, crossed=crossed, rows=rows)
@@ -139,6 +144,7 @@ def comparison_of(
         metrics=tuple(one.metrics),
         moved=joined.moved(settings.moved, workers),
         per_query=joined.aligned.table(),
+        details=None if joined.seen is None else details_of(joined, settings, workers),
         notes=[*one.notes, *more.notes, *_without_queries(no_means, joined, settings)],
         inputs={
             "labels": one.inputs["labels"],

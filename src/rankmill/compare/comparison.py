@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from rankmill.compare.details import Details
     from rankmill.compare.state import ComparisonState
 
 
@@ -78,6 +79,8 @@ class Comparison:
     state : ComparisonState
         What the queries add up to, from which all of this comes.
     settings : Settings
+    details : Details or None
+        What a page shows beyond this, if it was asked for; no other form shows it.
     semantics, scope, notes, inputs, seconds
         As those of a `Result`; `inputs` has "labels", and under "systems" each system by its name.
     """
@@ -97,6 +100,7 @@ class Comparison:
     per_query: pa.Table | None = None
     pooled: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    details: Details | None = None
     semantics: Semantics = DEFAULT
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
