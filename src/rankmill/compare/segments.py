@@ -13,6 +13,8 @@ from rankmill.matching.index import LabelIndex
 
 # A column with more values is no way to cut queries into slices that anybody reads.
 MOST_SLICES = 1000
+# Slices of two columns are looked at for losses, and only the worst of them are read.
+MOST_CROSSED = 20_000
 # The first number of each class of counts but 0; a class ends before the next one.
 STARTS = (1, 2, 3, 6, 11, 21, 51, 101)
 NO_ROW = -1
@@ -53,14 +55,16 @@ class Segments(NamedTuple):
         pairs = (divmod(int(one), len(other.values)) for one in found)
         values = [(*self.values[a], *other.values[b]) for a, b in pairs]
         names = (*self.names, *other.names)
-        return Segments(names, values, check_slices(names, codes, len(values)))
+        return Segments(names, values, check_slices(names, codes, len(values), MOST_CROSSED))
 
 
-def check_slices(names: Iterable[str], codes: np.ndarray, count: int) -> np.ndarray:
+def check_slices(
+    names: Iterable[str], codes: np.ndarray, count: int, most: int = MOST_SLICES
+) -> np.ndarray:
     """Return the codes; raises UsageError if there are too many slices."""
-    if count > MOST_SLICES:
+    if count > most:
         raise UsageError(
-            f"{' and '.join(names)} has {count:,} values; expected {MOST_SLICES:,} at most: cut by "
+            f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: cut by "
             "classes of them, as a column with few values or a table of query ids and classes"
         )
     return codes
