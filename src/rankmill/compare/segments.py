@@ -168,11 +168,16 @@ def popularity(index: LabelIndex) -> tuple[list[Value], np.ndarray]:
     before = np.cumsum(labels) - labels
     class_of_size = np.minimum(3 * before // max(1, int(labels.sum())), 2)
     classes = class_of_size[of_item][groups]
-    sums = (np.concatenate([[0], np.cumsum(one)]) for one in (classes == 0, classes < 2))
-    head, head_or_middle = (one[offsets[1:]] - one[offsets[:-1]] for one in sums)
-    median = (np.diff(offsets) - 1) // 2
-    codes = np.where(median < head, 0, np.where(median < head_or_middle, 1, 2))
-    return ["head", "middle", "tail", None], np.where(np.diff(offsets) > 0, codes, NO_ROW)
+    lengths = np.diff(offsets)
+    there = np.flatnonzero(lengths)
+    head, head_or_middle = (
+        np.add.reduceat(one.astype(np.int32), offsets[there]) if len(there) else there
+        for one in (classes == 0, classes < 2)
+    )
+    median = (lengths[there] - 1) // 2
+    codes = np.full(len(lengths), NO_ROW)
+    codes[there] = np.where(median < head, 0, np.where(median < head_or_middle, 1, 2))
+    return ["head", "middle", "tail", None], codes
 
 
 def unpredicted(predicted: Sequence[np.ndarray]) -> tuple[list[Value], np.ndarray]:
