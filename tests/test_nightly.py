@@ -16,15 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
-from rankmill.cli.gate import command as gate
 from test_docs import FENCE, SOURCE
 
 pytest.importorskip("junitparser", reason="the examples write JUnit")
 PAGE = (SOURCE / "docs" / "nightly.md").read_text("utf-8")
-# Until gate has --report, the examples are run without it.
-HAS_REPORT = any("--report" in one.opts for one in gate.params)
-if not HAS_REPORT:
-    PAGE = re.sub(r",? --report,? page(?:\{\{ ds \}\}|[^ \n\]])*", "", PAGE)
 FOLDER = "/srv/rank"
 RULES = '["map@12 drop <= 5%", "queries change <= 10%"]'
 
@@ -95,7 +90,7 @@ def test_cron(jobs: Path) -> None:
     assert "regressed: map@12 is" in broken.stdout  # which cron mails
     assert verdicts(jobs) == ["held", "regressed"]
     assert "<testsuite" in (jobs / "gate.xml").read_text()
-    assert (jobs / "page.html").exists() == HAS_REPORT
+    assert (jobs / "page.html").exists()
 
 
 def test_github_actions(jobs: Path) -> None:
@@ -119,7 +114,7 @@ def test_github_actions(jobs: Path) -> None:
     assert wanted
     assert all(re.search(rf"^{extra} = \[$", project, re.M) for extra in wanted)
     files = [*job["steps"][-1]["with"]["path"].split()]
-    assert all((jobs / name).exists() for name in files if HAS_REPORT or name != "page.html")
+    assert all((jobs / name).exists() for name in files)
     assert verdicts(jobs) == ["held", "regressed"]
 
 

@@ -91,7 +91,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
             "null_items": lists.nulls,
             "short_lists": int((both & (found.prediction_counts < job.largest_cutoff)).sum()),
             "tied_ranks": lists.tied,
-            "predictions": int(lengths.sum()),
+            "predictions": int(lengths.sum()) + lists.repeats,
             **dropped,
         },
         counts={
