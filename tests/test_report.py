@@ -454,9 +454,13 @@ def test_a_page_of_a_result_needs_no_details(inputs: dict[str, pa.Table]) -> Non
     )
     told = checked(page(results["new"], details=details)).words
     assert "Rank 1 is right for" in told
-    assert "By number of labels" in told
+    assert "By popularity" in told
     assert "Confidence is" in told
     assert re.search("% of the most confident .*% of predictions are right, and .*% of all", told)
+    assert "By group" not in told
+    cut, by_group = evaluate_in_detail(inputs["labels"], {"new": inputs["new"]}, by=["group"])
+    told = checked(page(cut["new"], details=by_group)).words
+    assert "By group group = it scores lowest" in told
     few, little = evaluate_in_detail(
         inputs["labels"], {"new": inputs["new"]}, ["map@5", "gap"], memory=1000
     )

@@ -88,15 +88,19 @@ def _trends(found: Any, folder: str) -> dict[str, list[tuple[Any, float | None, 
     with suppress(InputError):  # this may be the first run of the history
         earlier = history(folder)
         rules = rules_text(*subject.rules)
-        system = subject.main if subject.comparison is not None and not subject.verdict else None
-        trends = {}
+        # Runs of one system alone have no name for it.
+        systems = [subject.main, None] if subject.comparison and not subject.verdict else [None]
+        trends: dict[str, list[tuple[Any, float | None, Any, str]]] = {}
         for metric, of in subject.values.items():
-            with suppress(InputError):  # no earlier run has this metric
-                points = earlier.trend(metric, system, rules=rules).points
-                one, word = of[subject.main], getattr(subject.verdict, "word", "")
-                trends[metric] = [
-                    *((p.run.time, p.value, p.standard_error, p.run.verdict or "") for p in points),
-                    (datetime.now(UTC), one.value, one.standard_error, word),
-                ]
+            one, word = of[subject.main], getattr(subject.verdict, "word", "")
+            for system in systems:
+                with suppress(InputError):  # no earlier run has this metric
+                    points = earlier.trend(metric, system, rules=rules).points
+                    runs = [
+                        (p.run.time, p.value, p.standard_error, p.run.verdict or "") for p in points
+                    ]
+                    now = datetime.now(UTC), one.value, one.standard_error, word
+                    trends[metric] = [*runs, now]
+                    break
         return trends
     return {}

@@ -18,6 +18,7 @@ from rankmill.cli.options import (
 from rankmill.cli.paging import check_page, page_of
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
+from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results import files as writing
 
@@ -57,7 +58,7 @@ Examples:
     "--by",
     metavar="COLUMN|FILE",
     multiple=True,
-    help="Also compare in slices of the queries, as for 'rankmill compare'.",
+    help="Also show slices of the queries, as for 'rankmill compare'.",
 )
 @column_options
 @semantics_options
@@ -94,6 +95,8 @@ def command(
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_outputs(report, [source, *runs.values()])
     check_page("")
+    if len(runs) == 1 and baseline is not None:
+        raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
 
     from rankmill.compare.compare import compare
     from rankmill.compare.details import evaluate_in_detail
@@ -102,9 +105,9 @@ def command(
     found: Any
     details = None
     with Progress() as progress:
-        if len(runs) == 1 and baseline is None and not by:
+        if len(runs) == 1:
             results, details = evaluate_in_detail(
-                source, runs, metrics, **options, progress=progress
+                source, runs, metrics, by=by, **options, progress=progress
             )
             check_values(results)
             found = next(iter(results.values()))

@@ -1,15 +1,16 @@
 """What a page shows beyond the numbers of a result or a comparison, from the same pass."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rankmill.compare.aside import Bin
-from rankmill.compare.cutting import Cuts
+from rankmill.compare.cutting import cuts_of
 from rankmill.compare.differences import Moved, Settings, Slice
 from rankmill.compare.joined import Joined, join
+from rankmill.compare.segments import Segments
 from rankmill.compare.slices import tested_slices
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
@@ -63,7 +64,7 @@ class Details:
     hits : dict of str to list of float
         System -> the hits at rank 1, 2, ... over the number of queries.
     slices : list of Slice
-        The queries cut by each of `WAYS`.
+        The queries cut by each of `WAYS`; without a comparison, also by what was asked for.
     histograms : dict of str to dict of str to Histogram
         Metric -> system -> the values of queries.
     bins : dict of str to list of Bin
@@ -86,9 +87,13 @@ def evaluate_in_detail(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    by: Any = (),
     **options: Any,
 ) -> tuple[dict[str, Result], Details]:
     """Score systems as `evaluate_runs` does, and return the details for a page with the results.
+
+    Queries are also cut by `by`, as for `compare`.
 
     Examples
     --------
@@ -100,18 +105,20 @@ def evaluate_in_detail(
     (0.75, [0.5, 0.5])
     """
     baseline = next(iter(runs), "")
-    joined = join(labels, runs, metrics, baseline, Cuts(), options, details=True)
+    joined = join(labels, runs, metrics, baseline, cuts_of(by), options, details=True)
     with Workers(options["threads"]) as workers:
-        return joined.results, details_of(joined, Settings(), workers)
+        return joined.results, details_of(joined, Settings(), workers, joined.segments)
 
 
-def details_of(joined: Joined, settings: Settings, workers: Workers) -> Details:
-    """Return the details of systems that were joined with `details`."""
+def details_of(
+    joined: Joined, settings: Settings, workers: Workers, segments: Sequence[Segments] = ()
+) -> Details:
+    """Return the details of systems that were joined with `details`; `segments` cut too."""
     seen = joined.seen
     assert seen is not None
     slices: list[Slice] = []
-    if seen.ways and joined.metrics:
-        cut = joined._replace(segments=seen.ways)
+    cut = joined._replace(segments=[*segments, *seen.ways])
+    if cut.segments and joined.metrics:
         state = cut.state(workers, crossed=False, rows=False)
         slices, _ = tested_slices(state, settings, workers.threads)
     return Details(

@@ -225,8 +225,11 @@ def levels(subject: Subject) -> Iterator[Section]:
         return
     for by in dict.fromkeys(one.by for one in found):
         of_way = [one for one in found if one.by == by]
+        if len(of_way) > MOST_SLICES:
+            least = sorted(one.queries for one in of_way)[-MOST_SLICES]
+            of_way = [one for one in of_way if one.queries >= least][:MOST_SLICES]
         systems = [one for one in subject.shown if one in of_way[0].values[metric]]
-        if subject.main not in systems:
+        if subject.main not in systems or len(of_way) < 2:
             continue
         every = [(one.queries, one.values[metric][system]) for one in of_way for system in systems]
         large = [e for queries, of in every if queries >= SMALL * subject.queries for e in of[2:]]
@@ -238,12 +241,11 @@ def levels(subject: Subject) -> Iterator[Section]:
             rows.append(
                 [words.slice_value(one), count(one.queries), charts.track(dots, scale), value]
             )
-        what = {"label_count": "labels", "label_popularity": "popularity"}.get(by[0], by[0])
-        header = [what, "queries", charts.axis(scale), name(metric)]
+        header = [words.way_words(by), "queries", charts.axis(scale), name(metric)]
         title = words.level_words(of_way, metric, subject.main)
         grid = Grid(header, rows, frozenset({0}), 2, frozenset({1}))
         yield Section(
-            "By number of labels" if by == ("label_count",) else "By popularity of the labels",
+            say("By {}", words.way_words(by)).plain,
             title,
             _LEADS.get(by[0], ""),
             [*_legend_line(subject, systems), grid],

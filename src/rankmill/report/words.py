@@ -175,11 +175,14 @@ def level_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
         (value, one) for one in slices if (value := one.values[metric][system].value) is not None
     ]
     if len(known) < 2:
-        return say("All queries are in one class")
+        return say("{} by class", name(metric))
     (low, lowest), (high, highest) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
     texts = [_class_text(one) for one in (lowest, highest)]
+    shape = "Queries with {} score lowest ({}), those with {} highest ({})"
+    if lowest.by not in (("label_count",), ("label_popularity",)):
+        shape = "{} scores lowest ({}), {} highest ({})"
     return say(
-        "Queries with {} score lowest ({}), those with {} highest ({})",
+        shape,
         *(texts[0], number(low, 3), texts[1], number(high, 3)),
     )
 
@@ -189,6 +192,8 @@ def _class_text(one: Slice) -> Html:
     value = UNKNOWN if one.value[0] is None else one.value[0]
     if one.by == ("label_count",):
         return say("{} {}", value, "label" if value == "1" else "labels")
+    if one.by != ("label_popularity",):
+        return slice_name(one)
     return say("{} labels", {"head": "popular", "tail": "rare"}.get(value, value))
 
 
