@@ -59,7 +59,6 @@ def word(dumps, name, *rules, **options):
     return gate(dumps["labels"], dumps[name], rules, **options)
 
 
-@pytest.mark.small
 @pytest.mark.parametrize(
     ("name", "rule", "expected"),
     [
@@ -109,7 +108,6 @@ def plain_drop(before, after, relative):
     return drop / (before.mean() if relative else 1), drops.std()
 
 
-@pytest.mark.small
 @pytest.mark.parametrize("relative", [True, False])
 def test_intervals_of_drops_are_those_of_resampled_queries(relative):
     draw = np.random.default_rng(3)
@@ -129,7 +127,6 @@ def test_intervals_of_drops_are_those_of_resampled_queries(relative):
         assert (found.low, found.high) == pytest.approx((low, high), rel=1e-9)
 
 
-@pytest.mark.small
 def test_unpaired_drops_are_those_of_welch():
     draw = np.random.default_rng(3)
     before, after = draw.random(50), draw.random(300) * 0.8
@@ -139,14 +136,12 @@ def test_unpaired_drops_are_those_of_welch():
     assert (found.low, found.high) == pytest.approx((test.low, test.high), rel=1e-9)
 
 
-@pytest.mark.small
 def test_a_drop_from_nothing():
     assert drop_of(Measured(0.0, 0.0, 9, 0.0, 0.0, 9, 0.0), 0.9, relative=True).number == 0
     assert drop_of(Measured(None, None, 0, 0.5, 0.1, 9), 0.9, relative=True) is None
     assert drop_of(Measured(0.5, None, 1, 1.0, None, 1), 0.9, relative=True) == (0.5, None, None)
 
 
-@pytest.mark.small
 def test_all_slices_hold_together(dumps):
     found = word(dumps, "italy", "map@5[country=*] drop <= 3%", baseline=dumps["old"])
     words = {one.slice: one.word for one in found.outcomes}
@@ -165,7 +160,6 @@ def test_all_slices_hold_together(dumps):
         assert (-one.high, -one.low) == pytest.approx((difference.low, difference.high))
 
 
-@pytest.mark.small
 @pytest.mark.parametrize("undecided", ["warn", "pass", "fail"])
 def test_what_the_data_do_not_decide(dumps, undecided):
     rule = "map@5 drop <= 20% confidence 0.95"
@@ -188,7 +182,6 @@ def written(dumps, tmp_path):
     return tmp_path
 
 
-@pytest.mark.small
 def test_an_earlier_run_by_query_is_paired(dumps, written):
     rules = [
         "map@5 drop <= 20% confidence 0.95",
@@ -207,7 +200,6 @@ def test_an_earlier_run_by_query_is_paired(dumps, written):
     assert [one.to_dict() for one in again.outcomes] == [one.to_dict() for one in direct.outcomes]
 
 
-@pytest.mark.small
 def test_only_queries_of_both_runs_count(dumps, written):
     earlier = pq.read_table(written / "queries.parquet").slice(100)
     found = word(dumps, "worse", "map@5 drop <= 1%", baseline=earlier)
@@ -217,7 +209,6 @@ def test_only_queries_of_both_runs_count(dumps, written):
     assert found.outcomes[0].measured == pytest.approx(fewer.outcomes[0].measured, rel=1e-12)
 
 
-@pytest.mark.small
 def test_a_result_is_not_paired(dumps, written):
     rule = "map@5 drop <= 20% confidence 0.95"
     told = word(dumps, "worse", rule, "queries change <= 1%", baseline=str(written / "result.json"))
@@ -232,7 +223,6 @@ def test_a_result_is_not_paired(dumps, written):
     assert again.to_dict() == one.to_dict()
 
 
-@pytest.mark.small
 def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     with pytest.raises(rankmill.UsageError, match="unpredicted is 'zero' there, 'skip' here"):
         word(
@@ -252,7 +242,6 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
 # ------------------------------------------------------------------ rules
 
 
-@pytest.mark.small
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
@@ -280,7 +269,6 @@ def test_wrong_rules_are_refused_before_any_work(rule, message):
         gate("no such file", "no such file", [rule], baseline="x")
 
 
-@pytest.mark.small
 def test_what_else_is_refused(dumps):
     with pytest.raises(rankmill.UsageError, match="needs a baseline"):
         word(dumps, "same", "map@5 drop <= 1%")
@@ -294,7 +282,6 @@ def test_what_else_is_refused(dumps):
         word(dumps, "same", "map@5[land=*] >= 0")
 
 
-@pytest.mark.small
 def test_rules_of_one_text_are_equal():
     assert parse_rule("map@5 drop<=1%") == parse_rule(" map@5  drop <= 1% ").__class__(
         **vars(parse_rule("map@5 drop <= 1%")) | {"text": "map@5 drop<=1%"}
@@ -304,7 +291,6 @@ def test_rules_of_one_text_are_equal():
 # ------------------------------------------------------------------ the command
 
 
-@pytest.mark.small
 def test_the_command_ends_with_the_verdict(run, written, tmp_path):
     files = [str(written / f"{name}.parquet") for name in ("labels", "italy", "old")]
     labels, new, old = files
@@ -338,7 +324,6 @@ def test_the_command_ends_with_the_verdict(run, written, tmp_path):
     assert run(*again)[0] == 0
 
 
-@pytest.mark.small
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
@@ -357,7 +342,6 @@ def test_exit_codes(run, written, monkeypatch, arguments, expected):
     assert run("gate", labels, new, *arguments)[0] == expected
 
 
-@pytest.mark.small
 def test_a_broken_file_is_no_regression(run, written):
     broken = written / "broken.parquet"
     broken.write_bytes((written / "same.parquet").read_bytes()[:-40])
@@ -366,7 +350,6 @@ def test_a_broken_file_is_no_regression(run, written):
     assert "broken.parquet" in err
 
 
-@pytest.mark.small
 def test_a_stale_file(run, written):
     old = written / "same.parquet"
     os.utime(old, (0, 0))
@@ -375,7 +358,6 @@ def test_a_stale_file(run, written):
     assert (code, err.splitlines()[-1].split(":")[0]) == (1, "stale")
 
 
-@pytest.mark.small
 def test_the_summary_of_a_pull_request_is_appended(run, written, monkeypatch, tmp_path):
     summary = tmp_path / "summary.md"
     summary.write_text("before\n")
@@ -385,7 +367,6 @@ def test_the_summary_of_a_pull_request_is_appended(run, written, monkeypatch, tm
     assert summary.read_text().startswith("before\n## ✅ rankmill: held")
 
 
-@pytest.mark.small
 def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
     files = {name: str(written / f"{name}.parquet") for name in ("labels", "old", "same", "worse")}
     history = ["--history", f"{tmp_path}/runs"]

@@ -45,7 +45,6 @@ NIGHTS = {
 }
 
 
-@pytest.mark.small
 def test_a_week_of_nights(run, tmp_path):
     labels = pa.table(
         {

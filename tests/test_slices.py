@@ -41,7 +41,6 @@ def values_of(labels, run, metric):
     return dict(zip(found["query"], found[metric], strict=True))
 
 
-@pytest.mark.small
 def test_each_slice_is_a_comparison_of_its_queries():
     labels, runs, country, age = cut()
     found = rankmill.compare(labels, runs, METRICS, by=["country", "age"])
@@ -72,7 +71,6 @@ def test_each_slice_is_a_comparison_of_its_queries():
     assert (verdicts["de"], verdicts["it"]) == ("better", "worse")
 
 
-@pytest.mark.small
 def test_a_table_of_queries_cuts_as_a_column_does(tmp_path):
     labels, runs, country, _ = cut()
     order = random.Random(0).sample(list(country), len(country) - 5)
@@ -133,7 +131,6 @@ def test_derived_classes_are_what_they_say():
         assert list(there) == sorted(there, key=natural)
 
 
-@pytest.mark.small
 def test_order_of_rows_changes_no_slice():
     labels, runs, *_ = cut()
     options = {"by": ["country", "label_popularity"], "worst_slices": 3}
@@ -151,7 +148,6 @@ def test_order_of_rows_changes_no_slice():
     assert numbers(again) == numbers(whole)
 
 
-@pytest.mark.small
 def test_the_slices_that_lost_most():
     labels, runs, *_ = cut()
     found = rankmill.compare(labels, runs, "map@3", by=["country", "age"], worst_slices=4)
@@ -167,7 +163,6 @@ def test_the_slices_that_lost_most():
         rankmill.compare(labels, runs, "map@3", worst_slices=4)
 
 
-@pytest.mark.small
 @pytest.mark.parametrize("travels", [False, True])
 def test_merged_parts_say_what_the_whole_says(travels):
     labels, runs, *_ = cut()
@@ -192,7 +187,6 @@ def test_merged_parts_say_what_the_whole_says(travels):
     assert numbers(merged) | {"notes": []} == expected | {"notes": []}
 
 
-@pytest.mark.small
 def test_states_of_other_comparisons_do_not_merge():
     labels, runs, *_ = cut()
     one = rankmill.compare_part(labels, runs, METRICS, by="country")
@@ -207,7 +201,6 @@ def test_states_of_other_comparisons_do_not_merge():
         rankmill.compare_part(labels, runs, METRICS, by="label_popularity")
 
 
-@pytest.mark.small
 def test_tukey_takes_all_systems_at_once():
     labels, runs, *_ = cut()
     runs["same"] = runs["poor"]
@@ -219,7 +212,6 @@ def test_tukey_takes_all_systems_at_once():
     assert (same.tests["tukey"].p, same.verdict) == (1.0, "no difference shown")
 
 
-@pytest.mark.small
 @pytest.mark.parametrize(
     ("by", "message"),
     [
@@ -244,7 +236,6 @@ def test_what_cannot_cut_is_refused(by, message):
         rankmill.compare(labels, runs, "map@3", by=by)
 
 
-@pytest.mark.small
 def test_all_formats_show_slices():
     labels, runs, *_ = cut()
     runs["third"] = runs["poor"]
@@ -265,7 +256,6 @@ def test_all_formats_show_slices():
     assert content["losses"][0]["difference"]["value"] < 0
 
 
-@pytest.mark.small
 def test_the_command_cuts(run, tmp_path):
     labels, runs, *_ = cut()
     for name, one in {"labels": labels, **runs}.items():
