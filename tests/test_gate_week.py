@@ -61,7 +61,7 @@ def test_a_week_of_nights(run, tmp_path):
         pq.write_table(dump, tmp_path / "tonight.parquet")
         paths = [str(tmp_path / f"{one}.parquet") for one in ("labels", "tonight", "before")]
         code, out, err = run("gate", *paths[:2], "--baseline", paths[2], *asked)
-        assert f"verdict: {word}\n" in out, (name, err)
+        assert f"\nverdict: {word}" in out, (name, err)
         assert code == (word != "held")
         first = next(line for line in err.splitlines() if line.startswith(word))
         assert slice_ in first

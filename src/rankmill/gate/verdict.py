@@ -157,7 +157,11 @@ def view_of(found: Verdict) -> View:
         return Table(columns, [[one.rule, one.word, one.reason] for one in shown_outcomes(found)])
 
     def facts() -> Facts:
-        rows: list[tuple[str, str]] = [("verdict", found.word)]
+        open_rules = {one.rule for one in found.outcomes if one.word == UNDECIDED}
+        said = found.word
+        if open_rules and said == HELD:
+            said += f"; not enough data for {len(open_rules)} of the rules"
+        rows: list[tuple[str, str]] = [("verdict", said)]
         if found.baseline is not None:
             rows.append(("baseline", f"{found.baseline['source']} ({found.baseline['kind']})"))
         rows += [(role, described(one)) for role, one in found.result.inputs.items()]
