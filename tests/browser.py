@@ -100,7 +100,8 @@ def browser() -> Iterator[Browser]:
         "--hide-scrollbars",
         "--disable-dev-shm-usage",
     ]
-    with tempfile.TemporaryDirectory() as folder:
+    # Helpers of the browser may write to its folder for a moment after it has ended.
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # The browser takes its pipes as the descriptors 3 and 4.
         script = f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}'
         started = subprocess.Popen(
