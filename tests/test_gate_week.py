@@ -4,7 +4,6 @@ import random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 QUERIES = 6000
 COUNTRIES = ("de", "fr", "it", "es", "pl")
