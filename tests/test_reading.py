@@ -1,5 +1,7 @@
 """Errors that reading must notice; and long rows, streamed, grouped or spilled, give equal bits."""
 
+import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 import rankmill
 from rankmill import InputError, Ragged
@@ -343,3 +346,14 @@ def test_a_file_of_nothing_but_nulls(tmp_path: Path) -> None:
     pq.write_table(pa.table({"query_id": [2], "items": [[7]]}), tmp_path / "b.parquet")
     result = rankmill.evaluate(tmp_path, tmp_path, ["map"])
     assert (result.queries, result["map"]) == (1, 1.0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are bytes on Linux only")
+def test_the_name_of_a_file_need_not_be_utf8(tmp_path: Path) -> None:
+    table = pa.table({"user_id": [1, 2], "items": [[1], [2]]})
+    name = os.path.join(os.fsencode(tmp_path), b"x\xff")
+    for write, suffix in ((pq.write_table, b".parquet"), (feather.write_feather, b".arrow")):
+        write(table, tmp_path / "plain")
+        os.replace(tmp_path / "plain", name + suffix)
+        path = os.fsdecode(name + suffix)
+        assert rankmill.evaluate(path, path, ["map"])["map"] == 1.0

@@ -217,10 +217,20 @@ def _place(footer: Footer) -> Any:
     """What pyarrow reads a file from: its path or, in a store, an open object."""
     file = footer.file
     if file.filesystem is None:
-        return nullcontext(file.path)
+        name = os.fsencode(file.path)
+        # pyarrow takes no path that is not UTF-8, which file systems allow.
+        return nullcontext(file.path) if _is_utf8(name) else pa.OSFile(name)
     if is_read_by_threads(file.filesystem):
         return nullcontext(footer.opened)
     return open_ranges(file.filesystem, file.path, file.name)
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:

@@ -31,7 +31,7 @@ def native(file: File) -> Iterator[Any]:
         if isinstance(opened, pa.NativeFile):
             yield opened
         else:
-            with pa.OSFile(file.path) as same:
+            with pa.OSFile(os.fsencode(file.path)) as same:  # a name need not be UTF-8
                 yield same
 
 
