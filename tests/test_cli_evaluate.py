@@ -59,6 +59,8 @@ def test_json_output(run, dump):
         "queries_only_labelled": 1,
         "queries_only_predicted": 1,
         "short_lists": 1,
+        "labels": 4,
+        "predictions": 6,
     }
     assert content["audit"] == audit.empty() | expected
     for side, rows in (("labels", 3), ("predictions", 3)):

@@ -398,8 +398,7 @@ def test_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert given["runs"] == config.systems
     assert given["baseline"] == "old"
     assert "per_query" not in given
-    assert "per_query" not in config.arguments(rankmill.evaluate)  # it is a truth value there
-    assert {*config.arguments(rankmill.evaluate)} <= {*rankmill.evaluate.__annotations__}
+    assert config.arguments(rankmill.evaluate_runs)["depth"] == 100
 
 
 @pytest.mark.parametrize(

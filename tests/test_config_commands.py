@@ -21,6 +21,7 @@ from rankmill.cli.config import COMMAND_LINE_ONLY, keys
 from rankmill.cli.config import COMMANDS as TAKING_A_FILE
 from rankmill.cli.evaluate import command as evaluate_command
 from rankmill.cli.file_command import FileCommand
+from rankmill.errors import UsageError
 from rankmill.gate.rules import parse_rules
 
 GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
@@ -124,6 +125,12 @@ def test_a_path_is_the_baseline_of_compare(shop: Path, run: Any) -> None:
         (shop / "x.toml").write_text(text.replace("BASE", base))
         assert numbers(run, "compare", "shop/x.toml")["baseline"] == name
         assert numbers(run, "evaluate", "shop/x.toml")["queries"] == 3  # which has no baseline
+    # A system by its path is that system.
+    (shop / "x.toml").write_text(
+        'labels = "labels.parquet"\nbaseline = "predictions.parquet"\n'
+        '[systems]\na = "old.parquet"\nb = "predictions.parquet"\n'
+    )
+    assert numbers(run, "compare", "shop/x.toml")["baseline"] == "b"
     for base in ("last", "r.json"):
         (shop / "x.toml").write_text(text.replace("BASE", base))
         code, _, error = run("compare", "shop/x.toml")
@@ -142,7 +149,7 @@ def test_a_baseline_apart_from_the_system(shop: Path, run: Any) -> None:
         if more == ["--baseline", "new"]:  # then there is no candidate
             code, _, error = run("gate", "shop/x.toml", *more)
             assert code == 2
-            tells(error, ["x.toml, line 4, systems: gate takes one system", "none"])
+            tells(error, ["x.toml, line 4, systems: gate takes one system beside", "not 0"])
             continue
         found = numbers(run, "gate", "shop/x.toml", *more)
         assert found == numbers(run, "gate", *inputs, "--baseline", base, *rule)
@@ -170,9 +177,48 @@ def test_python_gets_what_the_commands_get(shop: Path, run: Any) -> None:
         'per_query = "q.parquet"\nmemory = "1MB"\n[semantics]\nunpredicted = "skip"\n'
     )
     config = rankmill.read_config(shop / "x.toml")
-    result = rankmill.evaluate(**config.arguments(rankmill.evaluate))
+    arguments = config.arguments(rankmill.evaluate)
+    assert "per_query" not in arguments  # it is a truth value there
+    result = rankmill.evaluate(**arguments)
     assert result.metrics == numbers(run, "evaluate", "shop/x.toml")["metrics"]
     assert (shop / "q.parquet").exists()
+
+
+def test_python_gets_the_baseline_where_a_function_takes_it(shop: Path, run: Any) -> None:
+    text = 'labels = "labels.parquet"\nrules = "map@3 drop <= 90%"\nbaseline = "old"\nby = "x"\n'
+    text += '[systems]\nnew = ["predictions.parquet"]\nold = "old.parquet"\n'
+    (shop / "x.toml").write_text(text)
+    config = rankmill.read_config("shop/x.toml")
+    assert config.arguments(rankmill.gate) == {
+        "labels": "shop/labels.parquet",
+        "predictions": ["shop/predictions.parquet"],
+        "rules": ("map@3 drop <= 90%",),
+        "baseline": "shop/old.parquet",
+        "by": ("x",),
+    }
+    assert config.arguments(rankmill.compare)["baseline"] == "old"
+    with pytest.raises(UsageError, match="line 5, systems: evaluate takes one system, not 2: new"):
+        config.arguments(rankmill.evaluate)
+    (shop / "x.toml").write_text(
+        'labels = "l"\npredictions = "run/a.parquet"\nbaseline = "old/a.parquet"\nhistory = "h"\n'
+    )
+    config = rankmill.read_config("shop/x.toml")
+    given = config.arguments(rankmill.compare)
+    assert given["runs"] == {"old/a": "shop/old/a.parquet", "a": "shop/run/a.parquet"}
+    assert given["baseline"] == "old/a"
+    assert config.arguments(rankmill.gate)["history"] == "shop/h"
+
+
+def test_a_recorded_run(shop: Path, run: Any) -> None:
+    text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nbaseline = "last"\n'
+    text += 'rules = ["map@3 drop <= 1%"]\nhistory = "runs"\ntags = { job = "nightly", n = 7 }\n'
+    (shop / "x.toml").write_text(text)
+    (shop / "runs").mkdir()
+    assert run("evaluate", "shop/x.toml", "-m", "map@3")[0] == 0
+    code, _, error = run("gate", "shop/x.toml")
+    assert (code, error.startswith("held: map@3")) == (0, True), error
+    assert len([*(shop / "runs").iterdir()]) == 2
+    assert "nightly" in run("history", "shop/runs", "--format", "json")[1]
 
 
 # ------------------------------------------------------------------ rankmill init

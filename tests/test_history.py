@@ -208,6 +208,22 @@ def test_rows_and_summary_say_the_same(tmp_path: Path) -> None:
     )
 
 
+def test_a_tag_cannot_pass_for_a_summary(tmp_path: Path) -> None:
+    forged = '{"run":"x","time":0,"version":"","rules":["{}","{}",""],"verdict":null,"tags":{},'
+    forged += '"metrics":[],"audits":[]}'
+    value = f"{SUMMARY.decode()}\x18{chr(len(forged))}{forged}"
+    assert read_summary(value.encode()) is not None
+    path = record(made(), tmp_path, tags={"a": value}, time=BEGIN)
+    (run,) = history(tmp_path).runs
+    assert (run.id, run.tags) == (Path(path).stem, {"a": value})
+    assert read_summary(value.encode() + Path(path).read_bytes()) == run
+
+
+def test_a_run_that_is_removed_meanwhile_is_passed_over(tmp_path: Path) -> None:
+    name = Path(night(tmp_path, 0, 0.1)).name
+    assert [run.id for run in open_folder(tmp_path).read(["gone.parquet", name])] == [name[:-8]]
+
+
 def test_files_joined_by_others_are_read_by_their_rows(tmp_path: Path) -> None:
     nights(tmp_path / "h", [0.1, 0.2, 0.3])
     whole = pa.concat_tables(pq.read_table(path) for path in sorted((tmp_path / "h").iterdir()))
@@ -580,6 +596,15 @@ def test_wrong_usage(
     assert (got, shown) == (code, "")
     tells(error, [told])
     assert sorted(recorded.parent.rglob("*")) == before
+
+
+def test_a_history_is_no_input(tmp_path: Path, run: Any) -> None:
+    labels, predictions = write_dump(tmp_path)
+    (tmp_path / "in").mkdir()
+    predictions.rename(tmp_path / "in" / "p.parquet")
+    code, _, error = run("evaluate", labels, tmp_path / "in", "--history", tmp_path / "in")
+    assert code == 2
+    tells(error, ["would read it as an input"])
 
 
 def test_a_run_without_a_value_is_not_recorded(tmp_path: Path, run: Any) -> None:

@@ -440,7 +440,7 @@ def test_who_may_only_write_is_not_refused(proxy: Proxy) -> None:
 
 
 def test_nothing_is_sent_before_all_contents_are_complete(proxy: Proxy, objects: Any) -> None:
-    bad: Any = b"neither text nor table"
+    bad: Any = 5  # neither text nor bytes nor a table
     with pytest.raises(AttributeError):
         write_files([("s3://out/first.txt", "text"), ("s3://out/second.parquet", bad)])
     assert objects("out/first.txt") is None
@@ -530,7 +530,7 @@ def test_no_stack_trace_holds_credentials(
             patch.setattr(opening, "find_files", bug)
             patch.setenv("RANKMILL_DEBUG", debug)
             code, _, error = run("evaluate", f"https://host/a?sig={SECRET}", "p.parquet")
-            assert code == 1
+            assert code == 70
             assert ("Traceback" in error) == bool(debug)
             assert "https://host/a" in error
             assert SECRET not in error
@@ -580,3 +580,27 @@ def test_shown(url: str, left: str) -> None:
         assert redacted(f"({url}), '{url}'") == f"({left}), '{left}'"
         assert local_path(url) == url
         assert parse(shown(url)).query == ""
+
+
+# ------------------------------------------------------------------ histories
+
+
+def test_a_history_in_a_bucket(
+    proxy: Proxy, folder: Path, run: Any, objects: Callable[[str], Any]
+) -> None:
+    url = "s3://out/nightly/history"
+    sides = [folder / f"{side}.parquet" for side in ("labels", "predictions")]
+    for model in "ab":
+        options = ("-m", "map@3", "--history", url, "--tag", f"model={model}")
+        code, _, error = run("evaluate", *sides, *options)
+        assert (code, error) == (0, "")
+    found = rankmill.history(url)
+    assert [one.tags["model"] for one in found.runs] == ["a", "b"]
+    assert objects(f"out/nightly/history/{found.runs[0].id}.parquet")[:4] == b"PAR1"
+    assert found.baseline("last", "map@3").run == found.runs[1]
+    assert run("history", "prune", url, "--keep-last", "1")[1] == "removed 1 of 2 runs\n"
+    assert rankmill.history(url).runs == found.runs[1:]
+    for wrong in ("s3://out/nothing", "s3://no-such-bucket/history"):
+        code, _, error = run("history", wrong)
+        assert code == 3
+        assert wrong in error

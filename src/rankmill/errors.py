@@ -8,7 +8,7 @@ no thread can be started. The function `shortage` recognises these errors.
 from __future__ import annotations
 
 import errno
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 __all__ = [
@@ -115,3 +115,12 @@ def positive(number: Any, name: str) -> int:
     if isinstance(number, bool) or not isinstance(number, (int, Integral)) or number < 1:
         raise UsageError(f"{name} is {number!r}; expected a positive integer")
     return int(number)
+
+
+def share(number: Any, name: str, example: float) -> None:
+    """Raise UsageError unless a number is between 0 and 1, where a quantile can be computed."""
+    is_real = isinstance(number, Real) and not isinstance(number, bool)
+    if not is_real or not 0 < number <= 1 - 1e-15:
+        raise UsageError(
+            f"{name} is {number!r}; expected a number between 0 and 1, such as {example}"
+        )

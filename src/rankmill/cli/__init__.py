@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "gate": ("rankmill.cli.gate", "Stop a system that does not keep its rules, by the exit code."),
     "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
+    "report": ("rankmill.cli.report", "Write a page about predictions, in HTML."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
@@ -93,7 +94,7 @@ class _Commands(click.Group):
     def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:
         """Run a command line; return the exit code and what to say on standard error."""
         try:
-            with self.make_context(prog_name or "rankmill", args) as context:
+            with self.make_context(prog_name or "rankmill", args, obj=[*args]) as context:
                 self.invoke(context)
         except click.exceptions.Exit as end:
             return end.exit_code, ""

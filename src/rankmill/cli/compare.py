@@ -21,6 +21,7 @@ from rankmill.cli.options import (
     scope_options,
     semantics_options,
 )
+from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording
@@ -152,6 +153,7 @@ Examples:
     help="Also draw the differences, their intervals and the slices to FILE, in .svg, .png or "
     ".pdf. Needs matplotlib: pip install 'rankmill[plot]'.",
 )
+@report_option
 @history_options
 @resource_options
 def command(
@@ -163,6 +165,7 @@ def command(
     output: str | None,
     per_query: str | None,
     plot: str | None,
+    report: str | None,
     recording: Recording,
     **options: Any,
 ) -> None:
@@ -176,7 +179,9 @@ def command(
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
-    check_outputs(output, [label_source, *runs.values()], per_query=per_query, plot=plot)
+    files = {"per_query": per_query, "plot": plot, "report": report}
+    check_outputs(output, [label_source, *runs.values()], **files, history=recording.place)
+    check_page(report)
     chosen = format_for(format, output)
     if plot is not None:
         check_picture(plot)
@@ -187,10 +192,12 @@ def command(
     with Progress() as progress:
         names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
-        found = compare(label_source, runs, metrics, **options)
+        found = compare(label_source, runs, metrics, **options, details=report is not None)
     more = [] if per_query is None else [(per_query, found.per_query)]
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))
+    if report is not None:
+        more.append((report, page_of(found, label_source, runs, options, recording.history)))
     if found.queries:
         more += recording.record_run(found, label_source, runs)
     deliver(view_of(found, _explaining(labels, systems)), chosen, output, more)
@@ -200,7 +207,7 @@ def command(
             "these semantics: check that the query ids of all files agree, or count queries "
             "without predictions as well"
         )
-    recording.log_run([output, per_query, plot])
+    recording.log_run([output, *files.values()])
 
 
 def _explaining(labels: str, paths: dict[str, str]) -> Callable[[str, str, int | str], str]:

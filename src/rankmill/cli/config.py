@@ -34,14 +34,12 @@ from rankmill.config.lines import Place
 from rankmill.errors import RankmillError, UsageError
 from rankmill.stores.urls import is_url, redacted
 
-__all__ = ["OF_HISTORY", "Config", "keys", "read_config"]
+__all__ = ["Config", "keys", "read_config"]
 
 # The commands that take a file, in the order in which their options are looked up.
 COMMANDS = ("evaluate", "compare", "gate", "report")
 # Options that belong to one run and not to a file that drives several commands.
 COMMAND_LINE_ONLY = {"date", "format", "output", "only_plan"}
-# What stands in the place of a baseline's path: a run of the history.
-OF_HISTORY = re.compile(r"last|best|median:\d+")
 # The options that stand in the table [columns].
 _COLUMN_NAMES = {one.name for one in click.command("columns")(column_options(lambda: None)).params}
 
@@ -77,12 +75,43 @@ class Config:
 
         Names of files that a command writes are left out.
         """
-        given = {"labels": self.labels, "runs": self.systems, "baseline": self.baseline}
-        given |= {name: self.options[name] for name in self.options if not _is_output(name)}
-        if len(self.systems) == 1:
-            (given["predictions"],) = self.systems.values()
         wanted = inspect.signature(function).parameters
+        given: dict[str, Any] = {"labels": self.labels, "runs": self.systems}
+        given |= {name: self.options[name] for name in self.options if not _is_output(name)}
+        if "predictions" in wanted:
+            given |= self.one(function.__name__, "baseline" in wanted)
+        elif "baseline" in wanted:
+            given |= self.several(function.__name__)
         return {name: given[name] for name in wanted if given.get(name) is not None}
+
+    def one(self, taker: str, apart: bool, baseline: str | None = None) -> dict[str, Any]:
+        """Return the one system as `predictions`; with `apart`, the `baseline` apart from it."""
+        base = baseline or self.baseline
+        # The baseline of the file is no candidate, even if another takes its place.
+        baselines = (base, self.baseline) if apart else ()
+        left = [name for name in self.systems if name not in baselines]
+        if len(left) != 1:
+            place = ("systems",) if "systems" in self.document.values else ("predictions",)
+            beside = " beside the baseline" if apart else ""
+            self.document.fail(
+                place, f"{taker} takes one system{beside}, not {len(left)}: {', '.join(left)}"
+            )
+        found = {"predictions": self.systems[left[0]]}
+        return found | ({"baseline": self.systems.get(base or "", base)} if apart else {})
+
+    def several(self, taker: str) -> dict[str, Any]:
+        """Return the systems as `runs`, and the name of the `baseline` among them."""
+        if self.baseline is None or self.baseline in self.systems:
+            return {"runs": self.systems, "baseline": self.baseline}
+        texts = [joined(one) for one in self.systems.values()]
+        if self.baseline in texts:
+            return {"runs": self.systems, "baseline": [*self.systems][texts.index(self.baseline)]}
+        if _is_of_history(self.baseline) or self.baseline.endswith(".json"):
+            reason = f"{taker} needs predictions as a baseline, not {self.baseline!r}"
+            self.document.fail(("baseline",), f"{reason}; expected the name of a system")
+        name = system_names([self.baseline, *texts])[0]
+        name = f"{name} (baseline)" if name in self.systems else name
+        return {"runs": {name: self.baseline, **self.systems}, "baseline": name}
 
     def located(self, message: str, overridden: Collection[str] = ()) -> str:
         """Return a message with the line of the value that it is about, if it quotes one.
@@ -165,7 +194,7 @@ def read_config(
     baseline = document.values.get("baseline")
     if baseline is not None:
         baseline = joined(check_input(document, ("baseline",), baseline))
-        if baseline not in systems and not OF_HISTORY.fullmatch(baseline):
+        if baseline not in systems and not _is_of_history(baseline):
             baseline = joined(_input(baseline, folder))
     return Config(
         document.path, labels, systems, baseline, _converted(document, values), values, document
@@ -206,6 +235,12 @@ def _option(value: str | list[str], folder: str, maybe: bool) -> Any:
 def _path(text: str, folder: str) -> str:
     stays = text in ("", "-") or text.lower().startswith("file://") or is_url(text)
     return text if stays else os.path.join(folder, text)
+
+
+def _is_of_history(text: str) -> bool:
+    from rankmill.gate.baseline import is_of_history  # which loads what a gate needs
+
+    return is_of_history(text)
 
 
 def _is_file(text: str) -> bool:
@@ -255,7 +290,7 @@ def _kind(option: click.Option) -> Kind:
 
 def _is_output(name: str) -> bool:
     known = keys().get(name)
-    return known is not None and known[0].path == "yes"
+    return known is not None and known[1].metavar == "FILE"
 
 
 def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:

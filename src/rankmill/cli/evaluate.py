@@ -17,9 +17,11 @@ from rankmill.cli.options import (
     scope_options,
     semantics_options,
 )
+from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording, by_system
+from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
@@ -93,6 +95,7 @@ Examples:
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
 )
+@report_option
 @history_options
 @resource_options
 @click.option(
@@ -108,6 +111,7 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
+    report: str | None,
     only_plan: bool,
     recording: Recording,
     **options: Any,
@@ -119,7 +123,11 @@ def command(
     parse_all(metrics)
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(output, [label_source, *runs.values()], per_query=per_query)
+    files = {"per_query": per_query, "report": report, "history": recording.place}
+    check_outputs(output, [label_source, *runs.values()], **files)
+    check_page(report)
+    if report is not None and len(runs) > 1:
+        raise UsageError("--report shows one system: 'rankmill report' compares several")
     chosen = format_for(format, output)
     options["per_query"] = per_query is not None
 
@@ -128,16 +136,28 @@ def command(
 
         deliver(plan_view(plan_runs(label_source, runs, metrics, **options)), chosen, output)
         return
-    from rankmill.engine.evaluate import evaluate_runs
+    recorded: list[tuple[str, Any]] = []
+    if report is None:
+        from rankmill.engine.evaluate import evaluate_runs
 
-    with Progress() as progress:
-        results = evaluate_runs(label_source, runs, metrics, **options, progress=progress)
-    recorded = []
+        with Progress() as progress:
+            results = evaluate_runs(label_source, runs, metrics, **options, progress=progress)
+    else:
+        from rankmill.compare.details import evaluate_in_detail
+
+        del options["per_query"]
+        with Progress() as progress:
+            results, details = evaluate_in_detail(
+                label_source, runs, metrics, **options, progress=progress
+            )
+        (only,) = results.values()
+        page = page_of(only, label_source, runs, options, recording.history, details)
+        recorded.append((report, page))
     if all(None not in one.metrics.values() for one in results.values()):
-        recorded = recording.record_run(results, label_source, by_system(runs))
+        recorded += recording.record_run(results, label_source, by_system(runs))
     _deliver(results, chosen, output, per_query, recorded)
     check_values(results)
-    recording.log_run([output, per_query])
+    recording.log_run([output, per_query, report])
 
 
 def _deliver(

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rankmill.cli.config import OF_HISTORY, Config, read_config
+from rankmill.cli.config import Config, read_config
 from rankmill.cli.inputs import system_names
 from rankmill.config.keys import joined
 from rankmill.errors import RankmillError
@@ -80,7 +80,12 @@ class FileCommand(click.Command):
             return super().invoke(ctx)
         del ctx.params["predictions"]
         ctx.params["labels"] = joined(config.labels)
-        ctx.params |= (self._one if self._apart else self._several)(ctx, config)
+        if self._apart:
+            found = config.one(str(ctx.info_name), True, ctx.params["baseline"])
+            ctx.params["predictions"] = joined(found["predictions"])
+            ctx.params["baseline"] = found["baseline"] and joined(found["baseline"])
+        else:
+            ctx.params |= self._several(ctx, config)
         try:
             return super().invoke(ctx)
         except RankmillError as error:
@@ -92,36 +97,13 @@ class FileCommand(click.Command):
             error.args = (config.located(str(error), given - {"labels"}), *error.args[1:])
             raise
 
-    def _one(self, ctx: click.Context, config: Config) -> dict[str, Any]:
-        """Return the predictions and the baseline apart from them."""
-        name = ctx.params["baseline"] or config.baseline
-        # The baseline of the file is no candidate, even if another takes its place.
-        left = [one for one in config.systems if one not in (name, config.baseline)]
-        if len(left) != 1:
-            reason = f"{ctx.info_name} takes one system and its baseline; it has {len(left)} left"
-            config.document.fail(
-                ("systems",), f"{reason} without the baseline: {', '.join(left) or 'none'}"
-            )
-        baseline = joined(config.systems[name]) if name in config.systems else name
-        return {"predictions": joined(config.systems[left[0]]), "baseline": baseline}
-
     def _several(self, ctx: click.Context, config: Config) -> dict[str, Any]:
         """Return the systems and, if the command has one, the baseline among them."""
-        systems = {name: joined(one) for name, one in config.systems.items()}
-        if "baseline" not in ctx.params:
-            return {"systems": systems}
-        if ctx.params["baseline"] is not None or config.baseline is None:
-            return {"systems": systems, "baseline": ctx.params["baseline"]}
-        names = {text: name for name, text in systems.items()}
-        base = names.get(config.baseline, config.baseline)
-        if base in systems:
-            return {"systems": systems, "baseline": base}
-        if OF_HISTORY.fullmatch(base) or base.endswith(".json"):
-            reason = f"{ctx.info_name} needs predictions as a baseline, not {base!r}"
-            config.document.fail(("baseline",), f"{reason}; name a system with --baseline")
-        short = system_names([base, *systems.values()])[0]
-        short = f"{short} (baseline)" if short in systems else short
-        return {"systems": {short: base, **systems}, "baseline": short}
+        found = {"runs": config.systems}
+        if "baseline" in ctx.params and ctx.params["baseline"] is None:
+            found = config.several(str(ctx.info_name))
+        systems = {name: joined(one) for name, one in found.pop("runs").items()}
+        return {"systems": systems, **found}
 
 
 def _is_config(text: str) -> bool:

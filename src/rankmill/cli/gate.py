@@ -19,6 +19,7 @@ from rankmill.cli.options import (
     scope_options,
     semantics_options,
 )
+from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.progress import Progress
 from rankmill.errors import UsageError
 
@@ -110,6 +111,7 @@ Exit codes:
     help="Also write a summary for a pull request to FILE. '-' appends it to the file that "
     "$GITHUB_STEP_SUMMARY names.",
 )
+@report_option
 @history_options
 @resource_options
 def command(
@@ -123,6 +125,7 @@ def command(
     json: str | None,
     junit: str | None,
     markdown: str | None,
+    report: str | None,
     recording: Recording,
     **options: Any,
 ) -> None:
@@ -141,7 +144,8 @@ def command(
     is_file = base is not None and not (isinstance(base, str) and is_of_history(base))
     inputs = [*sources, base] if base is not None and is_file else sources
     files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
-    check_outputs(output, inputs, **files)
+    check_outputs(output, inputs, **files, report=report, history=recording.place)
+    check_page(report)
     chosen = format_for(format, output)
     if junit is not None:
         check_junit()
@@ -150,8 +154,14 @@ def command(
 
     with Progress() as progress:
         asked = {"baseline": base, "history": recording.history, **options}
+        asked["details"] = report is not None
         found = gate(*sources, rules, **asked, progress=progress)
     written = [(path, _content(name, found)) for name, path in files.items() if path is not None]
+    if report is not None:
+        runs: dict[str, Any] = {"candidate": sources[1]}
+        if (found.baseline or {}).get("kind") == "predictions":
+            runs["baseline"] = base
+        written.append((report, page_of(found, sources[0], runs, options, recording.history)))
     written += recording.record_run(found, *sources)
     for line in lines(found):
         click.echo(line, err=True)
@@ -159,7 +169,7 @@ def command(
         deliver(view_of(found), chosen, output, written)
     if summary is not None:
         _append(summary, found)
-    recording.log_run([output, *files.values()])
+    recording.log_run([output, *files.values(), report])
     click.get_current_context().exit(found.exit_code)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rankmill.errors import UsageError
+from rankmill.stores.urls import is_url, join
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +36,13 @@ class Recording:
     tags: dict[str, str]
     mlflow: str | None
     run: pa.Table | None = None
+
+    @property
+    def place(self) -> str | None:
+        """A name for a run that no input may read; None without a history that is there."""
+        if self.history is None or not (is_url(self.history) or os.path.isdir(self.history)):
+            return None
+        return join(self.history, "run.parquet")
 
     def record_run(
         self, found: Found, labels: Any = None, predictions: Any = None

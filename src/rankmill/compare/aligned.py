@@ -1,5 +1,6 @@
 """Results of several systems side by side, joined by query id."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
@@ -10,6 +11,8 @@ from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids, to_ids
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.results.result import WEIGHT, CountedQueries, Result
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def join_per_query(results: Mapping[str, Result]) -> pa.Table:
@@ -34,6 +37,15 @@ def join_per_query(results: Mapping[str, Result]) -> pa.Table:
         If the queries differ and the results are not from one call.
     """
     return Aligned.of(results).table()
+
+
+def check_names(runs: Mapping[Any, Any]) -> None:
+    """Raise UsageError unless the names of systems are texts, which Arrow takes."""
+    for name in runs:
+        if not isinstance(name, str) or _SURROGATE.search(name):
+            raise UsageError(
+                f"a system is called {name!r}; expected texts that UTF-8 has as names of systems"
+            )
 
 
 class Aligned(NamedTuple):

@@ -3,21 +3,26 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
+from rankmill.compare.aligned import check_names
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.corrections import CORRECTIONS
 from rankmill.compare.cutting import Cuts, cuts_of
+from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
 from rankmill.compare.joined import Joined, join
+from rankmill.compare.paired import LARGEST
 from rankmill.compare.pooled import pooled
 from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
-from rankmill.errors import UsageError, positive
+from rankmill.errors import UsageError, positive, share
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.registry import parse_all
 from rankmill.threads import Workers, thread_count
 
 
@@ -37,6 +42,7 @@ def compare(
     moved: int = 0,
     replicates: int = 10_000,
     seed: int = 0,
+    details: bool = False,
     **options: Any,
 ) -> Comparison:
     """Compare systems with a baseline: differences, intervals, tests, and the queries behind them.
@@ -82,6 +88,9 @@ def compare(
         most to list. Among equal differences the smallest ids are listed.
     replicates, seed : int
         The number of random replicates of the tests that use them, and their seed.
+    details : bool
+        Whether to collect in the same pass what the page of `rankmill.report` shows beyond the
+        numbers, as `Comparison.details`.
 
     Returns
     -------
@@ -111,7 +120,7 @@ def compare(
     cuts = cuts_of(by)
     if worst_slices and cuts == Cuts():
         raise UsageError("worst_slices needs a way to cut queries into slices: give by")
-    joined = join(labels, runs, metrics, base, cuts, options)
+    joined = join(labels, runs, metrics, base, cuts, options, details=details)
     with Workers(options["threads"]) as workers:
         crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
         state = joined.state(workers, crossed=crossed, rows=rows)
@@ -135,12 +144,20 @@ def comparison_of(
         metrics=tuple(one.metrics),
         moved=joined.moved(settings.moved, workers),
         per_query=joined.aligned.table(),
-        notes=[*one.notes, *more.notes],
+        details=None if joined.seen is None else details_of(joined, settings, workers),
+        notes=[*one.notes, *more.notes, *_without_queries(no_means, joined, settings)],
         inputs={
             "labels": one.inputs["labels"],
             "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
         },
     )
+
+
+def _without_queries(no_means: list[str], joined: Joined, settings: Settings) -> list[str]:
+    """Return a note where metrics have no part in what is told of slices and of queries."""
+    asked = [("slices", joined.segments), ("queries that moved", settings.moved)]
+    missing = " and no ".join(what for what, wanted in asked if wanted)
+    return [f"{', '.join(no_means)}: no {missing}"] if no_means and missing else []
 
 
 @options_of(evaluate, without=("per_query",))
@@ -189,6 +206,12 @@ def compare_part(
     base, cuts = _baseline(runs, baseline), cuts_of(by)
     if "label_popularity" in cuts.derived:
         raise UsageError("label_popularity needs the labels of all queries: compare does that")
+    for metric in parse_all(metrics):
+        if metric.spec.kernel is None:
+            raise UsageError(
+                f"{metric.text} is no mean over queries, and is not part of a state: compare all "
+                "queries at once with compare"
+            )
     joined = join(labels, runs, metrics, base, cuts, options, part=True)
     with Workers(options["threads"]) as workers:
         return joined.state(workers, crossed=crossed, rows=tukey)
@@ -228,6 +251,16 @@ def compare_state(
         _names(tests), correction, confidence, margin, 0, replicates, seed, worst_slices
     )
     _check(settings)
+    if not isinstance(state, ComparisonState):
+        raise UsageError(
+            f"state is a {type(state).__name__}; expected what compare_part returns, or "
+            "ComparisonState.from_table"
+        )
+    alone = sum(len(by) == 1 for by in state.slices)
+    if worst_slices and (not alone or (alone > 1 and alone == len(state.slices))):
+        raise UsageError(
+            "the state lacks slices for worst_slices: make it with by and crossed=True"
+        )
     if TUKEY in settings.tests and state.metrics and not state.whole.rows:
         raise UsageError("the state has no rows for Tukey's test: make it with tukey=True")
     return finish(state, settings, thread_count(threads))
@@ -236,23 +269,21 @@ def compare_state(
 def _names(tests: Any) -> tuple[str, ...]:
     if not isinstance(tests, Iterable):
         raise UsageError(f"tests is {tests!r}; expected names of tests: {', '.join(TESTS)}")
-    return (tests,) if isinstance(tests, str) else tuple(dict.fromkeys(tests))
+    several = [tests] if isinstance(tests, str) else list(tests)
+    for test in several:
+        _check_name("test", test, {**TESTS, TUKEY: None})
+    return tuple(dict.fromkeys(several))
 
 
 def _check(settings: Settings) -> None:
     """Raise UsageError if an option is wrong, before anything is read."""
-    for test in settings.tests:
-        _check_name("test", test, {**TESTS, TUKEY: None})
     _check_name("correction", settings.correction, CORRECTIONS)
     if not settings.tests:
         raise UsageError(f"tests is empty; expected one or more of {', '.join(TESTS)}")
-    if not 0 < settings.confidence < 1:
-        raise UsageError(
-            f"confidence is {settings.confidence!r}; expected a number between 0 and 1, such as "
-            "0.95"
-        )
-    if settings.margin is not None and not 0 < settings.margin < float("inf"):
-        raise UsageError(f"margin is {settings.margin!r}; expected a positive number, such as 0.01")
+    share(settings.confidence, "confidence", 0.95)
+    margin = settings.margin
+    if margin is not None and not (isinstance(margin, Real) and 0 < margin <= LARGEST):
+        raise UsageError(f"margin is {margin!r}; expected a positive number, such as 0.01")
     for name in ("moved", "worst_slices"):
         if getattr(settings, name) != 0:
             positive(getattr(settings, name), name)
@@ -262,7 +293,7 @@ def _check(settings: Settings) -> None:
 
 
 def _check_name(what: str, chosen: object, known: Mapping[str, object]) -> None:
-    if chosen not in known:
+    if not isinstance(chosen, str) or chosen not in known:
         raise UsageError(f"there is no {what} {chosen!r}; expected one of {', '.join(known)}")
 
 
@@ -273,6 +304,7 @@ def _baseline(runs: Any, baseline: str | None) -> str:
             f"runs is {found}; expected a mapping of two systems or more to their predictions, "
             'such as {"old": ..., "new": ...}'
         )
-    if baseline is not None and baseline not in runs:
+    check_names(runs)
+    if baseline is not None and (not isinstance(baseline, str) or baseline not in runs):
         raise UsageError(f"there is no system {baseline!r}; expected one of {', '.join(runs)}")
     return next(iter(runs)) if baseline is None else baseline

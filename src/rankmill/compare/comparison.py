@@ -18,6 +18,7 @@ from rankmill.compare.differences import (
     winner_of,
 )
 from rankmill.compare.paper import paper_parts
+from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
 from rankmill.results.result import described, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from rankmill.compare.details import Details
     from rankmill.compare.state import ComparisonState
 
 
@@ -77,6 +79,8 @@ class Comparison:
     state : ComparisonState
         What the queries add up to, from which all of this comes.
     settings : Settings
+    details : Details or None
+        What a page shows beyond this, if it was asked for; no other form shows it.
     semantics, scope, notes, inputs, seconds
         As those of a `Result`; `inputs` has "labels", and under "systems" each system by its name.
     """
@@ -96,6 +100,7 @@ class Comparison:
     per_query: pa.Table | None = None
     pooled: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    details: Details | None = None
     semantics: Semantics = DEFAULT
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
@@ -243,13 +248,20 @@ def _table(found: Comparison, metric: str) -> Table:
     settings, level = found.settings, f"{100 * found.settings.confidence:.6g}%"
     corrected = "" if settings.correction == "none" else f" ({settings.correction})"
     several = len(settings.tests) > 1
+
+    def title(test: str) -> str:
+        """Tukey's p has a correction of its own; a metric such as gap does not have this p."""
+        if test == TUKEY and (several or metric not in found.pooled):
+            return "p tukey"
+        return f"p{f' {test}' if several else ''}{corrected}"
+
     columns = [
         Column(metric),
         Column("value", "value"),
         Column(f"± {level}", "error"),
         Column(f"from {found.baseline}", "difference"),
         Column(f"{level} interval", "interval"),
-        *(Column(f"p{f' {one}' if several else ''}{corrected}", "p") for one in settings.tests),
+        *(Column(title(one), "p") for one in settings.tests),
         Column("result"),
         Column("relative", "change"),
         Column("d", "error"),
@@ -307,6 +319,9 @@ def _facts(found: Comparison) -> Facts:
         if settings.correction == "none"
         else f"corrected by {settings.correction} over {tested:,} (metrics times systems)"
     )
+    if TUKEY in settings.tests and settings.correction != "none":
+        means = len(found.values) - len(found.pooled)
+        test += f"; that of tukey is over all systems, by bonferroni over {means:,} (metrics)"
     count = f"{found.queries:,} count for every system"
     if found.effective_queries is not None:
         count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"
@@ -317,7 +332,8 @@ def _facts(found: Comparison) -> Facts:
     if lacking:
         rule = "score 0" if found.semantics.unpredicted == "zero" else "do not count"
         facts.append(("without predictions", f"{', '.join(lacking)}; these queries {rule}"))
-    facts.append(("labels", described(found.inputs.get("labels", {}))))
+    if found.inputs:  # a state does not know where its queries came from
+        facts.append(("labels", described(found.inputs["labels"])))
     facts += [(name, described(one)) for name, one in found.inputs.get("systems", {}).items()]
     facts += rules_of(found.semantics, found.scope).items()
     return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -14,11 +15,12 @@ from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.asked import Asked
 from rankmill.sources.facts import Facts, find_facts, read_facts
+from rankmill.sources.finding import warn
 from rankmill.sources.formats import format_of_name
 from rankmill.sources.inputs import Input
 from rankmill.sources.opening import open_source, reusable
 from rankmill.sources.roles import Columns, likely_query
-from rankmill.stores.urls import is_url
+from rankmill.stores.urls import is_url, shown
 from rankmill.threads import Workers
 
 
@@ -70,8 +72,13 @@ def read_classes(
     found = {}
     if cuts.columns:
         found = read_label_facts(labels, index, cuts.columns, workers)
-    for one in tables:
-        found |= at_rows(one, index)
+    for one, asked in zip(tables, cuts.tables, strict=True):
+        at = at_rows(one, index)
+        unknown = all(column.null_count == len(column) for column in at.values())
+        if unknown and not (index.find(one.queries) >= 0).any():
+            name = shown(os.fspath(asked)) if isinstance(asked, str | os.PathLike) else "a table"
+            warn(f"by: no query of {name} is among the labels: check that their ids agree")
+        found |= at
     return {name: classes_of(name, column) for name, column in found.items()}
 
 
@@ -97,9 +104,14 @@ def column_names(table: Any) -> list[str]:
 
 def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Facts:
     """Read a table of query ids and classes; all its other columns cut."""
-    if isinstance(value, Mapping):
-        raise UsageError("by cannot be a dict; expected a table with a column of query ids")
+    if isinstance(value, Mapping | set | frozenset | bytes | int | float):
+        raise UsageError(
+            f"by cannot be a {type(value).__name__}; expected a table with a column of query ids, "
+            "or a list of tables and names"
+        )
     source = reusable(open_source(value, None, Asked("labels")), memory)
+    if not isinstance(value, str | os.PathLike):
+        source = replace(source, name="the table of by")
     with closing(source):
         schema = next(iter(source.schemas.values()))
         query = labels.columns.query
@@ -118,9 +130,10 @@ def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Fac
             )
         source = find_facts(source, dict.fromkeys(names, "segment"))
         text = any(map(is_text_type, labels.id_types("query")))
-        if source.text_ids and not text:
-            kinds = labels.id_types("query")
-            source = source.with_types({query: pa.uint64() if pa.uint64() in kinds else pa.int64()})
+        if source.text_ids:  # the labels tell whether 001 is a text
+            unsigned = pa.uint64() in labels.id_types("query")
+            integer = pa.uint64() if unsigned else pa.int64()
+            source = source.with_types({query: pa.large_string() if text else integer})
         elif text != is_text_type(schema.field(query).type):
             raise InputError(
                 f"{source.name}: the query ids in {query!r} are {schema.field(query).type}, but "

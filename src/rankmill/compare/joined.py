@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.compare.aligned import Aligned
+from rankmill.compare.aside import WAYS, Aside, Bin, Seen, aside_of, bins_of
 from rankmill.compare.cutting import Cuts, read_classes
 from rankmill.compare.differences import Moved
 from rankmill.compare.moved import most_moved
@@ -42,6 +43,8 @@ class Joined(NamedTuple):
     gain_function : str
     without : dict of str to dict of str
         What `leave_out` found for metrics that are no mean over queries, by metric and system.
+    seen : Seen or None
+        What was computed aside for a page.
     """
 
     results: dict[str, Result]
@@ -52,6 +55,7 @@ class Joined(NamedTuple):
     segments: list[Segments]
     gain_function: str
     without: Mapping[str, Without]
+    seen: Seen | None = None
 
     @property
     def queries(self) -> int:
@@ -174,16 +178,20 @@ def join(
     baseline: str,
     cuts: Cuts,
     options: dict[str, Any],
+    *,
+    details: bool = False,
     **fields: Any,
 ) -> Joined:
     """Score all systems and join them; `options` are those of `evaluate_runs`.
 
-    `fields` are more fields of the `Job`.
+    With `details`, more is computed aside for a page. `fields` are more fields of the `Job`.
     """
     facts: dict[str, Kind] = dict.fromkeys(cuts.columns, "segment")
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
-    gathered = _Gathered(baseline, cuts, options)
+    aside = aside_of(metrics, options) if details else None
+    fields["aside"] = () if aside is None else aside.metrics
+    gathered = _Gathered(baseline, cuts, options, WAYS if details else ())
     systems = score_systems(
         labels, runs, metrics, options, facts=facts, keep_lengths=lengths, gap_groups=True, **fields
     )
@@ -209,15 +217,21 @@ def join(
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
         without,
+        gathered.seen(aside, rows) if aside is not None else None,
     )
 
 
 class _Gathered:
     """What is known of the queries of the labels, gathered while the systems are scored."""
 
-    def __init__(self, baseline: str, cuts: Cuts, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, baseline: str, cuts: Cuts, options: Mapping[str, Any], ways: Sequence[str]
+    ) -> None:
         self._baseline = baseline
         self._cuts = cuts
+        self._ways = ways
+        self._aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+        self._bins: dict[str, list[Bin]] = {}
         self._options = options
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
@@ -229,7 +243,14 @@ class _Gathered:
         among = one.tally.counted.among_labels
         self._among = among if self._among is None else self._among | among
         self._weights = one.tally.index.weights
-        if self._cuts == Cuts():
+        state: Any = one.tally.state
+        means = {metric.text: state.aggregates[metric.text] for metric in one.tally.job.aside}
+        self._aside[one.name] = {
+            name: (mean.mean, mean.standard_error) for name, mean in means.items()
+        }
+        if self._ways:
+            self._bins[one.name] = bins_of(list(state.groups.values()))
+        if self._cuts == Cuts() and not self._ways:
             return
         if self._known is None:
             self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
@@ -258,6 +279,14 @@ class _Gathered:
 
     def classes(self) -> dict[str, Classes]:
         """Return the classes of all queries of the labels for each way to cut."""
-        if self._known is None:
-            return {}
-        return self._read | {name: DERIVED[name][1](self._known) for name in self._cuts.derived}
+        return {} if self._known is None else self._read | self._derived(self._cuts.derived)
+
+    def seen(self, aside: Aside, rows: np.ndarray) -> Seen:
+        """Return what was computed aside, given the row of each query that counts for all."""
+        classes = {} if self._known is None else self._derived(self._ways)
+        ways = [segments_of(name, of, rows) for name, of in classes.items()]
+        return Seen(aside, ways, self._aside, self._bins)
+
+    def _derived(self, names: Sequence[str]) -> dict[str, Classes]:
+        assert self._known is not None
+        return {name: DERIVED[name][1](self._known) for name in names}

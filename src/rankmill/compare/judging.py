@@ -36,8 +36,14 @@ Judged: TypeAlias = dict[tuple[Any, ...], Difference]
 
 def estimate(mean: AnyMean, queries: int, confidence: float) -> Estimate:
     """Return a mean over queries with its interval, of Student's t."""
-    value, error = mean.mean, mean.standard_error
-    if value is None or error is None:
+    return interval_of(mean.mean, mean.standard_error, queries, confidence)
+
+
+def interval_of(
+    value: float | None, error: float | None, queries: int, confidence: float = 0.95
+) -> Estimate:
+    """Return a mean over queries with its interval, given its standard error."""
+    if value is None or error is None or queries < 2:
         return Estimate(value)
     half = t_quantile((1 + confidence) / 2, queries - 1) * error
     return Estimate(value, error, value - half, value + half)

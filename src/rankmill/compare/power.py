@@ -1,6 +1,7 @@
 """How many queries the paired t-test needs to tell a difference."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -8,6 +9,30 @@ from rankmill.compare.distributions import normal_quantile, t_quantile
 
 # The trapezoidal rule over the spread of the standard deviation, in units of 1 / sqrt(2 freedom).
 _STEPS = np.arange(-45.0, 14.0, 0.125)
+
+
+class Needed(NamedTuple):
+    """What it takes to tell a system from the next one in the ranking.
+
+    Attributes
+    ----------
+    better, worse : str
+        The two systems; of two with the same rank, the first by name is `better`.
+    difference : float or None
+        The mean of the paired differences; 0 if both have the same rank.
+    deviation, effect : float or None
+        The standard deviation of the differences, and the mean over it, which is Cohen's d; None
+        where there is none.
+    queries : int or None
+        The number of queries that the paired t-test needs; None without an effect.
+    """
+
+    better: str
+    worse: str
+    difference: float | None
+    deviation: float | None
+    effect: float | None
+    queries: int | None
 
 
 def queries_needed(effect: float, confidence: float, power: float) -> int:

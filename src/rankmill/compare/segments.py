@@ -13,6 +13,8 @@ from rankmill.matching.index import LabelIndex
 
 # A column with more values is no way to cut queries into slices that anybody reads.
 MOST_SLICES = 1000
+# Slices of two columns are looked at for losses, and only the worst of them are read.
+MOST_CROSSED = 20_000
 # The first number of each class of counts but 0; a class ends before the next one.
 STARTS = (1, 2, 3, 6, 11, 21, 51, 101)
 NO_ROW = -1
@@ -53,14 +55,16 @@ class Segments(NamedTuple):
         pairs = (divmod(int(one), len(other.values)) for one in found)
         values = [(*self.values[a], *other.values[b]) for a, b in pairs]
         names = (*self.names, *other.names)
-        return Segments(names, values, check_slices(names, codes, len(values)))
+        return Segments(names, values, check_slices(names, codes, len(values), MOST_CROSSED))
 
 
-def check_slices(names: Iterable[str], codes: np.ndarray, count: int) -> np.ndarray:
+def check_slices(
+    names: Iterable[str], codes: np.ndarray, count: int, most: int = MOST_SLICES
+) -> np.ndarray:
     """Return the codes; raises UsageError if there are too many slices."""
-    if count > MOST_SLICES:
+    if count > most:
         raise UsageError(
-            f"{' and '.join(names)} has {count:,} values; expected {MOST_SLICES:,} at most: cut by "
+            f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: cut by "
             "classes of them, as a column with few values or a table of query ids and classes"
         )
     return codes
@@ -80,7 +84,10 @@ def natural(value: Value) -> tuple[Any, ...]:
     first = (0, float(parts[1])) if len(parts) > 1 and not parts[0] else (1, 0.0)
     with suppress(ValueError):
         first = (0, float(value))
-    return (*first, *((float(one), "") if i % 2 else (-1.0, one) for i, one in enumerate(parts)))
+    # NaN is neither above nor below a number: it is a text as others are.
+    first = (1, 0.0) if first[1] != first[1] else first
+    split = ((float(one), "") if i % 2 else (-1.0, one) for i, one in enumerate(parts))
+    return (*first, *split, (-1.0, value))
 
 
 def classes_of(name: str, column: Any) -> Classes:
@@ -96,8 +103,14 @@ def classes_of(name: str, column: Any) -> Classes:
     encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
     codes = encoded.indices.fill_null(NO_ROW).to_numpy().astype(np.int64)
     check_slices([name], codes, int((np.bincount(codes + 1) > 0).sum()))
-    words = [None if one is None else str(one) for one in encoded.dictionary.to_pylist()]
-    return [*words, None], codes
+    return [*map(_text, encoded.dictionary.to_pylist()), None], codes
+
+
+def _text(value: Any) -> Value:
+    """Return a value of a column as text; -0.0 is 0.0."""
+    if value is None or isinstance(value, bytes):
+        return None if value is None else value.decode(errors="backslashreplace")
+    return str(value + 0.0 if isinstance(value, float) else value)
 
 
 def segments_of(name: str, classes: Classes, rows: np.ndarray) -> Segments:
@@ -155,11 +168,16 @@ def popularity(index: LabelIndex) -> tuple[list[Value], np.ndarray]:
     before = np.cumsum(labels) - labels
     class_of_size = np.minimum(3 * before // max(1, int(labels.sum())), 2)
     classes = class_of_size[of_item][groups]
-    sums = (np.concatenate([[0], np.cumsum(one)]) for one in (classes == 0, classes < 2))
-    head, head_or_middle = (one[offsets[1:]] - one[offsets[:-1]] for one in sums)
-    median = (np.diff(offsets) - 1) // 2
-    codes = np.where(median < head, 0, np.where(median < head_or_middle, 1, 2))
-    return ["head", "middle", "tail", None], np.where(np.diff(offsets) > 0, codes, NO_ROW)
+    lengths = np.diff(offsets)
+    there = np.flatnonzero(lengths)
+    head, head_or_middle = (
+        np.add.reduceat(one.astype(np.int32), offsets[there]) if len(there) else there
+        for one in (classes == 0, classes < 2)
+    )
+    median = (lengths[there] - 1) // 2
+    codes = np.full(len(lengths), NO_ROW)
+    codes[there] = np.where(median < head, 0, np.where(median < head_or_middle, 1, 2))
+    return ["head", "middle", "tail", None], codes
 
 
 def unpredicted(predicted: Sequence[np.ndarray]) -> tuple[list[Value], np.ndarray]:

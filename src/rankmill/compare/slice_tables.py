@@ -6,6 +6,8 @@ from typing import TypeAlias
 from rankmill.compare.differences import Difference, Loss, Moved, Settings, Slice
 from rankmill.results.tables import Cell, Column, Part, Table
 
+# The most characters of a value in a table.
+LONGEST = 60
 UNKNOWN = "(unknown)"
 """The value of a slice of queries for which it is not known."""
 
@@ -22,7 +24,14 @@ def slice_text(one: Slice | Loss) -> str:
     'country = de'
     """
     pairs = zip(one.by, one.value, strict=True)
-    return ", ".join(f"{name} = {UNKNOWN if value is None else value}" for name, value in pairs)
+    return ", ".join(f"{name} = {_short(value)}" for name, value in pairs)
+
+
+def _short(value: str | None) -> str:
+    """Return a value as a table has room for it; JSON and CSV have it whole."""
+    if value is None:
+        return UNKNOWN
+    return value if len(value) <= LONGEST else f"{value[:LONGEST]}..."
 
 
 def slice_tables(

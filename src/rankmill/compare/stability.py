@@ -9,15 +9,15 @@ import numpy as np
 
 from rankmill.columns.ids import take_ids, to_ids
 from rankmill.compare.agreement import Correlation, correlation, order_of, ranks_of
-from rankmill.compare.aligned import Aligned
+from rankmill.compare.aligned import Aligned, check_names
 from rankmill.compare.differences import Estimate
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.halves import Halves, half_sums, halves_of, random_keys
-from rankmill.compare.power import queries_needed
-from rankmill.compare.stability_view import Design, Needed, Stability
+from rankmill.compare.power import Needed, queries_needed
+from rankmill.compare.stability_view import Design, Stability
 from rankmill.engine.evaluate import evaluate, evaluate_runs
 from rankmill.engine.options import options_of
-from rankmill.errors import UsageError, positive
+from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.registry import parse, split_names
@@ -88,6 +88,7 @@ def stability(
     runs = runs if isinstance(runs, Mapping) else {"predictions": runs}
     if not runs:
         raise UsageError('runs is empty; expected a system or more, such as {"old": ...}')
+    check_names(runs)
     texts = [text for at in named.values() for text in at.values()]
     results = evaluate_runs(labels, runs, texts, **options)
     systems = _Systems.of(results)
@@ -138,11 +139,7 @@ def _cutoffs(given: Any) -> tuple[int, ...]:
 def _check(design: Design) -> None:
     """Raise UsageError if an option is wrong, before anything is read."""
     for name, example in (("confidence", 0.95), ("power", 0.8)):
-        value = getattr(design, name)
-        if not 0 < value < 1:
-            raise UsageError(
-                f"{name} is {value!r}; expected a number between 0 and 1, such as {example}"
-            )
+        share(getattr(design, name), name, example)
     positive(design.splits, "splits")
     if design.seed != 0:
         positive(design.seed, "seed")

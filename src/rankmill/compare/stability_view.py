@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rankmill.compare.agreement import Correlation
 from rankmill.compare.differences import Estimate
+from rankmill.compare.power import Needed
 from rankmill.results.result import described, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
@@ -20,30 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rankmill.compare.halves import Halves
-
-
-class Needed(NamedTuple):
-    """What it takes to tell a system from the next one in the ranking.
-
-    Attributes
-    ----------
-    better, worse : str
-        The two systems; of two with the same rank, the first by name is `better`.
-    difference : float or None
-        The mean of the paired differences; 0 if both have the same rank.
-    deviation, effect : float or None
-        The standard deviation of the differences, and the mean over it, which is Cohen's d; None
-        where there is none.
-    queries : int or None
-        The number of queries that the paired t-test needs; None without an effect.
-    """
-
-    better: str
-    worse: str
-    difference: float | None
-    deviation: float | None
-    effect: float | None
-    queries: int | None
 
 
 @dataclass(frozen=True)

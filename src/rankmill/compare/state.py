@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.compare.paired import Paired
+from rankmill.compare.paired import LARGEST, Paired
 from rankmill.compare.sums import AnyMean, Column, Sums, WeightedPaired
 from rankmill.errors import UsageError
 from rankmill.metrics import rows
@@ -104,18 +104,20 @@ class ComparisonState:
             "tests": sorted(self.whole.rows),
         }
 
+    def _counts(self) -> dict[str, Any]:
+        return {
+            "left_out": dict(self.left_out),
+            "differing": self.differing,
+            "unpredicted": dict(self.unpredicted),
+        }
+
     def to_table(self) -> pa.Table:
         """Return the state as a table: a row for each slice, metric and system."""
         found = _rows_of((), (), self.whole)
         for by, of_way in self.slices.items():
             for value, sums in of_way.items():
                 found += _rows_of(by, value, sums)
-        counts = {
-            "left_out": dict(self.left_out),
-            "differing": self.differing,
-            "unpredicted": dict(self.unpredicted),
-        }
-        told = json.dumps({"format": FORMAT, "job": self._job(), "counts": counts})
+        told = json.dumps({"format": FORMAT, "job": self._job(), "counts": self._counts()})
         return pa.Table.from_pylist(found, _SCHEMA.with_metadata({_KEY: told}))
 
     @classmethod
@@ -125,27 +127,58 @@ class ComparisonState:
         Raises
         ------
         UsageError
-            If the table is not one of a comparison, or of another format version.
+            If the table is not one of a comparison, is damaged, or of another format version.
         """
+        if not isinstance(table, pa.Table):
+            raise UsageError(f"this is a {type(table).__name__}, not a table that to_table made")
         told = (table.schema.metadata or {}).get(_KEY)
         if told is None or not table.schema.equals(_SCHEMA):
             raise UsageError("this is no table of a comparison; expected one that to_table made")
-        read = json.loads(told)
-        rows.check_format(read)
-        job, counts = read["job"], read["counts"]
+        try:
+            read = json.loads(told)
+            rows.check_format(read)
+            state = cls._read(read["job"], read["counts"], table.to_pylist())
+        except UsageError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise rows.damaged(f"{type(error).__name__}: {error}") from None
+        # What is written again is what was read: no field is missing, changed or of another type.
+        if state._job() != read["job"] or state._counts() != read["counts"]:
+            raise rows.damaged("its job or its counts are not those of its rows")
+        return state
+
+    @classmethod
+    def _read(
+        cls, job: Mapping[str, Any], counts: Mapping[str, Any], table: list[dict[str, Any]]
+    ) -> Self:
+        """Return the state from what a table tells; errors are of any kind."""
+        names = set(job["systems"])
+        for key in ("left_out", "unpredicted"):
+            if {name: rows.count(counts[key], name) for name in counts[key]}.keys() != names:
+                raise rows.damaged(f"{key} is not of its systems")
+        rows.count(counts, "differing")
+        if job["baseline"] not in names or len(names) != len(job["systems"]):
+            raise rows.damaged("its systems are not different ones with the baseline among them")
         found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-        for row in table.to_pylist():
+        for row in table:
             found.setdefault((tuple(row["by"]), tuple(row["slice"])), []).append(row)
         whole = _sums_of(found.pop(((), ()), []), job)
         slices: dict[Any, dict[Any, Sums]] = {tuple(by): {} for by in job["slices"]}
         for (by, value), of_slice in found.items():
             slices[by][value] = _sums_of(of_slice, job)
+        for by, of_way in slices.items():
+            queries = sum(one.queries for one in of_way.values())
+            if queries != whole.queries:
+                raise rows.damaged(
+                    f"the slices by {' and '.join(by)} hold {queries:,} queries, and all hold "
+                    f"{whole.queries:,}"
+                )
         return cls(
             systems=tuple(job["systems"]),
             baseline=job["baseline"],
             metrics=tuple(job["metrics"]),
             semantics=Semantics(**job["semantics"]),
-            gain_function=job["gain_function"],
+            gain_function=rows.text(job, "gain_function"),
             scope=Scope(**job["scope"]),
             whole=whole,
             slices=slices,
@@ -183,28 +216,42 @@ def _rows_of(by: tuple[str, ...], value: Any, sums: Sums) -> list[dict[str, Any]
 
 def _sums_of(found: list[dict[str, Any]], job: Mapping[str, Any]) -> Sums:
     columns: dict[str, dict[str, Column]] = {metric: {} for metric in job["metrics"]}
-    of_rows = {}
+    of_rows: dict[str, np.ndarray] = {}
+    queries = rows.count(found[0], "queries") if found else 0
     for row in found:
-        if row["system"] is None:
-            values = np.array(row["differences"], np.float64)
-            of_rows[row["metric"]] = values.reshape(-1, len(job["systems"]))
+        metric, system = row["metric"], row["system"]
+        of_metric: dict[str, Any] = of_rows if system is None else columns[metric]
+        if row["queries"] != queries or (metric if system is None else system) in of_metric:
+            raise rows.damaged(f"two rows of {metric} and {system} do not go together")
+        if system is None:
+            values = rows.numbers(row, "differences")
+            of_rows[metric] = values.reshape(queries, len(job["systems"]))
         else:
-            columns[row["metric"]][row["system"]] = _column_of(row)
+            columns[metric][system] = _column_of(row, system == job["baseline"])
     expected = set(job["systems"])
     if not all(set(of) == expected for of in columns.values()) or set(of_rows) - set(columns):
         raise rows.damaged("a slice does not have a row for each metric and system")
-    return Sums(found[0]["queries"] if found else 0, columns, of_rows)
+    return Sums(queries, columns, of_rows)
 
 
-def _column_of(row: Mapping[str, Any]) -> Column:
+def _column_of(row: Mapping[str, Any], is_baseline: bool) -> Column:
     told = json.loads(row["mean"])
     mean: AnyMean = (WeightedMean if "wv" in told else Mean).from_row(told)
-    if row["differences"] is None:
+    count = mean.positive if isinstance(mean, WeightedMean) else mean.count
+    if count > row["queries"] or (isinstance(mean, Mean) and count < row["queries"]):
+        raise rows.damaged(f"a mean is over {count:,} of {row['queries']:,} queries")
+    if is_baseline != (row["differences"] is None):
+        raise rows.damaged("the differences are not those of all systems but the baseline")
+    if is_baseline:
         return Column(mean, None)
     values, counts = rows.ascending(row, "differences"), rows.counts(row, "counts", least=1)
     rows.same_length(row, "differences", "counts")
     paired = Paired(values.astype(np.float64), counts)
-    if row["weighted"] is None:
+    if paired.n != count or (np.abs(values) > LARGEST).any():
+        raise rows.damaged(f"{paired.n:,} differences of {count:,} queries, or beyond {LARGEST:g}")
+    if isinstance(mean, Mean):
         return Column(mean, paired)
     weighted = WeightedMean.from_row(json.loads(row["weighted"]))
+    if (weighted.positive, weighted.w, weighted.ww) != (mean.positive, mean.w, mean.ww):
+        raise rows.damaged("the differences have other weights than the values")
     return Column(mean, WeightedPaired(weighted, paired))

@@ -30,6 +30,9 @@ class Job:
     metrics : tuple of Metric
         In the order of the request.
     semantics, gain_function, memory
+    aside : tuple of Metric
+        More means over queries, which are added up and change nothing that is shown: no count of
+        the audit, no table of queries, no result. No cutoff of theirs is above those of `metrics`.
     keep_values : bool
         Whether the values of each query are kept.
     keep_lengths : bool
@@ -53,6 +56,7 @@ class Job:
     keep_rows: bool = False
     part: bool = False
     scope: Scope = WHOLE
+    aside: tuple[Metric, ...] = ()
 
     @property
     def per_query(self) -> list[Metric]:
@@ -102,10 +106,14 @@ class Job:
 
     @property
     def asked(self) -> dict[str, Asked]:
-        """How to make the aggregate of each metric; they share the memory for confidences."""
+        """How to make the aggregate of each metric, those aside among them.
+
+        They share the memory for confidences.
+        """
         memory = 0 if self.part else self.memory // max(1, len(self.pooled))
         more = (memory, self.holds_rows, self.part)
-        return {metric.text: Asked(metric, self.semantics, *more) for metric in self.metrics}
+        every = (*self.metrics, *self.aside)
+        return {metric.text: Asked(metric, self.semantics, *more) for metric in every}
 
     def aggregate_of(self, metric: Metric) -> type[Aggregate]:
         """The class that adds up the values of a metric."""

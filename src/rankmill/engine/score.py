@@ -91,7 +91,7 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
             "null_items": lists.nulls,
             "short_lists": int((both & (found.prediction_counts < job.largest_cutoff)).sum()),
             "tied_ranks": lists.tied,
-            "predictions": int(lengths.sum()),
+            "predictions": int(lengths.sum()) + lists.repeats,
             **dropped,
         },
         counts={
@@ -128,6 +128,7 @@ def _scored(
     whole = Scored(lists, hits, order, found)
     matched: dict[bool, tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
+    keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
     for name, asked in job.asked.items():
         scored = whole
         if asked.metric.spec.kernel:
@@ -137,9 +138,9 @@ def _scored(
             one, patterns = matched[needed is None]
             values = one.values(asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
-            if job.keep_values or weights is not None:
+            if name in keeps or weights is not None:
                 values = values if patterns is None else values[patterns.of_query]
-            if job.keep_values:
+            if name in keeps:
                 kept[name] = values
             if weights is not None:  # queries of one pattern have weights of their own
                 scored = whole._replace(values=values, weights=weights)

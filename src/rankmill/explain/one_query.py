@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.ids import is_text_type, to_ids
+from rankmill.columns.ids import is_text_type, slice_ids, to_ids
 from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
@@ -59,23 +59,39 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
     InputError
         If two rows of a wide input have the query; all rows are read to find this.
     """
-    lookup, _ = look_up(query)
+    return lists_of(query, one, workers)[0]
 
-    def rows_of(batch: Batch) -> list[Batch]:
-        ids = queries_of(batch, one.columns)
-        places = np.flatnonzero(lookup.find(ids) == 0)
-        runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if len(places) else []
+
+def lists_of(queries: Ids, one: Input, workers: Workers) -> list[Lists | None]:
+    """Return the list of each of some different queries, as `list_of` does, in one reading."""
+    lookup, _ = look_up(queries)
+    count = len(queries.keys)
+    if one.source.lists is not None:
+        return _lists_among(lookup, count, one, workers)
+
+    def rows_of(batch: Batch) -> list[tuple[int, Batch]]:
+        numbers = lookup.find(queries_of(batch, one.columns))
+        places = np.flatnonzero(numbers >= 0)
+        ends = (np.diff(places) > 1) | (np.diff(numbers[places]) != 0)
+        runs = np.split(places, np.flatnonzero(ends) + 1) if len(places) else []
         return [
-            Batch(batch.data.slice(run[0], len(run)), batch.place.onwards(int(run[0])))
+            (
+                int(numbers[run[0]]),
+                Batch(batch.data.slice(run[0], len(run)), batch.place.onwards(int(run[0]))),
+            )
             for run in runs
         ]
 
-    if one.source.lists is not None:
-        return _list_among(lookup, one, workers)
-    parts: list[Batch] = []
+    parts: list[list[Batch]] = [[] for _ in range(count)]
     with closing(read_batches(rows_of, one.source, one.columns.names(), workers)) as batches:
         for found in batches:
-            parts += found
+            for number, part in found:
+                parts[number].append(part)
+    return [_list_in(of, slice_ids(queries, i, i + 1), one) for i, of in enumerate(parts)]
+
+
+def _list_in(parts: list[Batch], query: Ids, one: Input) -> Lists | None:
+    """Return the list of a query, given all of its rows."""
     if not parts:
         return None
     if not one.columns.wide:
@@ -86,12 +102,17 @@ def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
     return wide_lists(parts[0], one.columns)
 
 
-def _list_among(lookup: Lookup, one: Input, workers: Workers) -> Lists | None:
-    """Return the list of a query from a source of lists, each of which belongs to one query."""
+def _lists_among(lookup: Lookup, count: int, one: Input, workers: Workers) -> list[Lists | None]:
+    """Return the list of each query from a source of lists, each of which belongs to one query."""
 
-    def found(lists: Lists) -> Lists | None:
-        places = np.flatnonzero(lookup.find(lists.queries) == 0)
-        return lists.slice(int(places[0])) if len(places) else None
+    def found(lists: Lists) -> list[tuple[int, Lists]]:
+        numbers = lookup.find(lists.queries)
+        places = np.flatnonzero(numbers >= 0).tolist()
+        return [(int(numbers[place]), lists.slice(place)) for place in places]
 
+    lists: list[Lists | None] = [None] * count
     with closing(map_lists(found, one.source, one.columns, workers)) as blocks:
-        return next((block for block in blocks if block is not None), None)
+        for block in blocks:
+            for number, its in block:
+                lists[number] = its
+    return lists

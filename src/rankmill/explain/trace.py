@@ -150,7 +150,7 @@ def _trace_query(
             f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
             f"{predictions.source.name}: choose one that is"
         )
-    index = _index_of(query, of_labels, job)
+    index = index_of(query, of_labels, job)
     tally = Tally(index, job)
     if lists is None:
         none = slice_ids(query, 0, 0)
@@ -158,7 +158,7 @@ def _trace_query(
     else:
         tally.add(score_lists(lists, index, job))
     state = tally.close(predictions.source.name)
-    found = _walk_list(metric, lists, index, predictions, job)
+    found = walk_list(metric, lists, index, predictions, job)
     status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
@@ -167,7 +167,7 @@ def _trace_query(
     return replace(found, query=id_value(query, 0), value=value)
 
 
-def _index_of(query: Ids, lists: Lists | None, job: Job) -> LabelIndex:
+def index_of(query: Ids, lists: Lists | None, job: Job) -> LabelIndex:
     """The labels of one query, as `read_labels` has those of all."""
     none = slice_ids(query, 0, 0)
     if lists is None:
@@ -194,7 +194,7 @@ def _status(known: bool, predicted: bool, index: LabelIndex, semantics: Semantic
     return f"{lacks}: {CHOICES[field][choice]} ({field} {choice})"
 
 
-def _walk_list(
+def walk_list(
     metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, job: Job
 ) -> Trace:
     """The walk down the only list, without its query and value."""

@@ -219,6 +219,7 @@ def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarra
         common=None,
         weights=None if joined.weights is None else joined.weights[kept],
         segments=[way.at(kept) for way in joined.segments],
+        seen=None if joined.seen is None else joined.seen.at(kept),
     )
 
 

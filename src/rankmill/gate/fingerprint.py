@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from rankmill.sources.spool import is_pipe
 from rankmill.stores.urls import is_url, shown
 
 __all__ = ["Fingerprint", "fingerprint"]
+
+REQUESTS = 16
 
 
 class Fingerprint(NamedTuple):
@@ -59,7 +62,7 @@ def fingerprint(
     rows = rows if isinstance(rows, int) else None
     try:
         files = _files(name if source is None else source)
-        sizes = [file.identity()[2:] for file in files]
+        sizes = [(file.listed or file.identity())[2:] for file in files]
     except (InputError, OSError):  # gone by now, or never a file
         files = []
     if not files:
@@ -88,9 +91,10 @@ def _checksum(files: Sequence[File]) -> str | None:
     from hashlib import blake2b
 
     hashed = blake2b(digest_size=16)
-    for file in files:
-        try:
-            hashed.update(read_footer(file).raw.tobytes())
-        except InputError:  # no Parquet
-            return None
+    try:
+        with ThreadPoolExecutor(REQUESTS) as pool:  # of stores, several objects at a time
+            for footer in pool.map(read_footer, files):
+                hashed.update(footer.raw.tobytes())
+    except InputError:  # no Parquet
+        return None
     return hashed.hexdigest()

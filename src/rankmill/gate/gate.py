@@ -7,6 +7,7 @@ from typing import Any
 
 from rankmill.compare.compare import comparison_of
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
+from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.joined import Joined, join
 from rankmill.engine.evaluate import evaluate
@@ -46,6 +47,7 @@ def gate(
     worst_slices: int = 0,
     confidence: float = 0.95,
     now: float | None = None,
+    details: bool = False,
     **options: Any,
 ) -> Verdict:
     """Evaluate predictions, and say whether they keep rules, also against a baseline.
@@ -67,7 +69,7 @@ def gate(
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
-    by, moved, worst_slices, confidence
+    by, moved, worst_slices, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
     now : float, optional
         The time in seconds since 1970 by which files are old; by default that of the clock.
@@ -109,7 +111,7 @@ def gate(
     old = [one.subject for one in asked if one.kind == "age"]
     written = {name: written_at(name, labels, predictions) for name in old}
     cuts = _cuts(by, asked)
-    joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options)
+    joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options, details)
     result = joined.results[CANDIDATE]
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
@@ -118,6 +120,9 @@ def gate(
         state = joined.state(workers, crossed=crossed or worst_slices > 0, rows=False)
         compared = BASELINE in joined.results
         comparison = comparison_of(joined, state, settings, workers) if compared else None
+        shown = None if comparison is None else comparison.details
+        if details and shown is None:
+            shown = details_of(joined, settings, workers)
     clock = time.time() if now is None else now
     evidence = Evidence(
         result=result,
@@ -135,6 +140,7 @@ def gate(
         None if earlier is None else earlier.to_dict(),
         undecided,
         time.perf_counter() - began,
+        details=shown,
     )
 
 
@@ -161,12 +167,13 @@ def _joined(
     earlier: Baseline | None,
     cuts: Cuts,
     options: dict[str, Any],
+    details: bool,
 ) -> Joined:
     """Score the system, and with it the baseline if that is predictions."""
     runs = {CANDIDATE: predictions}
     if earlier is not None and earlier.kind == "predictions":
         runs = {BASELINE: earlier.predictions, CANDIDATE: predictions}
-    return join(labels, runs, metrics, next(iter(runs)), cuts, options)
+    return join(labels, runs, metrics, next(iter(runs)), cuts, options, details=details)
 
 
 def _told(earlier: Baseline | None, joined: Joined) -> Mapping[str, Any] | None:

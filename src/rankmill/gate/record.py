@@ -20,7 +20,7 @@ from rankmill.gate.runs import SUMMARY, Measured, Rules, Run, new_name, summary_
 from rankmill.gate.verdict import Verdict
 from rankmill.results.files import check_target, write_files
 from rankmill.results.result import Result
-from rankmill.stores.urls import is_url, local_path
+from rankmill.stores.urls import is_url, join, local_path
 
 if TYPE_CHECKING:
     from rankmill.semantics.choices import Semantics
@@ -146,7 +146,7 @@ def check_history(history: str | Path) -> None:
         raise UsageError(f"the history {folder} is a file; expected a folder, or a name for one")
     # The folder is made for the first run, but those above it are not: they may be mistyped.
     missing = not is_url(folder) and not os.path.exists(folder)
-    check_target(folder if missing else _join(folder, new_name(datetime.now(UTC)) + ".parquet"))
+    check_target(folder if missing else join(folder, new_name(datetime.now(UTC)) + ".parquet"))
 
 
 def path_of(table: pa.Table, history: str | Path) -> str:
@@ -154,20 +154,13 @@ def path_of(table: pa.Table, history: str | Path) -> str:
     folder = _folder(history)
     if not is_url(folder):
         Path(folder).mkdir(exist_ok=True)
-    return _join(folder, f"{table['run'][0]}.parquet")
+    return join(folder, f"{table['run'][0]}.parquet")
 
 
 def _folder(history: str | Path) -> str:
     if not str(history):
         raise UsageError("the name of the history is empty; expected a folder or a URL")
     return local_path(str(history))
-
-
-def _join(folder: str, name: str) -> str:
-    if not is_url(folder):
-        return os.path.join(folder, name)
-    path, mark, query = folder.partition("?")
-    return f"{path.rstrip('/')}/{name}{mark}{query}"
 
 
 def _checked(tags: Mapping[str, str]) -> dict[str, str]:

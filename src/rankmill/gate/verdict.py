@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankmill.compare.comparison import Comparison
+from rankmill.compare.details import Details
 from rankmill.gate.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
 from rankmill.results.result import Result, described, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View
@@ -76,6 +77,8 @@ class Verdict:
     undecided : {"warn", "pass", "fail"}
         What comes of rules for which the data do not suffice.
     seconds : float
+    details : Details or None
+        What a page shows beyond this, if it was asked for; no other form shows it.
     """
 
     word: str
@@ -86,6 +89,7 @@ class Verdict:
     undecided: str = "warn"
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
+    details: Details | None = None
 
     @property
     def failed(self) -> list[Outcome]:

@@ -11,7 +11,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-__all__ = ["Url", "is_url", "local_path", "parse", "redacted", "shown"]
+__all__ = ["Url", "is_url", "join", "local_path", "parse", "redacted", "shown"]
 
 # fsspec chains protocols by "::", as in zip://run.parquet::https://host/run.zip.
 _SCHEME = re.compile(r"(?:\w+::)*([A-Za-z][A-Za-z0-9+.\-]+)://")
@@ -70,6 +70,20 @@ def local_path(text: str) -> str:
     if not text.lower().startswith("file://"):
         return text
     return unquote(text[len("file://") :].removeprefix("localhost"))
+
+
+def join(folder: str, name: str) -> str:
+    """The path or URL of a file in a folder; what a URL asks for stays at its end.
+
+    Examples
+    --------
+    >>> join("runs", "a.parquet"), join("s3://bucket/runs/?region=eu-west-1", "a.parquet")
+    ('runs/a.parquet', 's3://bucket/runs/a.parquet?region=eu-west-1')
+    """
+    if not is_url(folder):
+        return os.path.join(folder, name)
+    path, mark, query = folder.partition("?")
+    return f"{path.rstrip('/')}/{name}{mark}{query}"
 
 
 def parse(url: str) -> Url:

@@ -1,0 +1,102 @@
+"""The page of a run: the option --report, and what goes onto the page besides the numbers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from rankmill.errors import InputError
+from rankmill.stores.urls import redacted
+
+if TYPE_CHECKING:
+    from rankmill.compare.details import Details
+
+__all__ = ["check_page", "page_of", "report_option"]
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def report_option(command: _Command) -> _Command:
+    """Add the option --report."""
+    told = (
+        "Also write a page about the run to FILE, in HTML that needs nothing else; 'rankmill docs "
+        "report' shows one. Needs Jinja: pip install 'rankmill[report]'."
+    )
+    return click.option("--report", metavar="FILE", help=told)(command)
+
+
+def check_page(report: str | None) -> None:
+    """Raise UsageError before any work if a page is asked for and could not be made."""
+    if report is not None:
+        from rankmill.report.pages import check_templates
+
+        check_templates()
+
+
+def page_of(
+    found: Any,
+    labels: Any,
+    runs: Mapping[str, Any],
+    options: Mapping[str, Any],
+    history: str | None,
+    details: Details | None = None,
+) -> str:
+    """Return the page about a result, a comparison or a verdict.
+
+    Parameters
+    ----------
+    found, details
+        As for `rankmill.report.page`.
+    labels, runs
+        What was read: the predictions of each system by its name in `found`.
+    options
+        Those that were given for reading and counting.
+    history
+        The folder of earlier runs.
+    """
+    from rankmill.report.pages import page
+    from rankmill.report.run import lists_of
+    from rankmill.report.subject import subject_of
+
+    details = details or subject_of(found).details
+    return page(
+        found,
+        details=details,
+        lists=lists_of(details, labels, runs, options),
+        history={} if history is None else _trends(found, history),
+        command=_command_line(),
+    )
+
+
+def _command_line() -> str:
+    words = click.get_current_context().find_root().obj
+    return shlex.join(["rankmill", *map(redacted, words or [])])
+
+
+def _trends(found: Any, folder: str) -> dict[str, list[tuple[Any, float | None, Any, str]]]:
+    """Return the runs of each metric that count as this one, which is the last."""
+    from rankmill.gate.history import history
+    from rankmill.gate.runs import rules_text
+    from rankmill.report.subject import subject_of
+
+    subject = subject_of(found)
+    with suppress(InputError):  # this may be the first run of the history
+        earlier = history(folder)
+        rules = rules_text(*subject.rules)
+        system = subject.main if subject.comparison is not None and not subject.verdict else None
+        trends = {}
+        for metric, of in subject.values.items():
+            with suppress(InputError):  # no earlier run has this metric
+                points = earlier.trend(metric, system, rules=rules).points
+                one, word = of[subject.main], getattr(subject.verdict, "word", "")
+                trends[metric] = [
+                    *((p.run.time, p.value, p.standard_error, p.run.verdict or "") for p in points),
+                    (datetime.now(UTC), one.value, one.standard_error, word),
+                ]
+        return trends
+    return {}

@@ -1,0 +1,119 @@
+"""`rankmill report`: a page about a system, and how it differs from others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rankmill.cli.draw import emit
+from rankmill.cli.file_command import FileCommand
+from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.options import (
+    column_options,
+    resource_options,
+    scope_options,
+    semantics_options,
+)
+from rankmill.cli.paging import check_page, page_of
+from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.progress import Progress
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.results import files as writing
+
+__all__ = ["command"]
+
+_HELP = """Write a page about PREDICTIONS: what the metrics are, for whom, and where to look.
+
+LABELS and PREDICTIONS are as for 'rankmill evaluate'. The first PREDICTIONS are what the page is
+about; with more of them, the second is the baseline that all others are compared with. The page is
+one file of HTML, which needs no script and no other file. See 'rankmill docs report'.
+
+\b
+Examples:
+  rankmill report labels.parquet new.parquet -m map@12 -o page.html
+  rankmill report labels.parquet new.parquet old.parquet -m map@12 --by country -o page.html
+  rankmill report rankmill.toml
+"""
+
+
+@click.command("report", cls=FileCommand, help=_HELP + EXIT_CODES)
+@click.option(
+    "-m",
+    "--metric",
+    "metrics",
+    metavar="METRIC",
+    multiple=True,
+    default=DEFAULT_METRICS,
+    show_default=True,
+    help="What to show, as map@12; repeat for more. The page looks closer at the first one.",
+)
+@click.option(
+    "--baseline",
+    metavar="NAME",
+    help="The system to compare with, by its path or its name on the page; by default the second.",
+)
+@click.option(
+    "--by",
+    metavar="COLUMN|FILE",
+    multiple=True,
+    help="Also compare in slices of the queries, as for 'rankmill compare'.",
+)
+@column_options
+@semantics_options
+@scope_options
+@click.option(
+    "-o",
+    "--report",
+    "report",
+    metavar="FILE",
+    help="Write to FILE instead of standard output.",
+)
+@click.option(
+    "--history",
+    metavar="DIR",
+    help="Also show how the metrics went in the runs of a history; nothing is added to it.",
+)
+@resource_options
+def command(
+    labels: str,
+    systems: dict[str, str],
+    metrics: tuple[str, ...],
+    baseline: str | None,
+    by: tuple[str, ...],
+    report: str | None,
+    history: str | None,
+    **options: Any,
+) -> None:
+    """Check what can be checked, compare, and write the page whole or not at all."""
+    from rankmill.metrics.registry import parse_all
+
+    report = None if report == "-" else report
+    parse_all(metrics)
+    source = source_of(labels, "LABELS")
+    runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
+    check_outputs(report, [source, *runs.values()])
+    check_page("")
+
+    from rankmill.compare.compare import compare
+    from rankmill.compare.details import evaluate_in_detail
+    from rankmill.results.result import check_values
+
+    found: Any
+    details = None
+    with Progress() as progress:
+        if len(runs) == 1 and baseline is None and not by:
+            results, details = evaluate_in_detail(
+                source, runs, metrics, **options, progress=progress
+            )
+            check_values(results)
+            found = next(iter(results.values()))
+        else:
+            names = {text: name for name, text in systems.items()}
+            base = names.get(baseline or "", baseline) or [*runs][min(1, len(runs) - 1)]
+            more = {"baseline": base, "by": by, "details": True, "progress": progress}
+            found = compare(source, runs, metrics, **options, **more)
+    page = page_of(found, source, runs, options, history, details)
+    writing.write_files([] if report is None else [(report, page)])
+    if report is None:
+        emit(page)

@@ -1,0 +1,111 @@
+"""Numbers on a page: how they read, and where they stand on an axis."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Scale(NamedTuple):
+    """The ends of an axis, and the numbers that are marked on it."""
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+
+    def share(self, value: float) -> float:
+        """Return where a value stands: 0 at the low end, 1 at the high one, and not beyond."""
+        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+
+    def holds(self, value: float) -> bool:
+        """Return whether a value is within the axis."""
+        return self.low <= value <= self.high
+
+
+def scale_of(
+    values: Iterable[float | None], *, most: int = 5, include: Sequence[float] = ()
+) -> Scale:
+    """Return an axis with round ends for values, with `most` ticks at most but one.
+
+    Examples
+    --------
+    >>> scale_of([0.21, 0.387])
+    Scale(low=0.2, high=0.4, ticks=(0.2, 0.25, 0.3, 0.35, 0.4))
+    """
+    known = [one for one in (*values, *include) if one is not None and math.isfinite(one)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    if high - low <= 1e-12 * max(abs(low), abs(high), 1e-300):
+        room = abs(low) / 10 or 1.0
+        low, high = low - room, high + room
+    step = _round_step((high - low) / most)
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    digits = 3 - math.floor(math.log10(step))
+    ticks = tuple(round(i * step, digits) for i in range(first, last + 1))
+    return Scale(ticks[0], ticks[-1], ticks)
+
+
+def _round_step(least: float) -> float:
+    """Return the smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `least`."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= least * (1 - 1e-9))
+
+
+def tick_texts(scale: Scale, *, percent: bool = False, signed: bool = False) -> list[str]:
+    """Return the ticks of an axis as texts, with the decimals that tell them apart."""
+    factor = 100 if percent else 1
+    step = (scale.ticks[1] - scale.ticks[0]) * factor
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9))
+    if round(step * 10**decimals, 6) != round(step * 10**decimals):
+        decimals += 1
+    if decimals > 5:
+        return [f"{one * factor:.3g}" for one in scale.ticks]
+    sign = "+" if signed else ""
+    shown = (f"{one * factor:{sign if one else ''},.{decimals}f}" for one in scale.ticks)
+    return [f"{_minus(one)}{'%' if percent else ''}" for one in shown]
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a value of a metric as text."""
+    if value is None:
+        return "none"
+    return _minus(f"{value:.{digits}g}" if abs(value) < 1e-4 else f"{value:.{digits}f}")
+
+
+def half_width(half: float | None) -> str:
+    """Return half the width of an interval as text: two digits say enough."""
+    if half is None:
+        return ""
+    if half == 0:
+        return "±0"
+    return f"±{half:.{max(0, 1 - math.floor(math.log10(half)))}f}"
+
+
+def signed(value: float | None) -> str:
+    """Return a signed difference as text: three digits say enough."""
+    if value is None:
+        return ""
+    if value == 0:
+        return "0"
+    return _minus(f"{value:+.{min(12, max(0, 2 - math.floor(math.log10(abs(value)))))}f}")
+
+
+def percent(share: float, *, sign: bool = False) -> str:
+    """Return a share in percent, with about two digits.
+
+    Examples
+    --------
+    >>> percent(0.0417), percent(0.5), percent(0.00042), percent(0), percent(-0.2, sign=True)
+    ('4.2%', '50%', '0.042%', '0%', '−20%')
+    """
+    size = abs(100 * share)
+    decimals = 0 if size == 0 or size >= 10 else 1 - math.floor(math.log10(size))
+    plus = "+" if sign and share else ""
+    return _minus(f"{100 * share:{plus}.{min(decimals, 6)}f}%")
+
+
+def count(value: float) -> str:
+    """Return a whole number as text."""
+    return f"{value:,.0f}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−", 1) if text.startswith("-") else text

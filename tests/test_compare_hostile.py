@@ -1,0 +1,160 @@
+"""What a hostile user gives to compare: an answer that holds, or an error that helps."""
+
+import pyarrow as pa
+import pytest
+
+import rankmill
+from rankmill.compare.segments import natural
+
+QUERIES = list(range(24))
+LABELS = pa.table({"query": QUERIES, "items": [[1]] * 24})
+RUNS = {
+    name: pa.table(
+        {
+            "query": QUERIES,
+            "items": [[9, 1] if query % every else [1, 9] for query in QUERIES],
+            "scores": [[0.9, 0.8 - query / 100] for query in QUERIES],
+        }
+    )
+    for name, every in (("a", 2), ("b", 3))
+}
+
+
+def cut(column):
+    """Return the slices by a column of the labels, and how many queries each has."""
+    labels = LABELS.append_column("c", column)
+    found = rankmill.compare(labels, RUNS, "map@2", by="c").slices
+    return [(one.value[0], one.queries) for one in found]
+
+
+@pytest.mark.small
+def test_the_order_of_slices_is_the_same_in_every_process():
+    values = ["nan", "inf", "1", "1.0", "01", "b", "-inf", "infinity", "NaN", "2", "b9", "b10"]
+    wanted = ["-inf", "01", "1", "1.0", "2", "inf", "infinity", "NaN", "b", "b9", "b10", "nan"]
+    assert sorted(values, key=natural) == sorted(values[6:] + values[:6], key=natural) == wanted
+
+
+@pytest.mark.small
+def test_values_of_slices_are_told_apart_as_a_reader_does():
+    assert cut(pa.array([0.0, -0.0] * 12)) == [("0.0", 24)]
+    assert cut(pa.array([b"x", b"\xff", None] * 8)) == [("\\xff", 8), ("x", 8), (None, 8)]
+    assert cut(pa.array([float("nan"), 2.5, None] * 8)) == [("2.5", 8), ("nan", 8), (None, 8)]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": "0.95"}, "confidence is '0.95'; expected a number"),
+        ({"confidence": 1 - 1e-16}, "expected a number between 0 and 1"),
+        ({"confidence": True}, "confidence is True"),
+        ({"margin": "0.1"}, "margin is '0.1'; expected a positive number"),
+        ({"margin": 1e300}, "margin is 1e[+]300; expected a positive number"),
+        ({"margin": float("nan")}, "margin is nan; expected a positive number"),
+        ({"tests": [["t"]]}, r"there is no test \['t'\]"),
+        ({"correction": ["holm"]}, r"there is no correction \['holm'\]"),
+        ({"baseline": ["a"]}, r"there is no system \['a'\]"),
+        ({"by": 3}, "by cannot be a int; expected a table"),
+        ({"by": {"label_count"}}, "by cannot be a set; expected a table"),
+        ({"by": {"a": 1}}, "by cannot be a dict; expected a table"),
+        ({"by": pa.table({"query": [1, 1], "g": [1, 2]})}, "the table of by: query 1 has"),
+        ({"by": pa.table({"query": ["1"], "g": [1]})}, "the table of by: the query ids in"),
+    ],
+)
+def test_wrong_options_say_what_is_wrong(options, message):
+    with pytest.raises(rankmill.RankmillError, match=message):
+        rankmill.compare(LABELS, RUNS, "map@2", **options)
+
+
+@pytest.mark.small
+def test_systems_have_texts_as_names():
+    for name in (1, None, "a\udcff"):
+        for compare in (rankmill.compare, rankmill.stability):
+            with pytest.raises(rankmill.UsageError, match=r"a system is called .*; expected texts"):
+                compare(LABELS, {name: RUNS["a"], "b": RUNS["b"]}, "map")
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"confidence": "0.95"}, "confidence is '0.95'; expected a number"),
+        ({"confidence": 1 - 1e-16}, "expected a number between 0 and 1"),
+        ({"power": "0.8"}, "power is '0.8'; expected a number"),
+    ],
+)
+def test_wrong_options_of_stability_say_what_is_wrong(options, message):
+    with pytest.raises(rankmill.UsageError, match=message):
+        rankmill.stability(LABELS, RUNS, "map", **options)
+
+
+@pytest.mark.small
+def test_a_state_that_lacks_slices_is_refused_by_worst_slices():
+    def state(**options):
+        return rankmill.compare_part(LABELS, RUNS, "map@2", **options)
+
+    two = ["label_count", "list_length"]
+    for lacking in (state(), state(by=two)):
+        with pytest.raises(rankmill.UsageError, match="by and crossed=True"):
+            rankmill.compare_state(lacking, worst_slices=1)
+    for enough in (state(by="label_count"), state(by=two, crossed=True)):
+        rankmill.compare_state(enough, worst_slices=1)
+    with pytest.raises(rankmill.UsageError, match="state is a int; expected what compare_part"):
+        rankmill.compare_state(3)
+
+
+@pytest.mark.small
+def test_a_part_has_no_metric_that_would_be_lost():
+    with pytest.raises(rankmill.UsageError, match="gap is no mean over queries"):
+        rankmill.compare_part(LABELS, RUNS, ["map@2", "gap"])
+
+
+@pytest.mark.small
+def test_what_gap_does_not_have_is_told():
+    found = rankmill.compare(LABELS, RUNS, ["gap", "map@2"], by="label_count", moved=1)
+    assert "gap: no slices and no queries that moved" in str(found)
+    assert "no slices" not in str(rankmill.compare(LABELS, RUNS, ["gap", "map@2"]))
+
+
+@pytest.mark.small
+def test_the_title_of_a_p_names_its_own_correction():
+    metrics = ["gap", "map@2", "recall@1"]
+    shown = str(rankmill.compare(LABELS, RUNS, metrics, tests=["tukey", "t"], replicates=99))
+    assert "p tukey  " in shown
+    assert "p tukey (holm)" not in shown
+    assert "p t (holm)" in shown
+    assert "that of tukey is over all systems, by bonferroni over 2 (metrics)" in shown
+    alone = str(rankmill.compare(LABELS, RUNS, metrics, tests="tukey", replicates=99))
+    assert [line.count("p (holm)") for line in alone.splitlines() if "value" in line] == [1, 0, 0]
+
+
+@pytest.mark.small
+def test_a_comparison_of_states_names_no_inputs():
+    state = rankmill.compare_part(LABELS, RUNS, "map@2")
+    assert "labels:" not in str(rankmill.compare_state(state))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("ids", ["{:03}", "{}", "q{}"])
+def test_a_text_file_cuts_queries_whose_ids_are_text(tmp_path, ids):
+    names = [ids.format(query) for query in QUERIES]
+    labels = LABELS.set_column(0, "query", pa.array(names))
+    runs = {name: run.set_column(0, "query", pa.array(names)) for name, run in RUNS.items()}
+    lines = [f"{name},{'odd' if i % 2 else 'even'}" for i, name in enumerate(names)]
+    (tmp_path / "by.csv").write_text("\n".join(["query,parity", *lines[:20], "unknown,even", ""]))
+    found = rankmill.compare(labels, runs, "map@2", by=str(tmp_path / "by.csv"))
+    assert [(one.value[0], one.queries) for one in found.slices] == [
+        ("even", 10),
+        ("odd", 10),
+        (None, 4),
+    ]
+
+
+@pytest.mark.small
+def test_a_table_of_other_queries_is_told():
+    other = pa.table({"query": [100, 101], "parity": ["even", "odd"]})
+    with pytest.warns(RuntimeWarning, match="no query of a table is among the labels"):
+        found = rankmill.compare(LABELS, RUNS, "map@2", by=other)
+    assert [(one.value[0], one.queries) for one in found.slices] == [(None, 24)]
+    empty = pa.table({"query": QUERIES, "parity": pa.nulls(24, pa.string())})
+    rankmill.compare(LABELS, RUNS, "map@2", by=empty)  # known not to be known: no warning

@@ -1,0 +1,655 @@
+"""The page: what it is made of is right, what it says is computed, and nothing in it acts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html.parser
+import re
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rankmill
+from dumps import dump
+from rankmill.compare.aside import bins_of
+from rankmill.compare.comparison import Comparison
+from rankmill.compare.details import Details, Point, evaluate_in_detail, histogram
+from rankmill.compare.differences import Difference, Estimate, Slice
+from rankmill.errors import UsageError
+from rankmill.explain.side_by_side import side_by_side
+from rankmill.gate.gate import gate
+from rankmill.metrics.gap_groups import GapGroups, Tagged
+from rankmill.report import lists_of, page, words
+from rankmill.report.audit_words import audit_title, findings
+from rankmill.report.scales import half_width, number, percent, scale_of, signed, tick_texts
+from rankmill.report.text import brief, name, say
+from rankmill.results import audit
+from rankmill.results.result import Result
+from rankmill.semantics.choices import DEFAULT
+from rankmill.semantics.scope import WHOLE
+from test_package import run_python
+
+STYLE = Path(rankmill.__file__).parent / "report" / "templates" / "page.css"
+HOSTILE = [
+    '<script>alert("1")</script>',
+    "'\"><img src=x onerror=alert(1)>",
+    "x" * 10_000,
+    "\u202egpj.exe\u202c",
+    "\x1b[31mred\x07",
+    "{{ 7 * 7 }}{% raw %}",
+    "&amp;&lt;",
+    "שלום עולם",
+    "</style></title></svg>",
+    "a\nb\tc\x00",
+]
+
+
+# ------------------------------------------------------------------ details
+
+
+def tables(seed: int, systems: int = 2) -> tuple[Any, dict[str, Any]]:
+    """Make labels and systems as dicts of query -> lists or items with scores."""
+    labels, _ = dump(seed)
+    runs = {}
+    for i in range(systems):
+        _, lists = dump(seed + 1000 * i, ties=False, repeats=True)
+        runs[f"s{i}"] = {query: dict(pairs) for query, pairs in lists.items()}
+    return {query: [item for item, _ in pairs] for query, pairs in labels.items()}, runs
+
+
+def plain(result: Result) -> dict[str, Any]:
+    return {key: value for key, value in result.to_dict().items() if key != "seconds"}
+
+
+@given(
+    st.integers(0, 500),
+    st.sampled_from([["map@3"], ["ndcg@5", "P@2"], ["map"], ["gap", "hit@4"], ["rprec"]]),
+    st.sampled_from(["default", "trec_eval", {"unpredicted": "skip"}, {"no_relevant": "one"}]),
+)
+def test_details_change_nothing(seed: int, metrics: list[str], semantics: Any) -> None:
+    labels, runs = tables(seed)
+    more: dict[str, Any] = {"semantics": semantics}
+    one = {"s0": runs["s0"]}
+    before = rankmill.evaluate_runs(labels, one, metrics, **more)["s0"]
+    after = evaluate_in_detail(labels, one, metrics, **more)[0]["s0"]
+    assert plain(after) == plain(before)
+    assert after.per_query is not None
+    assert after.per_query.equals(before.per_query)
+    found = [rankmill.compare(labels, runs, metrics, **more, details=one) for one in (False, True)]
+    told = [{k: v for k, v in each.to_dict().items() if k != "seconds"} for each in found]
+    assert told[0] == told[1]
+    assert repr(found[0]).partition("seconds")[0] == repr(found[1]).partition("seconds")[0]
+
+
+@given(st.integers(0, 500), st.sampled_from(["map", "ndcg", "recall", "first_hit"]))
+def test_cutoffs_and_hits_equal_what_evaluate_says(seed: int, metric: str) -> None:
+    labels, runs = tables(seed, 1)
+    results, details = evaluate_in_detail(labels, runs, [f"{metric}@6"])
+    for point in details.cutoffs[f"{metric}@6"]["s0"]:
+        alone = rankmill.evaluate(labels, runs["s0"], [f"{metric}@{point.cutoff}"])
+        (value,), (error,) = alone.metrics.values(), alone.standard_errors.values()
+        assert point == Point(point.cutoff, value, error)
+    assert [one.cutoff for one in details.cutoffs[f"{metric}@6"]["s0"]] == [1, 2, 3, 5, 6]
+    counted = [query for query, items in labels.items() if items]
+    for rank, share in enumerate(details.hits["s0"], 1):
+        hits = 0
+        for query in counted:
+            scores = runs["s0"].get(query, {})
+            ranked = sorted(scores, key=lambda item: -scores[item])
+            hits += rank <= len(ranked) and ranked[rank - 1] in labels[query]
+        assert share == pytest.approx(hits / len(counted), abs=1e-12)
+    assert len(details.hits["s0"]) == 6
+    assert results["s0"].queries == len(counted)
+
+
+def test_slices_and_histograms_equal_the_values_of_queries() -> None:
+    labels, runs = tables(3)
+    found = rankmill.compare(labels, runs, ["map@5"], details=True)
+    details = found.details
+    assert details is not None
+    for one in details.slices:
+        if one.by == ("label_count",):
+            low, _, high = one.value[0].partition("-")  # type: ignore[union-attr]
+            within = [q for q, v in labels.items() if int(low) <= len(set(v)) <= int(high or low)]
+            table = found.per_query
+            assert table is not None
+            rows = {row["query_id" if "query_id" in row else next(iter(row))]: row
+                    for row in table.to_pylist()}  # fmt: skip
+            values = [rows[q]["s1:map@5"] for q in within if q in rows]
+            assert one.queries == len(values)
+            assert one.values["map@5"]["s1"].value == pytest.approx(np.mean(values))
+    values = np.array([0.0, 0.0, 0.051, 0.301, 1.0])
+    one = histogram(values, 0.0, 1.0)
+    assert (one.zeros, sum(one.counts), one.counts[1], one.counts[6], one.counts[-1]) == (
+        *(2, 3, 1, 1, 1),
+    )
+
+
+def test_bins_hold_all_predictions_once() -> None:
+    draw = np.random.default_rng(1)
+    confidences = np.round(draw.random(5000), 2)
+    correct = draw.random(5000) < confidences
+    groups = GapGroups((Tagged(confidences, np.zeros(5000, np.uint8), correct),))
+    found = bins_of([groups])
+    assert sum(one.predictions for one in found) == 5000
+    assert sum(one.correct for one in found) == correct.sum()
+    for one, after in pairwise(found):
+        assert one.low <= one.confidence <= one.high <= after.high
+        inside = (confidences > one.low) & (confidences <= one.high)
+        if one is not found[0]:
+            assert one.predictions == inside.sum()
+            assert one.correct == (inside & correct).sum()
+    assert bins_of([]) == []
+    assert bins_of([GapGroups(None)]) == []
+
+
+@given(st.integers(0, 500))
+def test_lists_side_by_side_are_those_of_explain(seed: int) -> None:
+    labels, runs = tables(seed)
+    queries = [query for query in labels if labels[query]]
+    for one in side_by_side(labels, runs, queries, 4):
+        assert sorted(one.labels) == sorted(set(labels[str(one.query)]))
+        for system, listed in one.lists.items():
+            if one.query not in runs[system]:
+                assert listed == []
+                continue
+            trace = rankmill.explain(labels, runs[system], "recall@4", one.query)
+            rows = [row for row in trace.table.to_pylist() if row["rank"] is not None]
+            assert listed == [(row["item"], row["hit"]) for row in rows]
+
+
+# ------------------------------------------------------------------ words and numbers
+
+
+@pytest.mark.parametrize(
+    ("ends", "ticks"),
+    [
+        ([0.21, 0.387], ["0.20", "0.25", "0.30", "0.35", "0.40"]),
+        ([0.0, 1.0], ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+        ([-0.031, 0.012], ["-0.04", "-0.03", "-0.02", "-0.01", "0.00", "0.01", "0.02"]),
+        ([3.0, 3.0], ["2.6", "2.8", "3.0", "3.2", "3.4"]),
+        ([], ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]),
+    ],
+)
+def test_an_axis_has_round_ends(ends: list[float], ticks: list[str]) -> None:
+    scale = scale_of(ends)
+    assert [text.replace("−", "-") for text in tick_texts(scale)] == ticks
+    assert all(scale.holds(one) for one in ends)
+
+
+@given(st.lists(st.floats(-1e9, 1e9), max_size=6))
+def test_an_axis_holds_its_values(values: list[float]) -> None:
+    scale = scale_of(values)
+    assert scale.low < scale.high
+    assert 2 <= len(scale.ticks) <= 9
+    assert all(0 <= scale.share(one) <= 1 for one in values)
+    assert len(set(tick_texts(scale))) == len(scale.ticks) or max(map(abs, values)) > 1e3 * (
+        scale.high - scale.low
+    )
+
+
+def test_numbers_say_enough_and_no_more() -> None:
+    assert [number(one) for one in (0.29031, -0.5, 0.0, None, 2e-7)] == [
+        *("0.2903", "−0.5000", "0", "none", "2e-07")
+    ]
+    assert [half_width(one) for one in (0.00316, 0.25, 0.0, None)] == [
+        *("±0.0032", "±0.25", "±0", "")
+    ]
+    assert [percent(one) for one in (0.068, 0.5, 0.0003, 1.0)] == ["6.8%", "50%", "0.030%", "100%"]
+    assert [signed(one) for one in (0.01234, -1.0, 0.0)] == ["+0.0123", "−1.00", "0"]
+
+
+def change(value: float, verdict: str | None, relative: float | None = None) -> Difference:
+    return Difference(value, relative, value - 0.01, value + 0.01, verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("one", "told"),
+    [
+        (change(0.01, "better", 0.04), "new is 4.0% better in map"),
+        (change(-0.01, "worse", -0.04), "new is 4.0% worse in map"),
+        (change(-0.01, "worse"), "new is 0.0100 worse in map"),
+        (change(0.01, "no difference shown", 0.04), "No difference is shown for map"),
+        (change(0.0, "equal within the margin", 0.0), "new is equal in map within the margin"),
+        (change(0.01, None, 0.04), "map is 4.0% higher for new, which is not tested"),
+        (change(0.0, None, 0.0), "map is the same for new"),
+        (Difference(None), "map cannot be compared"),
+        (None, "map cannot be compared"),
+    ],
+)
+def test_a_change_is_told(one: Difference | None, told: str) -> None:
+    assert words.change_words("map", "new", one).plain == told
+
+
+def test_slices_are_told_worst_first() -> None:
+    def cut(**changes: Difference) -> list[Slice]:
+        value = {"map": {"new": Estimate(0.5)}}
+        return [
+            Slice(("group",), (key,), 10, value, {"map": {"new": one}})
+            for key, one in changes.items()
+        ]
+
+    def told(**changes: Difference) -> str:
+        return words.slices_words(cut(**changes), "map", "new").plain
+
+    lost, more = change(-0.1, "worse", -0.04), change(-0.1, "worse", -0.2)
+    gained, same = change(0.1, "better", 0.03), change(0.1, "no difference shown", 0.5)
+    assert told(tail=lost, head=gained) == "group = tail lost 4.0%"
+    assert told(a=lost, b=more) == "group = b lost 20% and group = a lost 4.0%"
+    assert told(a=lost, b=more, c=lost, d=lost).endswith("and 2 more slices lost")
+    assert told(a=lost, b=more, c=lost).endswith("and one more slice lost")
+    assert told(a=gained, b=same) == "group = a gained 3.0%"
+    assert told(a=gained, b=gained, c=gained, d=same) == (
+        "3 of 4 slices gained, and none is shown to have lost"
+    )
+    rare = Slice(("label_popularity",), ("tail",), 10, {}, {"map": {"new": lost}})
+    assert words.slices_words([rare], "map", "new").plain == "Queries with rare labels lost 4.0%"
+    assert told(a=same) == "No slice is shown to have gained or lost in map"
+
+
+def test_cutoffs_are_told() -> None:
+    def told(*values: float, other: tuple[float, ...] = ()) -> str:
+        lines = {"new": [Point(i, v, 0.0) for i, v in enumerate(values, 1)]}
+        if other:
+            lines["old"] = [Point(i, v, 0.0) for i, v in enumerate(other, 1)]
+        return words.cutoffs_words("map@3", lines, list(lines)).plain
+
+    assert told(0.1, 0.2, 0.3) == "map rises from 0.100 at 1 to 0.300 at 3"
+    assert told(0.3, 0.2, 0.1) == "map falls from 0.300 at 1 to 0.100 at 3"
+    assert told(0.3, 0.1, 0.2) == "map is lowest at 2 (0.100) and highest at 1 (0.300)"
+    assert told(0.3, 0.3, 0.301) == "map is 0.300 at 1 and 0.301 at 3"
+    assert told(0.1, 0.2, other=(0.0, 0.1)).endswith("; new is above old throughout")
+    assert told(0.1, 0.2, other=(0.2, 0.3)).endswith("; old is above new throughout")
+    assert told(0.1, 0.2, other=(0.0, 0.3)).endswith("0.200 at 2")
+    assert told(0.1, 0.2, other=(0.1, 0.2)).endswith("0.200 at 2")
+
+
+def test_a_trend_is_told() -> None:
+    def told(*values: float | None) -> str:
+        return words.trend_words("map", [(0, one, None, "") for one in values]).plain
+
+    assert told(0.3) == "map has no trend yet: there is one run"
+    assert told(0.1, 0.2) == "map is higher than in the run before"
+    assert told(0.3, 0.2, 0.1) == "map is lower than in all 2 runs before"
+    assert told(0.1, 0.4, 0.2) == "map is 50% below the run before, and within the range of all"
+    assert told(0.1, 0.2, 0.2) == "map is as in the run before"
+
+
+def test_the_audit_has_what_looks_wrong_first() -> None:
+    counts = audit.empty() | {
+        "queries_labelled": 1000, "queries_only_labelled": 500, "labels": 3000,
+        "predictions": 10_000, "tied_confidences": 400, "repeated_items": 3, "tied_ranks": 200,
+    }  # fmt: skip
+    found = findings(counts, DEFAULT, WHOLE)
+    assert [(one.word, str(one.title)) for one in found] == [
+        ("look", "500 queries without predictions"),
+        ("look", "200 ties within a query"),
+        ("look", "3 repeated predictions"),
+        ("noted", "400 tied confidences"),
+    ]
+    assert found[0].more == "(50% of 1,000 queries labelled)"
+    assert audit_title(found) == "Look at the inputs: 500 queries without predictions, and 2 more"
+    assert audit_title(found[3:]) == "Nothing looks wrong in the inputs"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_names_are_inert_and_short(text: str) -> None:
+    shown = name(text)
+    assert len(shown) < 600
+    assert shown.startswith("<bdi")
+    inner = re.sub(r"</?bdi[^>]*>", "", shown)
+    assert "<" not in inner
+    assert not re.search("[\x00-\x1f\u202a-\u202e\u2066-\u2069]", shown)
+    assert len(brief(text)) <= 60
+    assert say("{} {}", text, "<b>").count("<") == 0
+
+
+# ------------------------------------------------------------------ the page
+
+
+class Reader(html.parser.HTMLParser):
+    """Checks that tags are closed in order, and keeps what matters of them."""
+
+    VOID = ("meta", "br", "img", "link")
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join("".join(self.text).split())
+
+
+def checked(text: str) -> Reader:
+    """Read a page, and check that it is one file that does nothing."""
+    read = Reader(text)
+    kinds = {tag for tag, _ in read.tags}
+    assert not kinds & {"script", "link", "img", "iframe", "object", "a", "form", "base"}
+    for _, attributes in read.tags:
+        assert not [key for key in attributes if key.startswith("on")]
+        assert not attributes.keys() & {"style", "src", "href", "xlink:href", "srcset"}
+    style = re.search("<style>(.*?)</style>", text, re.S)
+    assert style is not None
+    digest = base64.b64encode(hashlib.sha256(style[1].encode()).digest()).decode()
+    (policy,) = (
+        a["content"] for _, a in read.tags if a.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}';")
+    assert "unsafe" not in policy
+    assert "url(" not in style[1]
+    assert "@import" not in style[1]
+    assert "://" not in text.replace("s3://", "")
+    charts = [attributes for tag, attributes in read.tags if tag == "svg"]
+    assert all(a.get("role") == "img" or a.get("aria-hidden") == "true" for a in charts)
+    assert text.count('role="img"><title>') == sum(a.get("role") == "img" for a in charts)
+    return read
+
+
+def data(seed: int = 5, queries: int = 400) -> dict[str, pa.Table]:
+    """Make labels with groups, and two systems; the new one loses in the group "it"."""
+    draw = Random(seed)
+    ids = [f"q{i}" for i in range(queries)]
+    group = [draw.choice(["it", "de", "fr"]) for _ in ids]
+    labels = [draw.sample(range(50), 3) for _ in ids]
+    lists = {}
+    for system, chance in (("old", 0.4), ("new", 0.5)):
+        rows = []
+        for its, of in zip(group, labels, strict=True):
+            here = 0.1 if (its, system) == ("it", "new") else chance
+            rows.append([
+                draw.choice(of) if draw.random() < here else 100 + i for i in range(8)
+            ])  # fmt: skip
+        lists[system] = [list(dict.fromkeys(row)) for row in rows]
+    made = {"labels": pa.table({"query_id": ids, "items": labels, "group": group})}
+    for system, rows in lists.items():
+        scores = [[1 - i / 10 for i in range(len(row))] for row in rows]
+        made[system] = pa.table({"query_id": ids, "items": rows, "scores": scores})
+    return made
+
+
+@pytest.fixture(scope="module")
+def inputs() -> dict[str, pa.Table]:
+    return data()
+
+
+@pytest.fixture(scope="module")
+def compared(inputs: dict[str, pa.Table]) -> Comparison:
+    runs = {name: inputs[name] for name in ("old", "new")}
+    return rankmill.compare(
+        inputs["labels"], runs, ["map@5", "gap"], by=["group"], details=True, moved=2
+    )
+
+
+def test_a_page_of_a_comparison_says_what_one_sees(
+    inputs: dict[str, pa.Table], compared: Comparison
+) -> None:
+    runs = {name: inputs[name] for name in ("old", "new")}
+    lists = lists_of(compared.details, inputs["labels"], runs, {})
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    runs_before = [(began + timedelta(i), 0.3 + i / 100, 0.01, "held") for i in range(5)]
+    history = {"map@5": runs_before, "gap": runs_before}
+    text = page(compared, lists=lists, history=history, command="rankmill compare …")
+    told = checked(text).words
+    change = compared.differences["map@5"]["new"]
+    assert words.change_words("map@5", "new", change).plain in told
+    assert "group = it lost" in told
+    assert "map@5 is higher than in all 4 runs before" in told
+    assert "rankmill compare …" in told
+    for one in compared.moved["map@5"]["new"]:
+        assert f"Query {one.query}" in told
+    assert text.count('class="hit"') == sum(
+        right for one in lists for items in one.lists.values() for _, right in items
+    )
+    for expected in ("Rank 1 is right for", "Half of the queries score", "by cutoff", "jackknife"):
+        assert expected in told
+    assert len(text) < 200_000
+
+
+def test_a_page_of_a_result_needs_no_details(inputs: dict[str, pa.Table]) -> None:
+    result = rankmill.evaluate(inputs["labels"], inputs["new"], ["map@5", "gap"])
+    told = checked(page(result)).words
+    assert f"map@5 is {result['map@5']:.4f}" in told
+    assert "Half of the queries score" in told
+    assert "Against the baseline" not in told
+    results, details = evaluate_in_detail(
+        inputs["labels"], {"new": inputs["new"]}, ["map@5", "gap"]
+    )
+    told = checked(page(results["new"], details=details)).words
+    assert "Rank 1 is right for" in told
+    assert "By number of labels" in told
+    assert "Confidence is" in told
+
+
+def test_a_page_of_a_verdict_has_broken_rules_first(inputs: dict[str, pa.Table]) -> None:
+    rules = ["map@5 >= 0.1", "map@5[group=*] drop <= 3%", "queries change <= 10%"]
+    found = gate(inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)
+    assert found.word == "regressed"
+    told = checked(page(found)).words
+    assert "Regressed: 1 of 3 rules broken" in told
+    first = told.index("map@5[group=*] drop <= 3%")
+    assert first < told.index("map@5 >= 0.1")
+    assert found.failed[0].reason in told
+    held = gate(inputs["labels"], inputs["new"], ["map@5 >= 0.1"], details=True)
+    assert "Held: every rule was kept" in checked(page(held)).words
+
+
+def test_pages_of_odd_data_are_pages() -> None:
+    lists = rankmill.Ragged.from_lists
+    labels = lists([[1], [2]])
+    checked(page(rankmill.evaluate(labels, lists([[], []]), ["map@2"])))
+    same = {"a": lists([[1], [2]]), "b": lists([[1], [2]]), "c": lists([[3], [2]])}
+    checked(page(rankmill.compare(labels, same, ["map@2", "rprec"], details=True)))
+    nothing = {"a": {7: [1]}, "b": {8: [1]}}
+    skip = {"unpredicted": "skip"}
+    found = rankmill.compare({1: [1]}, nothing, ["map@2"], semantics=skip, details=True)
+    assert found.queries == 0
+    checked(page(found))
+    with pytest.raises(UsageError, match="a page of a int; expected a Result"):
+        page(3)
+
+
+def test_hostile_ids_and_names_are_inert() -> None:
+    ids = HOSTILE
+    labels = pa.table({"query_id": ids, "items": [[one] for one in ids], "<b>": ids})
+    hit = pa.table({"query_id": ids, "items": [[one, "other"] for one in ids]})
+    miss = pa.table({"query_id": ids, "items": [["other", one] for one in ids]})
+    runs = {"<script>old": hit, "\u202enew" * 500: miss}
+    found = rankmill.compare(
+        labels, runs, ["map@5"], by=["<b>"], moved=20, details=True, confidence=0.8
+    )
+    lists = lists_of(found.details, labels, runs, {})
+    assert len(lists) == len(ids)
+    text = page(found, lists=lists, command="rankmill compare \u202e<script> \x1b[1m")
+    read = checked(text)
+    assert "<script" not in text
+    assert "49" not in re.findall(r"\{\{.{0,10}", text)
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", text)
+    assert "x" * 200 not in text
+    assert "שלום עולם" in read.words
+    assert len(text) < 300_000
+
+
+def test_a_page_of_a_million_queries_is_small() -> None:
+    draw = np.random.default_rng(2)
+    values = draw.random(100_000)
+    slices = [
+        Slice(("item",), (f"{i}",), 10, {"map": {"a": Estimate(0.1), "b": Estimate(0.2)}},
+              {"map": {"b": change(draw.normal(), "worse", draw.normal())}})
+        for i in range(1000)
+    ]  # fmt: skip
+    ragged = rankmill.Ragged.from_lists
+    two = {"a": ragged([[1], [2]]), "b": ragged([[1], [3]])}
+    found = rankmill.compare(ragged([[1], [2]]), two, ["map"])
+    found = replace(found, slices=slices)
+    details = Details({}, histograms={"map": {"b": histogram(values, 0, 1)}})
+    history = {f"m{i}": [(j, 0.5, 0.1, "held") for j in range(10_000)] for i in range(20)}
+    text = page(found, details=details, history=history)
+    assert len(text) < 400_000
+    assert "24 of 1,000 slices" in checked(text).words
+
+
+# ------------------------------------------------------------------ colours
+
+
+def colours() -> dict[str, dict[str, str]]:
+    """Return the palettes of light, dark and paper."""
+    blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text(), re.S)
+    found = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in blocks]
+    return dict(zip(("light", "dark", "print"), found, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast of two colours by the definition of WCAG 2."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    high, low = sorted((light(one), light(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark", "print"])
+def test_colours_have_contrast(scheme: str) -> None:
+    palette = colours()[scheme]
+    assert palette.keys() == colours()["light"].keys()
+    for ground in ("paper", "card"):
+        for text in ("ink", "soft", "good", "bad", "warn", "even"):
+            assert contrast(palette[text], palette[ground]) >= 4.5, (text, ground)
+        for drawn in ("s0", "s1", "s2", "s3"):
+            assert contrast(palette[drawn], palette[ground]) >= 3, (drawn, ground)
+    for text in ("ink", "good"):
+        assert contrast(palette[text], palette["hit"]) >= 4.5
+    assert contrast(palette["ink"], palette["shade"]) >= 4.5
+
+
+# ------------------------------------------------------------------ the command line
+
+
+@pytest.fixture
+def files(tmp_path: Path, inputs: dict[str, pa.Table]) -> dict[str, Path]:
+    for name_of, table in inputs.items():
+        pq.write_table(table, tmp_path / f"{name_of}.parquet")
+    return {name_of: tmp_path / f"{name_of}.parquet" for name_of in inputs}
+
+
+def shown(text: str) -> str:
+    return re.sub(r"seconds.*", "", text)
+
+
+@pytest.mark.parametrize(
+    ("command", "systems", "more"),
+    [
+        ("evaluate", ["new"], []),
+        ("evaluate", ["new"], ["--format", "json", "-m", "gap"]),
+        ("compare", ["old", "new"], ["--by", "group"]),
+        ("compare", ["old", "new"], ["--format", "csv", "--by", "label_count"]),
+        ("gate", ["new"], ["--rule", "map@5 >= 0.9"]),
+    ],
+)
+def test_the_option_report_changes_no_output(
+    command: str, systems: list[str], more: list[str], files: dict[str, Path], run_cli: Any
+) -> None:
+    given = [command, files["labels"], *(files[one] for one in systems), "-m", "map@5", *more]
+    target = files["labels"].parent / "page.html"
+    before, after = run_cli(*given), run_cli(*given, "--report", target)
+    assert (before.exit_code, shown(before.stdout), before.stderr) == (
+        *(after.exit_code, shown(after.stdout), after.stderr),
+    )
+    told = checked(target.read_text("utf-8")).words
+    assert f"rankmill {command}" in told
+    assert "Rank 1 is right for" in told
+
+
+def test_report_is_a_command(files: dict[str, Path], run_cli: Any) -> None:
+    given = ["report", files["labels"], files["new"]]
+    printed = run_cli(*given, "-m", "map@5")
+    assert printed.exit_code == 0, printed.stderr
+    assert "Metrics" in checked(printed.stdout).words
+    target = files["labels"].parent / "page.html"
+    outcome = run_cli(*given, files["old"], "-m", "map@5", "--by", "group", "-o", target)
+    assert (outcome.exit_code, outcome.stdout) == (0, "")
+    told = checked(target.read_text("utf-8")).words
+    assert told.startswith("group = it lost") or "new against old" in told
+
+
+def test_a_page_shows_the_history(files: dict[str, Path], run_cli: Any) -> None:
+    folder = files["labels"].parent
+    given = ["gate", files["labels"], files["new"], "--rule", "map@5 >= 0.1", "--history"]
+    target = folder / "page.html"
+    for runs in range(3):
+        run_cli(*given, folder / "history", "--report", target)
+        told = checked(target.read_text("utf-8")).words
+        assert ("map@5 is as in the run before" in told) == (runs > 0)
+    assert "The last 3 runs" in told
+    outcome = run_cli("report", files["labels"], files["new"], "-m", "map@5",
+                      "--history", folder / "history")  # fmt: skip
+    assert "The last 4 runs" in checked(outcome.stdout).words
+
+
+def test_a_page_is_written_with_the_other_outputs_or_not_at_all(
+    files: dict[str, Path], run_cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = files["labels"].parent
+    given = ["evaluate", files["labels"], files["new"], "-m", "map@5", "-o", folder / "a.json"]
+    outcome = run_cli(*given, "--report", folder / "none" / "page.html")
+    assert outcome.exit_code == 2
+    assert not (folder / "a.json").exists()
+    outcome = run_cli(*given, "--report", folder / "a.json")
+    assert "are the same file" in outcome.stderr
+    outcome = run_cli(*given, files["old"], "--report", folder / "page.html")
+    assert "rankmill report" in outcome.stderr
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for command in (given, ["report", *given[1:5]]):
+        flag = [] if command is not given else ["--report", folder / "page.html"]
+        outcome = run_cli(*command, *flag)
+        assert outcome.exit_code == 2
+        assert "pip install 'rankmill[report]'" in outcome.stderr
+    assert not (folder / "a.json").exists()
+    assert not (folder / "page.html").exists()
+
+
+def test_jinja_is_loaded_only_when_asked_for(files: dict[str, Path]) -> None:
+    code = f"""
+import sys
+from rankmill.cli import main
+for more in ([], ["--report", {str(files["labels"].parent / "p.html")!r}]):
+    try:
+        main(["evaluate", {str(files["labels"])!r}, {str(files["new"])!r}, *more], "rankmill")
+    except SystemExit as ending:
+        assert not ending.code, ending.code
+    print("LOADED", "jinja2" in sys.modules)
+"""
+    assert re.findall("LOADED (.*)", run_python(code)) == ["False", "True"]
