@@ -268,4 +268,5 @@ def is_defined(name: str, k: int | None, semantics: dict[str, str]) -> bool:
 
 
 def value(name: str, *listed: Any) -> float:
-    return VALUES[name](Listed(*listed))
+    one = Listed(*listed)
+    return VALUES[name](one) if one.worths else 0.0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ import sklearn.metrics
 import rankmill
 from conftest import tells
 from rankmill import UsageError
-from rankmill.metrics.registry import parse, parse_all
 from test_registry import long_table, random_run
 
 # Metric here -> measure asked for there -> name of its value.
@@ -50,7 +48,7 @@ def test_trec_eval(seed: int, level: int) -> None:
     qrels, run = random_run(seed)
     for query, judged in qrels.items():
         if seed % 2 and int(query[1:]) % 3 == 0:  # pooled and not judged
-            judged |= {name: -1 for name in list(judged)[::3]}
+            judged |= dict.fromkeys(list(judged)[::3], -1)
     asked = TREC_EVAL | (GRADED if level == 1 and not seed % 2 else {})
     measures = {measure for measure, _ in asked.values()}
     expected = pytrec_eval.RelevanceEvaluator(qrels, measures, relevance_level=level).evaluate(run)
@@ -67,3 +65,98 @@ def test_trec_eval(seed: int, level: int) -> None:
                 continue  # such a query scores 0 here in all metrics, but the counts there
             wanted = expected[query][there]
             assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12), (text, query)
+
+
+def lists_of(
+    seed: int,
+) -> tuple[pa.Table, pa.Table, dict[int, list[float]], dict[int, list[float]]]:
+    """Graded labels, lists with ties, and of each query its gains and scores by prediction."""
+    draw = random.Random(seed)
+    items = [f"item {number}" for number in range(15)]
+    gains = {q: {item: float(draw.randrange(4)) for item in items[:11]} for q in range(9)}
+    lists = {q: draw.sample(items, 12) for q in gains}
+    scores = {q: sorted((draw.randrange(8) / 4 for _ in range(12)), reverse=True) for q in gains}
+    labels = pa.table(
+        {
+            "query": list(gains),
+            "items": [list(one) for one in gains.values()],
+            "gain": [list(one.values()) for one in gains.values()],
+        }
+    )
+    table = pa.table(
+        {"query": list(lists), "items": list(lists.values()), "score": list(scores.values())}
+    )
+    found = {q: [gains[q].get(item, -1.0) for item in listed] for q, listed in lists.items()}
+    return labels, table, found, scores
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scikit_learn_and_scipy(seed: int) -> None:
+    labels, predictions, gains, scores = lists_of(seed)
+    result = rankmill.evaluate(labels, predictions, ["auc", "pair_accuracy"])
+    tied = rankmill.evaluate(labels, predictions, "auc", semantics={"order": "expected"})
+    for place, q in enumerate(result.per_query["query"].to_pylist()):
+        right = [gain > 0 for gain in gains[q]]
+        descending = -np.arange(len(right))
+        wanted = sklearn.metrics.roc_auc_score(right, descending)
+        assert result.per_query["auc"][place].as_py() == pytest.approx(wanted, rel=1e-12)
+        wanted = sklearn.metrics.roc_auc_score(right, scores[q])
+        assert tied.per_query["auc"][place].as_py() == pytest.approx(wanted, rel=1e-12)
+        judged = [(gain, rank) for rank, gain in enumerate(gains[q]) if gain >= 0]
+        d = scipy.stats.somersd(*zip(*[(gain, -rank) for gain, rank in judged], strict=True))
+        wanted = (1 + d.statistic) / 2
+        assert result.per_query["pair_accuracy"][place].as_py() == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.small
+def test_by_hand() -> None:
+    """Gains 3, 0, 1 of at most 3: stop with 7/8, 0 and 1/8. Two labels, and a third not found."""
+    labels = pa.table({"query": [1], "items": [["a", "c", "z"]], "gain": [[3.0, 1.0, 1.0]]})
+    predictions = pa.table({"query": [1], "items": [["a", "b", "c"]]})
+    wanted = {
+        "err(max=3)@2": 7 / 8,
+        "err(max=3)": 7 / 8 + 1 / 8 * 1 / 8 / 3,
+        "nerr(max=3)@1": 1.0,
+        "q_measure": ((1 + 3) / (1 + 3) + (2 + 4) / (3 + 5)) / 3,
+        "bpm(max=4,t=0.9)@3": 1 / 3,
+        "first_rank": 1.0,
+        "mean_rank": (1 + 3 + 4) / 3,
+        "rbp_residual(p=0.5)": 1 - 1 / 2 - 1 / 8,
+        "unjudged@3": 1 / 3,
+        "utility(a=2,b=-1,c=-3)": 2 * 2 - 1 - 3,
+        "set_f": 2 / 3,
+    }
+    result = rankmill.evaluate(labels, predictions, list(wanted), semantics=SKIP)
+    assert [*result.metrics.values()] == pytest.approx([*wanted.values()], rel=1e-12)
+    state = rankmill.evaluate_part(labels, predictions, "utility(c=-9)", semantics=SKIP)
+    assert rankmill.State.from_row(state.to_row()).result()["utility(c=-9)"] == -8
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("text", "semantics", "wanted"),
+    [
+        ("relstring", {}, ["relstring", "is a text", "explain"]),
+        ("num_q", {}, ["num_q", "queries"]),
+        ("iprec", {}, ["iprec needs recall", "iprec@0.5"]),
+        ("iprec@1.5", {}, ["recall", "'1.5'", "from 0 to 1"]),
+        ("iprec(recall=0.1)@0.1", {}, ["recall twice"]),
+        ("first_rank", {}, ["first_rank", "unpredicted 'zero'", "best of all values", "'skip'"]),
+        ("num_rel", {}, ["num_rel", "unpredicted='skip'"]),
+        ("G", {"order": "worst"}, ["G", "no known worst order"]),
+        ("err", {"order": "expected"}, ["err", "no closed form"]),
+        ("auc@3", {"order": "expected"}, ["auc@3", "within 3", "leave out"]),
+    ],
+)
+def test_refused(text: str, semantics: dict[str, str], wanted: list[str]) -> None:
+    table = pa.table({"query": [1], "items": [["a"]], "score": [[1.0]]})
+    with pytest.raises(UsageError) as caught:
+        rankmill.evaluate(table.drop_columns("score"), table, text, semantics=semantics)
+    tells(caught.value, wanted)
+
+
+@pytest.mark.parametrize("text", ["num_ret", "infap", "iprec@0.1", "inst"])
+def test_those_without_a_walk_say_so(text: str) -> None:
+    table = pa.table({"query": [1], "items": [["a"]]})
+    with pytest.raises(UsageError, match="has no walk yet"):
+        rankmill.explain(table, table, text, 1)

@@ -159,8 +159,15 @@ def as_relevant(hits: Hits, least: float) -> Hits:
 
 def as_levels(hits: Hits, least: float) -> Hits:
     """Judged hits and labels with gain 1 if they have at least `least`, -1 below 0, else 0."""
-    if not len(hits.label_gains):
-        return of_least_gain(hits, least)
+    if not len(hits.label_gains):  # all gains are 1
+        if least <= 1:
+            return hits
+        offsets = np.append(0, np.cumsum(hits.label_counts))
+        return hits._replace(
+            gains=np.zeros(len(hits.gains)),
+            label_offsets=offsets,
+            label_gains=np.zeros(int(offsets[-1])),
+        )
     gains, label_gains = (
         np.where(one >= least, 1.0, np.where(one < 0, -1.0, 0.0))
         for one in (hits.gains, hits.label_gains)

@@ -252,10 +252,10 @@ class Metric:
         ]
 
 
-def counted(kernel: str, hits: Hits, k: int) -> np.ndarray:
+def counted(kernel: str, hits: Hits, k: int, *arguments: float) -> np.ndarray:
     """What a kernel counts for each query."""
     from rankmill.kernels import metrics as kernels  # numba takes a while, which names need not
 
     out = np.empty(len(hits.label_counts))
-    getattr(kernels, kernel)(hits, k, out)
+    getattr(kernels, kernel)(hits, k, *arguments, out)
     return out

@@ -40,11 +40,7 @@ SAKAI = (
 
 
 def _of_nerr(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
-    from rankmill.kernels import metrics as kernels
-
-    out = np.empty(len(hits.label_counts))
-    kernels.ideal_cascade(hits, metric.limit, *metric.arguments, out)
-    return out
+    return counted("ideal_cascade", hits, metric.limit, *metric.arguments)
 
 
 def _of_q(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:

@@ -15,6 +15,7 @@ from rankmill.metrics.base import (
     MetricSpec,
     Parameter,
     Ranked,
+    counted,
 )
 from rankmill.metrics.precision import expected_hits, hit_terms
 from rankmill.metrics.unscored import lower_is_better
@@ -40,8 +41,6 @@ def _eleven(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
 
 
 def _pairs(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
-    from rankmill.metrics.base import counted
-
     found = counted("count_hits", hits, metric.limit)
     return np.asarray(found * (np.minimum(metric.limit, hits.prediction_counts) - found))
 

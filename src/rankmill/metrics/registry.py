@@ -190,11 +190,12 @@ def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, 
         for inner in _spelled_parameters(metric, rel):
             for name in (metric.spec.name, *metric.spec.aliases):
                 found.setdefault(canonical(f"{name}{inner}{at}"), metric.text)
-            for name in metric.spec.cut_names if metric.cut is not None else ():
-                cut = number_text(metric.cut)
-                found.setdefault(canonical(f"{name}_{cut}{inner}"), metric.text)
+            if (cut := metric.cut) is None:
+                continue
+            for name in metric.spec.cut_names:
+                found.setdefault(canonical(f"{name}_{number_text(cut)}{inner}"), metric.text)
                 if metric.spec.at:  # trec_eval has two digits
-                    found.setdefault(canonical(f"{name}_{metric.cut:.2f}{inner}"), metric.text)
+                    found.setdefault(canonical(f"{name}_{cut:.2f}{inner}"), metric.text)
     return found
 
 

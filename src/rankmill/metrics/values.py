@@ -35,7 +35,7 @@ class Matched:
         self._semantics = semantics
         self._gain_function = gain_function
         self._ties = ties
-        self._unlabelled = np.flatnonzero(hits.label_counts == 0)
+        self._empty = np.flatnonzero((hits.label_counts == 0) | (hits.prediction_counts == 0))
         # Several metrics may ask for the same: by rel, and by whether judged items are needed.
         self._derived: dict[tuple[float | None, str], Hits] = {}
         self._runs: dict[tuple[float | None, str], Runs] = {}
@@ -61,7 +61,7 @@ class Matched:
                 self._runs[asked] = runs_of(hits, *self._ties)
             kernel = getattr(expected, str(spec.expected))
             kernel(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
-        counts[self._unlabelled] = 0  # what such queries score is not for a metric to say
+        counts[self._empty] = 0  # what such queries score is not for a metric to say
         if spec.divisor is None:
             return counts
         divisor = spec.divisor.of(hits, metric, self._semantics)

@@ -41,10 +41,6 @@ def _squares(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     return {"hit": ranked.hit, "term": np.where(ranked.hit, 2.0 * found - 1, 0.0)}
 
 
-def _each(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"hit": ranked.hit, "term": np.ones(len(ranked.rank))}
-
-
 METRICS = (
     MetricSpec(
         name="num_ret",
@@ -55,7 +51,6 @@ METRICS = (
         source=TREC_EVAL,
         cutoff="none",
         aliases=("NumRet",),
-        walk=_each,
     ),
     MetricSpec(
         name="num_rel",
