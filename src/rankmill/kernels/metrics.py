@@ -4,43 +4,12 @@
 The parameters of a metric stand between k and out. The families in ``rankmill.metrics`` have the
 divisors.
 
-Those of ranks and of graded gains stand in files of their own, and are found here.
+Those of ranks and of graded gains stand in `ranks` and `graded` beside this file.
 """
 
 import numpy as np
 
-from rankmill.kernels.graded import (  # noqa: F401
-    adaptive_inverse_squares,
-    blended_ratios,
-    cascade,
-    discounted_by_lost_gain,
-    discounted_by_misses,
-    ideal_cascade,
-    inferred_precisions,
-    inverse_squares,
-    ndcg_at_hits,
-    ndcg_at_levels,
-    rank_biased_residual,
-    sum_label_gains,
-    until_sated,
-)
 from rankmill.kernels.jit import helper, kernel
-from rankmill.kernels.ranks import (  # noqa: F401
-    count_hits_for,
-    count_labels,
-    count_misses,
-    count_predictions,
-    count_without_gain,
-    eleven_precisions,
-    first_rank,
-    judged_in_order,
-    pairs_in_order,
-    precision_at_multiple,
-    precision_at_recall,
-    square_hits,
-    sum_ranks,
-    utility,
-)
 
 
 @kernel

@@ -141,9 +141,9 @@ class MetricSpec:
     ----------
     name, definition, range, source : str
     kernel : str or None
-        The function of ``rankmill.kernels.metrics`` that counts for each query. It is called with
-        the hits, the cutoff, the values of the parameters (but for ``rel``) and the array to write
-        to. None for a metric over all predictions in one list.
+        The function of ``rankmill.kernels.metrics``, ``ranks`` or ``graded`` that counts for each
+        query. It is called with the hits, the cutoff, the values of the parameters (but for
+        ``rel``) and the array to write to. None for a metric over all predictions in one list.
     expected : str or None
         Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
         confidence before all that. Without one, the metric is refused where their order is open.
@@ -208,12 +208,16 @@ class MetricSpec:
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as asked for: its row, a cutoff or None, the text it was, the parameters given."""
+    """A metric as asked for: its row, a cutoff or None, the text it was, the parameters given.
+
+    `summary` is what stands behind a colon: what its values come to; "" is their mean.
+    """
 
     spec: MetricSpec = field(repr=False)
     k: int | None
     text: str
     given: tuple[tuple[str, float], ...] = ()
+    summary: str = field(default="", repr=False)
 
     @property
     def name(self) -> str:
@@ -252,10 +256,17 @@ class Metric:
         ]
 
 
+def kernel_of(name: str) -> Callable[..., None]:
+    """The kernel of that name, which stands in one of three files."""
+    from rankmill.kernels import graded, metrics, ranks  # numba takes a while, which names need not
+
+    modules = [one for one in (metrics, ranks, graded) if hasattr(one, name)]
+    found: Callable[..., None] = getattr(modules[0], name)
+    return found
+
+
 def counted(kernel: str, hits: Hits, k: int, *arguments: float) -> np.ndarray:
     """What a kernel counts for each query."""
-    from rankmill.kernels import metrics as kernels  # numba takes a while, which names need not
-
     out = np.empty(len(hits.label_counts))
-    getattr(kernels, kernel)(hits, k, *arguments, out)
+    kernel_of(kernel)(hits, k, *arguments, out)
     return out

@@ -3,10 +3,12 @@
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rankmill.errors import UsageError
 from rankmill.metrics import browsing, gain, graded, judged, pooled, precision, ranks, wholelist
 from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter
+from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import Semantics
 
@@ -24,6 +26,7 @@ ELSEWHERE = {
     "num_q": "every result has its number of queries, as queries",
 }
 
+_GEOMETRIC = {"gm_map": "map", "gm_bpref": "bpref"}
 _BY_NAME = {name.lower(): spec for name, spec in NAMES.items()}
 _BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spec.cut_names}
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
@@ -49,11 +52,27 @@ def parse(text: str, rel: float | None = None) -> Metric:
     'RBP(p=0.8)@10'
     >>> parse("map@12", rel=2).text
     'map(rel=2)@12'
+    >>> parse("map@12:p10").summary
+    'p10'
     """
     if not isinstance(text, str):
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
     if len(_split(text)) > 1:
         raise UsageError(f"{text!r} names several metrics; expected one")
+    text, colon, behind = text.partition(":")
+    metric = _parse(text, rel)
+    summary = read_summary(behind, f"{text}:{behind}") if colon else ""
+    if text.strip().lower().startswith("gm_"):  # as trec_eval has it
+        return replace(metric, summary="gm")
+    if not summary:
+        return metric
+    if not metric.spec.kernel:
+        raise UsageError(f"{metric.text} has no value a query: leave out :{behind}")
+    return replace(metric, text=f"{metric.text}:{summary}", summary=summary)
+
+
+def _parse(text: str, rel: float | None) -> Metric:
+    """The metric without a summary."""
     found = _SHAPE.fullmatch(text)
     if not found and ("(" in text or ")" in text):
         raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
@@ -112,7 +131,7 @@ def _parse_at(
 
 def _spec_of(name: str) -> tuple[MetricSpec | None, str | None]:
     """The row that a name is of, and the cutoff that stands in it, as in P_10."""
-    spec = _BY_NAME.get(name.lower())
+    spec = _BY_NAME.get(_GEOMETRIC.get(name.lower(), name.lower()))
     cut_name, _, cutoff = name.rpartition("_")
     there = _BY_CUT_NAME.get(cut_name.lower()) if spec is None else None
     if there and re.fullmatch(r"[0-9]+([.][0-9]+)?" if there.at else r"[0-9]+", cutoff):
@@ -187,15 +206,18 @@ def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, 
     for metric in metrics:
         found.setdefault(canonical(metric.text), metric.text)
         at = "" if metric.cut is None else f"@{number_text(metric.cut)}"
+        behind = f":{metric.summary}" if metric.summary else ""
         for inner in _spelled_parameters(metric, rel):
             for name in (metric.spec.name, *metric.spec.aliases):
-                found.setdefault(canonical(f"{name}{inner}{at}"), metric.text)
+                found.setdefault(canonical(f"{name}{inner}{at}{behind}"), metric.text)
             if (cut := metric.cut) is None:
                 continue
             for name in metric.spec.cut_names:
-                found.setdefault(canonical(f"{name}_{number_text(cut)}{inner}"), metric.text)
+                found.setdefault(
+                    canonical(f"{name}_{number_text(cut)}{inner}{behind}"), metric.text
+                )
                 if metric.spec.at:  # trec_eval has two digits
-                    found.setdefault(canonical(f"{name}_{cut:.2f}{inner}"), metric.text)
+                    found.setdefault(canonical(f"{name}_{cut:.2f}{inner}{behind}"), metric.text)
     return found
 
 

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from rankmill.kernels import metrics as kernels
 from rankmill.matching.hits import Hits, as_levels, as_powers, as_relevant, of_least_gain
 from rankmill.matching.labels import least_gain
 from rankmill.matching.ties import Runs, runs_of
-from rankmill.metrics.base import REL, Metric
+from rankmill.metrics.base import REL, Metric, kernel_of
 from rankmill.semantics.choices import DEFAULT, Semantics
 
 
@@ -52,7 +51,7 @@ class Matched:
         spec, hits = metric.spec, self.hits(metric)
         counts = np.empty(len(hits.label_counts))
         if self._ties is None:
-            getattr(kernels, str(spec.kernel))(hits, metric.limit, *metric.arguments, counts)
+            kernel_of(str(spec.kernel))(hits, metric.limit, *metric.arguments, counts)
         else:
             from rankmill.kernels import expected
 
