@@ -206,16 +206,28 @@ def inverse_squares(hits, k, t, most, out):
         out[q] = total / every
 
 
+@helper
+def trigamma(x):
+    """The sum of 1 / (x + i)**2 over i from 0 without end, for x of 20 or more."""
+    y = 1.0 / (x * x)
+    series = 1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * (5 / 66))))
+    return 1.0 / x + y / 2.0 + y / x * series
+
+
 @kernel
 def adaptive_inverse_squares(hits, k, t, most, out):
-    """As `inverse_squares`; what is still wanted falls with each gain."""
+    """As `inverse_squares`; what is still wanted falls with each gain.
+
+    Behind the last hit the weights are c / (rank + d)**2, and their sum has a closed form.
+    """
     for q in range(len(out)):
         total = 0.0
         weight = 1.0
         every = 0.0
         left = t
         h = hits.offsets[q]
-        for rank in range(1, DEEPEST + 1):
+        rank = 1
+        while rank <= DEEPEST and (h < hits.offsets[q + 1] or rank + t + left < 21.0):
             if h < hits.offsets[q + 1] and hits.ranks[h] == rank:
                 gain = min(1.0, hits.gains[h] / most)
                 total += weight * gain
@@ -223,6 +235,11 @@ def adaptive_inverse_squares(hits, k, t, most, out):
                 h += 1
             every += weight
             weight *= going_on(rank, t + left)
+            rank += 1
+        if rank <= DEEPEST:
+            first = rank + t + left - 1.0
+            tail = trigamma(first) - trigamma(DEEPEST + t + left)
+            every += weight * first * first * tail
         out[q] = total / every
 
 
