@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -160,3 +162,9 @@ def test_those_without_a_walk_say_so(text: str) -> None:
     table = pa.table({"query": [1], "items": [["a"]]})
     with pytest.raises(UsageError, match="has no walk yet"):
         rankmill.explain(table, table, text, 1)
+
+
+def test_the_page_of_metrics_is_that_of_the_registry(run: Any) -> None:
+    """Its table is what `rankmill metrics --format markdown` prints."""
+    page = (Path(rankmill.__file__).parent / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert page.partition("## All metrics\n\n")[2] == run("metrics", "--format", "markdown")[1]
