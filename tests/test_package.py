@@ -248,6 +248,8 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know
     if module == "rankmill.training.torch":
         allowed = {"torch"}
+    if room(module) == "spark":
+        allowed = allowed | {"pyspark"}  # only inside functions, as it is an extra
     if module == "rankmill.gate.mlflow":
         allowed = allowed | {"mlflow"}  # only for --mlflow
     if module.startswith("rankmill.compare.") or module == "rankmill.gate.history_plot":
