@@ -15,7 +15,7 @@ from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.gap_counts import Among
 from rankmill.sources.inputs import Input
 from rankmill.sources.stream import open_stream
-from rankmill.spark.layout import Side, column, shuffled
+from rankmill.spark.layout import Side, arrow_schema, column, shuffled
 from rankmill.spark.merging import collected
 from rankmill.spark.rows import Returned, RowFormat
 from rankmill.spark.tasks import inputs_of, partition, told
@@ -63,7 +63,7 @@ class Counting:
         if not columns.wide:  # all confidences count, so that they may come as one list a batch
             columns = replace(columns, wide=True)
             batches = map(_one_list, batches)
-            schema = _one_list(schema.empty_table().to_batches()[0]).schema
+            schema = _one_list(pa.RecordBatch.from_pylist([], schema)).schema
         return Input(
             open_stream(side.name, schema, lambda names: _selected(batches, names)), columns
         )
@@ -93,8 +93,6 @@ def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) 
     else:
         rows = frame.select(*(column(frame, name).alias(name) for name in names))
         partitions = 0
-    from rankmill.spark.layout import arrow_schema
-
     empty = Among(np.zeros(0, np.int64), np.zeros(0, np.int64))
     form = RowFormat.of(empty.to_row())
     task = Counting(state, side, arrow_schema(rows), form, memory)

@@ -32,12 +32,12 @@ def collected(
     """
     from pyspark.sql import functions
 
-    found = rows.mapInArrow(_function(task), form.spark_schema)
+    found = rows.mapInArrow(function_of(task), form.spark_schema)
     while partitions > FAN:
         partitions = -(-partitions // FAN)
         group = (functions.col("partition") / FAN).cast("long")
         found = found.repartition(partitions, group)
-        found = found.mapInArrow(_function(_merging(kind, form)), form.spark_schema)
+        found = found.mapInArrow(function_of(_merging(kind, form)), form.spark_schema)
     merged = merged_rows(list(form.read(found.toArrow())), kind, 0)
     failed = first_error(merged)
     if failed is not None and failed.error is not None:
@@ -45,7 +45,7 @@ def collected(
     return merged
 
 
-def _function(task: Task) -> Task:
+def function_of(task: Task) -> Task:
     """Return a function, which Spark asks for, that does what a task does."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankmill import errors
 from rankmill.columns.buffers import numbers_of
 from rankmill.engine.parts import part_states
 from rankmill.errors import RankmillError
@@ -66,8 +67,11 @@ def partition() -> int:
 
 
 def told(error: RankmillError, where: int) -> RankmillError:
-    """Return the error with the number of the partition."""
-    return type(error)(f"{error} (in partition {where}; rows are counted within it)")
+    """Return the error, of its public class, with the number of the partition."""
+    known: type[RankmillError] = next(
+        one for one in type(error).__mro__ if one.__name__ in errors.__all__
+    )
+    return known(f"{error} (in partition {where}; rows are counted within it)")
 
 
 def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
