@@ -47,18 +47,23 @@ def harm(flag: str, what: str) -> None:
         return
     process = os.getpid()
     if what == "executor":  # the Java process above this one
-        while "java" not in open(f"/proc/{process}/comm").read():
-            process = int(open(f"/proc/{process}/stat").read().rpartition(")")[2].split()[1])
+        while "java" not in Path(f"/proc/{process}/comm").read_text():
+            stat = Path(f"/proc/{process}/stat").read_text()
+            process = int(stat.rpartition(")")[2].split()[1])
     if what in ("executor", "python"):
         os.kill(process, signal.SIGKILL)
     if what == "exception":
         raise OSError("the network is gone for a moment")
+    if what == "fetch":  # what this executor has written for others to read
+        for file in Path(os.environ["SPARK_EXECUTOR_DIRS"]).rglob("shuffle_*"):
+            file.unlink()
+        return
     time.sleep(3)  # so that speculation sees a slow task
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc to find executors in")
 @pytest.mark.parametrize("number", ["first", "second"])
-@pytest.mark.parametrize("what", ["executor", "python", "exception", "slow"])
+@pytest.mark.parametrize("what", ["executor", "python", "exception", "slow", "fetch"])
 def test_a_failure_in_a_pass_changes_no_bit(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str, what: str
 ) -> None:
