@@ -15,7 +15,7 @@ from rankmill.cli.options import (
     semantics_options,
 )
 from rankmill.cli.process import EXIT_CODES
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import check_values, view_of
 from rankmill.results.systems import systems_view
@@ -99,7 +99,7 @@ def command(
     names = system_names(predictions)
 
     from rankmill.spark.run import evaluate_runs
-    from rankmill.spark.session import read, session
+    from rankmill.spark.session import read, session, write
 
     spark = session()
     frame = read(spark, labels, labels_as)
@@ -110,18 +110,10 @@ def command(
     results = evaluate_runs(frame, runs, metrics, per_query=per_query is not None, **options)
     for name, one in results.items() if per_query is not None else ():
         place = str(per_query) if len(results) == 1 else f"{per_query}/{name}"
-        try:
-            values: Any = one.per_query
-            values.write.parquet(place)
-        except Exception as error:  # of Spark, which need not be imported here
-            raise InputError(f"{place} cannot be written: {_first_line(error)}") from None
+        write(one.per_query, place)
     first = next(iter(results.values()))
     # If predictions decide which queries count, only their values tell whether these are the same.
     same = None if first.semantics.counts_by_predictions else True
     view = view_of(first) if len(results) == 1 else systems_view(results, same)
     deliver(view, chosen, output)
     check_values(results)
-
-
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,18 +1,32 @@
 """Collecting what tasks return: merged on executors first, where there is much of it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from rankmill.engine.state import State
-from rankmill.metrics.gap_counts import Among
 from rankmill.spark.rows import Returned, RowFormat, check_once, first_error
 from rankmill.spark.tasks import partition
 
-Merged = TypeVar("Merged", State, Among)
+Merged = TypeVar("Merged", bound="Mergeable")
 Task = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+class Mergeable(Protocol):
+    """A state, or counts of the second pass."""
+
+    def merge(self, other: Self) -> Self:
+        """Return the sum of both."""
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row."""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return what `to_row` made a row of."""
+
+
 # So many rows are merged at once.
 FAN = 16
 

@@ -9,6 +9,7 @@ from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.options import COLUMNS, split_options
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
+from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import Input
 from rankmill.spark.layout import Side, check_ordered, empty_source, shuffled, sides_of
 from rankmill.spark.partitions import partition_count
@@ -53,9 +54,15 @@ class Request:
 
 
 def request_of(
-    labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: Any,
+    options: dict[str, Any],
+    facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Request:
     """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
+
+    `facts` are columns of the labels with a value a query.
 
     Raises
     ------
@@ -75,7 +82,8 @@ def request_of(
             name: empty_source(frame, f"the DataFrame {f'of {name}' if name else 'of predictions'}")
             for name, frame in runs.items()
         }
-        opened = open_job(job, empty_source(labels, "the DataFrame of labels"), sources, columns)
+        empty = empty_source(labels, "the DataFrame of labels")
+        opened = open_job(job, empty, sources, columns, facts)
         label_input, inputs = stack.enter_context(opened)
     for one in inputs.values():
         check_ordered(one)

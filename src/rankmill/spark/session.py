@@ -34,6 +34,7 @@ def read(spark: Any, text: str, told: str | None) -> Any:
     InputError
         If Spark cannot open it.
     """
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     paths = text.split(",")
@@ -44,6 +45,29 @@ def read(spark: Any, text: str, told: str | None) -> Any:
         if kind == "table":
             return spark.read.table(text)
         return spark.read.options(**options).format(kind).load(paths)
-    except PySparkException as error:
-        first = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"{text} cannot be read by Spark as {kind}: {first}") from None
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"{text} cannot be read by Spark as {kind}: {said(error)}") from None
+
+
+def write(values: Any, place: str) -> None:
+    """Write a DataFrame as Parquet to a new folder.
+
+    Raises
+    ------
+    InputError
+        If Spark cannot.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        values.write.parquet(place)
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"{place} cannot be written by Spark: {said(error)}") from None
+
+
+def said(error: Any) -> str:
+    """Return the first line of an error of Spark, without the trace of Java."""
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.getMessage())
+    return next(iter(text.splitlines()), type(error).__name__)
