@@ -17,6 +17,7 @@ from rankmill.sources.inputs import Input
 from rankmill.sources.stream import open_stream
 from rankmill.spark.layout import Side, arrow_schema, column, shuffled
 from rankmill.spark.merging import collected
+from rankmill.spark.partitions import partitions_of
 from rankmill.spark.rows import Returned, RowFormat
 from rankmill.spark.tasks import inputs_of, partition, told
 
@@ -92,7 +93,7 @@ def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) 
         rows = shuffled([frame], [side], partitions)
     else:
         rows = frame.select(*(column(frame, name).alias(name) for name in names))
-        partitions = 0
+        partitions = partitions_of(rows, partitions)
     empty = Among(np.zeros(0, np.int64), np.zeros(0, np.int64))
     form = RowFormat.of(empty.to_row())
     task = Counting(state, side, arrow_schema(rows), form, memory)

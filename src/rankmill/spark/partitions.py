@@ -32,3 +32,9 @@ def _bytes_of(frame: Any) -> int | None:
         return None
     size = int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
     return size if size < UNKNOWN else None
+
+
+def partitions_of(frame: Any, guess: int) -> int:
+    """Return how many partitions a DataFrame has; a guess where Spark does not tell."""
+    plan = getattr(frame, "_jdf", None)
+    return guess if plan is None else max(guess, int(plan.rdd().getNumPartitions()))
