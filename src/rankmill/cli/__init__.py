@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "rankmill.cli.explain_evaluators",
         "Compare how evaluators count: which question moves a metric how far.",
     ),
+    "spark": ("rankmill.cli.spark", "Evaluate on Spark: the same bits, for what no machine holds."),
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options, for your files."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
     "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),

@@ -1,7 +1,9 @@
 """Making a Result, with its table of queries, from a tally."""
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,10 @@ def finish(
             "predictions": predictions.described(tally.rows),
         },
         seconds=time.perf_counter() - began,
-        per_query=_per_query_table(tally, labels, predictions) if tally.job.keep_values else None,
+        per_query=per_query_table(tally, labels, predictions) if tally.job.keep_values else None,
         counted=_counted(tally, predictions) if several else None,
     )
-    more = _nothing_in_common(tally, result) + _trec_ties(predictions, result)
+    more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result
@@ -71,24 +73,28 @@ def _trec_ties(predictions: Input, result: Result) -> list[str]:
     ]
 
 
-def _nothing_in_common(tally: Tally, result: Result) -> list[str]:
+def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list[str]:
     """Return a note if no query is in both inputs, or no prediction is correct: ids may differ."""
     audit = result.audit
     if not (audit["queries_labelled"] and audit["queries_predicted"]):
         return []
     exactly = "ids are compared exactly, with their case, blanks and leading zeros"
     if not audit["queries_in_both"]:
-        examples = ""
-        stranger = tally.first_stranger()
-        if stranger is not None and len(tally.index.queries.keys):
-            first = id_text(tally.index.queries, 0)
-            examples = f": the labels have {first}, the predictions {stranger}"
-        return [f"no query is in both inputs{examples}; {exactly}"]
+        return [f"no query is in both inputs{examples()}; {exactly}"]
     if replace(result.scope, weight=None) == WHOLE and all(
         value == 0 for value in result.metrics.values()
     ):
         return [f"no prediction is correct; {exactly}"]
     return []
+
+
+def _examples(tally: Tally) -> str:
+    """Return a query id of each input, if the predictions have one that the labels do not have."""
+    stranger = tally.first_stranger()
+    if stranger is None or not len(tally.index.queries.keys):
+        return ""
+    first = id_text(tally.index.queries, 0)
+    return f": the labels have {first}, the predictions {stranger}"
 
 
 def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:
@@ -104,7 +110,7 @@ def _counted(tally: Tally, predictions: Input) -> CountedQueries | None:
     return CountedQueries(tally.counted.among_labels, others)
 
 
-def _per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
+def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
     """Return the values of the queries that count: labelled ones in input order, others by id."""
     counted = tally.counted
     name = labels.columns.query

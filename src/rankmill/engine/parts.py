@@ -1,12 +1,13 @@
 """Evaluating in parts, as on a cluster: a state for each part, and the second pass of gap."""
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.first_pass import run
-from rankmill.engine.job import make_job, open_job
+from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, split_options
 from rankmill.engine.second_pass import reread_among
@@ -51,17 +52,29 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     >>> states[0].merge(states[1]).result().metrics
     {'map': 0.5, 'first_hit': 0.75}
     """
+    return part_states(labels, {"": predictions}, metrics, options)[""]
+
+
+def part_states(
+    labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
+) -> dict[str, State]:
+    """Do the same as `evaluate_part` for several systems; the labels are read once."""
     columns, resources, choices = split_options(options)
     job = make_job(metrics, per_query=False, part=True, **choices)
-    if job.holds_rows:
-        raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
+    check_in_parts(job)
     with (
-        open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
+        open_job(job, labels, runs, columns) as (label_input, inputs),
         Workers(resources["threads"]) as workers,
     ):
         held = HeldLabels(label_input)
         with closing(run(job, held, inputs, workers, resources["progress"])) as tallies:
-            return next(tallies).state
+            return {name: next(tallies).state for name in inputs}
+
+
+def check_in_parts(job: Job) -> None:
+    """Raise UsageError if a job cannot be done in parts."""
+    if job.holds_rows:
+        raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
 
 
 _OTHERS = (

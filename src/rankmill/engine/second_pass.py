@@ -39,10 +39,9 @@ def reread_among(
     """Read the confidences of an opened input a second time, and count them."""
     counters = {name: one.counter(workers) for name, one in state.two_passes.items()}
     seen = dict.fromkeys(counters, NOTHING)
-    depth = state.scope.depth or NO_CUTOFF
-    limits = {name: min(parse(name).limit, depth) for name in counters}
+    limits = limits_of(state)
     arranged: Callable[[Any], Any] | None = None
-    if changes_lists(state.semantics) or state.audit["null_items"] > 0:
+    if needs_items(state):
         arranged = partial(arrange, semantics=state.semantics)
 
     def within(offsets: Any, confidences: Any) -> list[tuple[Any, Seen]]:
@@ -57,3 +56,14 @@ def reread_among(
                 counters[name].add(confidences)
                 seen[name] = seen[name].merge(new)
     return {name: replace(one.finish(), seen=seen[name]) for name, one in counters.items()}
+
+
+def limits_of(state: State) -> dict[str, int]:
+    """Return the last rank whose confidence counts, for each metric of the second pass."""
+    depth = state.scope.depth or NO_CUTOFF
+    return {name: min(parse(name).limit, depth) for name in state.two_passes}
+
+
+def needs_items(state: State) -> bool:
+    """Tell whether the second pass has to read the items, as some of them may not count."""
+    return changes_lists(state.semantics) or state.audit["null_items"] > 0

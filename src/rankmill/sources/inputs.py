@@ -114,6 +114,8 @@ def open_input(
     InputError, UsageError
         If the input cannot be opened, or its columns cannot be found.
     """
+    if isinstance(value, Input):  # opened before, as on the driver of a cluster
+        return value
     kind = "score" if role == "predictions" else "gain"
     if isinstance(numbers, Ragged) and not isinstance(value, Ragged):
         raise UsageError(

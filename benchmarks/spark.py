@@ -1,0 +1,107 @@
+"""rankmill on Spark beside the shuffle alone and Spark's own evaluation, warm, in one session.
+
+python benchmarks/spark.py DATA [--rounds 3] [--rivals]
+
+DATA is a folder of generate.py. --rivals adds RankingMetrics and SQL functions on arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession, functions
+
+import rankmill
+import rankmill.spark
+from rankmill.spark.layout import shuffled
+from rankmill.spark.request import request_of
+
+METRICS = ["map@12", "first_hit@5"]
+OPTIONS: dict[str, Any] = {
+    **dict.fromkeys(("query", "item", "score", "rank", "gain", "label_query", "label_item")),
+    **dict.fromkeys(("rel", "depth", "weight", "partitions")),
+    **dict.fromkeys(("in_order", "binary", "judged_only", "per_query"), False),
+    **{"gain_function": "linear", "semantics": "default", "memory": 1 << 30},
+}
+
+
+def bytes_of(batches: Any) -> Any:
+    size = sum(batch.nbytes for batch in batches)
+    yield pa.RecordBatch.from_pydict({"bytes": [size]})
+
+
+def shuffle_alone(labels: Any, predictions: Any, metrics: list[str]) -> Any:
+    """The rows that rankmill shuffles, given to Python, which does nothing with them."""
+    request = request_of(labels, {"": predictions}, metrics, OPTIONS)
+    rows = shuffled(request.frames, request.sides, request.partitions)
+    return rows.mapInArrow(bytes_of, "bytes long").toArrow()
+
+
+def ranking_metrics(labels: Any, predictions: Any) -> float:
+    from pyspark.mllib.evaluation import RankingMetrics
+
+    joined = labels.join(
+        predictions.select("user_id", predictions["items"].alias("list")), "user_id"
+    )
+    pairs = joined.select("list", "items").rdd.map(tuple)
+    return float(RankingMetrics(pairs).meanAveragePrecisionAt(12))
+
+
+def array_functions(labels: Any, predictions: Any) -> Any:
+    """AP@12 by functions on arrays, without exploding them."""
+    lists = predictions.select("user_id", predictions["items"].alias("list"))
+    joined = labels.join(lists, "user_id", "left")
+    sql = """aggregate(sequence(1, least(size(list), 12)), cast(struct(0 as hits, 0D as sum) as
+    struct<hits: int, sum: double>), (acc, i) -> if(array_contains(items, list[i - 1]) and
+    not array_contains(slice(list, 1, i - 1), list[i - 1]),
+    named_struct('hits', acc.hits + 1, 'sum', acc.sum + (acc.hits + 1D) / i), acc),
+    acc -> acc.sum / nullif(least(size(array_distinct(items)), 12), 0))"""
+    return joined.select(functions.avg(functions.expr(sql))).collect()[0][0]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rivals", action="store_true")
+    arguments = parser.parse_args()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
+    builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    spark = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    paths = [os.path.join(arguments.data, f"{name}.parquet") for name in ("labels", "predictions")]
+    both = [spark.read.parquet(path) for path in paths]
+    tasks: dict[str, Callable[[], Any]] = {
+        "shuffle alone": lambda: shuffle_alone(*both, METRICS),
+        "rankmill.spark": lambda: rankmill.spark.evaluate(*both, METRICS).metrics,
+        "shuffle with confidences": lambda: shuffle_alone(*both, ["gap"]),
+        "rankmill.spark, gap too": lambda: (
+            rankmill.spark.evaluate(*both, [*METRICS, "gap"]).metrics
+        ),
+    }
+    if arguments.rivals:
+        tasks["RankingMetrics"] = lambda: ranking_metrics(*both)
+        tasks["SQL on arrays"] = lambda: array_functions(*both)
+    print(rankmill.evaluate(*paths, [*METRICS, "gap"]).metrics)
+    times: dict[str, list[float]] = {name: [] for name in tasks}
+    for round_ in range(arguments.rounds + 1):  # the first is not counted
+        for name, task in tasks.items():
+            began = time.perf_counter()
+            found = task()
+            if round_:
+                times[name].append(time.perf_counter() - began)
+            elif not isinstance(found, pa.Table):
+                print(f"{name}: {found}")
+    for name, seconds in times.items():
+        print(f"{name}: {statistics.median(seconds):.2f} s (best {min(seconds):.2f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""The values of each query as a DataFrame, which is computed where its rows are."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.engine.finish import per_query_table
+from rankmill.engine.first_pass import run
+from rankmill.engine.job import make_job
+from rankmill.engine.labels import HeldLabels
+from rankmill.engine.options import split_options
+from rankmill.errors import RankmillError
+from rankmill.results.result import WEIGHT
+from rankmill.spark.layout import QUERY, Side, arrow_schema
+from rankmill.spark.request import Request
+from rankmill.spark.tasks import inputs_of, partition, told
+from rankmill.threads import Workers
+
+
+@dataclass(frozen=True)
+class Tabling:
+    """What a task does that gives the values of each query.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+    options : dict
+        All options of `rankmill.evaluate`, with one thread.
+    sides : list of Side
+    schema : pyarrow.Schema
+        Of the rows of the shuffle.
+    table : pyarrow.Schema
+        Of the values.
+    """
+
+    metrics: tuple[str, ...]
+    options: Mapping[str, Any]
+    sides: list[Side]
+    schema: Any
+    table: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the values of the queries of a partition."""
+        inputs = inputs_of(batches, self.schema, self.sides)
+        labels, (predictions, *_) = inputs.pop(""), inputs.values()
+        _, _, choices = split_options(dict(self.options))
+        job = make_job(self.metrics, per_query=True, part=True, **choices)
+        try:
+            with (
+                Workers(1) as workers,
+                closing(run(job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
+            ):
+                found = per_query_table(next(tallies), labels, predictions)
+        except RankmillError as error:
+            raise told(error, partition()) from None
+        names = found.rename_columns(self.table.names)
+        yield from names.cast(self.table).to_batches()
+
+
+def per_query_frame(request: Request, number: int) -> Any:
+    """Return a DataFrame with the values of each query that counts for a system."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    rows, sides = request.rows(0, number)
+    schema = arrow_schema(rows)
+    names = [metric.text for metric in request.job.per_query]
+    names += [WEIGHT] if request.job.scope.weight is not None else []
+    query = request.inputs[0].columns.query
+    fields = {"query" if query in names else query: schema.field(QUERY).type}
+    table = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
+    task = Tabling(request.metrics, request.options, sides, schema, table)
+
+    def tabled(batches: Iterator[Any]) -> Iterator[Any]:
+        return task(batches)
+
+    return rows.mapInArrow(tabled, from_arrow_schema(table))

@@ -1,0 +1,104 @@
+"""A request, checked on the driver before Spark reads a row."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.options import COLUMNS, split_options
+from rankmill.engine.parts import check_in_parts
+from rankmill.errors import UsageError, positive
+from rankmill.sources.facts import NO_FACTS, Kind
+from rankmill.sources.inputs import Input
+from rankmill.spark.layout import Side, check_ordered, empty_source, shuffled, sides_of
+from rankmill.spark.partitions import partition_count
+
+# Options of `evaluate` that files have, or that are Spark's own business.
+NOT_TAKEN = ("labels_as", "predictions_as", "columns", "label_columns", "threads", "progress")
+
+
+@dataclass(frozen=True)
+class Request:
+    """A checked request: what to compute, on which DataFrames, and the columns found in them.
+
+    Attributes
+    ----------
+    job : Job
+    options : dict
+        All options of `rankmill.evaluate` for a task, without the names of columns.
+    frames : list of pyspark.sql.DataFrame
+        The labels, and the predictions of each system.
+    inputs : list of Input
+        The same, without rows.
+    sides : list of Side
+    partitions : int
+    """
+
+    job: Job
+    options: Mapping[str, Any]
+    frames: Sequence[Any]
+    inputs: Sequence[Input]
+    sides: Sequence[Side]
+    partitions: int
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of the metrics."""
+        return tuple(metric.text for metric in self.job.metrics)
+
+    def rows(self, *numbers: int) -> tuple[Any, list[Side]]:
+        """Return the shuffled rows of some sides, by their number, and these sides."""
+        sides = [self.sides[number] for number in numbers]
+        return shuffled([self.frames[n] for n in numbers], sides, self.partitions), sides
+
+
+def request_of(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: Any,
+    options: dict[str, Any],
+    facts: Mapping[str, Kind] = NO_FACTS,
+) -> Request:
+    """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
+
+    `facts` are columns of the labels with a value a query.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `rankmill.evaluate`, if columns and types are enough to find the error.
+    """
+    options = {**options, **dict.fromkeys(NOT_TAKEN), "threads": 1}
+    partitions, per_query = options.pop("partitions"), options.pop("per_query")
+    frames = [labels, *runs.values()]
+    for frame, what in zip(frames, ["labels", *["predictions"] * len(runs)], strict=True):
+        _check_frame(frame, what)
+    columns, _, choices = split_options(options)
+    job = make_job(metrics, per_query=per_query, part=True, **choices)
+    check_in_parts(job)
+    with ExitStack() as stack:
+        sources = {
+            name: empty_source(frame, f"the DataFrame {f'of {name}' if name else 'of predictions'}")
+            for name, frame in runs.items()
+        }
+        empty = empty_source(labels, "the DataFrame of labels")
+        opened = open_job(job, empty, sources, columns, facts)
+        label_input, inputs = stack.enter_context(opened)
+    for one in inputs.values():
+        check_ordered(one)
+    named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
+    sides = sides_of(frames, named)
+    count = (
+        partition_count(frames, sides) if partitions is None else positive(partitions, "partitions")
+    )
+    bare = options | dict.fromkeys(COLUMNS) | {"binary": False, "in_order": False}
+    return Request(job, bare, frames, list(named.values()), sides, count)
+
+
+def _check_frame(frame: Any, what: str) -> None:
+    if not all(hasattr(frame, name) for name in ("mapInArrow", "schema", "sparkSession")):
+        raise UsageError(
+            f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark: "
+            "rankmill.evaluate takes all else"
+        )

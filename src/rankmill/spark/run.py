@@ -1,0 +1,153 @@
+"""evaluate() of DataFrames of Spark: what the driver does."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import rankmill.engine.evaluate as local
+from rankmill.engine.finish import nothing_in_common
+from rankmill.engine.labels import check_labelled
+from rankmill.engine.options import options_of
+from rankmill.engine.state import State
+from rankmill.errors import InputError, UsageError
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.results.result import Result
+from rankmill.spark.counting import counted
+from rankmill.spark.layout import arrow_schema
+from rankmill.spark.merging import collected
+from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.request import NOT_TAKEN, Request, request_of
+from rankmill.spark.rows import RowFormat
+from rankmill.spark.tasks import Scoring
+
+
+@options_of(local.evaluate, without=NOT_TAKEN)
+def evaluate(
+    labels: Any,
+    predictions: Any,
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    partitions: int | None = None,
+    per_query: bool = False,
+    **options: Any,
+) -> Result:
+    """Score the predictions of a Spark DataFrame against the labels of another.
+
+    The result has the same bits as `rankmill.evaluate` gives for the same rows, whatever the
+    partitions. Rows of Spark have no order: long predictions need a rank or a confidence, and
+    items of a query that are equal in it rank by their id, ascending.
+
+    Parameters
+    ----------
+    labels, predictions : pyspark.sql.DataFrame
+        Wide or long, as for `rankmill.evaluate`.
+    metrics : str or iterable of str
+        As for `rankmill.evaluate`.
+    partitions : int, optional
+        How many partitions the rows are shuffled into, by query. By default there is one for
+        each 32 MB of both inputs, as far as Spark knows their size.
+    per_query : bool
+        Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
+        computed when it is used, and never collected.
+
+    Returns
+    -------
+    Result
+        All other parameters and the errors are those of `rankmill.evaluate`. `memory` is that of
+        one task. The error of wrong data names the partition.
+    """
+    options |= {"partitions": partitions, "per_query": per_query}
+    return _evaluate(labels, {"": predictions}, metrics, options)[""]
+
+
+@options_of(evaluate)
+def evaluate_runs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    **options: Any,
+) -> dict[str, Result]:
+    """Score several systems against the same labels, in one shuffle.
+
+    Parameters
+    ----------
+    labels
+        As for `evaluate`.
+    runs : mapping of str to pyspark.sql.DataFrame
+        The predictions of each system.
+
+    Returns
+    -------
+    dict of str to Result
+        The result of each system. All other parameters and the errors are those of `evaluate`.
+    """
+    if not isinstance(runs, Mapping) or not runs:
+        raise UsageError(
+            "runs holds no system; expected a mapping of names to DataFrames, such as "
+            '{"old": ..., "new": ...}'
+        )
+    return _evaluate(labels, runs, metrics, options)
+
+
+def _evaluate(
+    labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
+) -> dict[str, Result]:
+    began = time.perf_counter()
+    request = request_of(labels, runs, metrics, options)
+    rows, sides = request.rows(*range(len(request.sides)))
+    form = RowFormat.of(State.of(request.job).to_row())
+    task = Scoring(request.metrics, request.options, tuple(sides), arrow_schema(rows), form)
+    # A state without confidences is so small that the driver merges those of all partitions.
+    tree = request.partitions if request.job.pooled else 0
+    found = {one.system: one for one in collected(rows, task, State, form, tree)}
+    results = {}
+    for number, name in enumerate(runs, 1):
+        side = request.sides[number]
+        one = found.get(side.system)
+        state = State.of(request.job) if one is None else State.from_row(one.fields or {})
+        label_rows, of_run = (0, 0) if one is None else (one.label_rows, one.rows)
+        _check_rows(request, number, state, label_rows, of_run)
+        among = {}
+        if state.two_passes:
+            memory = request.job.memory
+            among = counted(state, request.frames[number], side, request.partitions, memory)
+        result = state.result(among)
+        result = replace(
+            result,
+            notes=[*result.notes, *nothing_in_common(result), *_ties(request, number, state)],
+            inputs={
+                "labels": request.inputs[0].described() | {"rows": label_rows},
+                "predictions": request.inputs[number].described() | {"rows": of_run},
+            },
+            per_query=per_query_frame(request, number) if request.job.keep_values else None,
+            seconds=time.perf_counter() - began,
+        )
+        results[name] = result
+        began = time.perf_counter()
+    return results
+
+
+def _check_rows(request: Request, number: int, state: State, labels: int, rows: int) -> None:
+    """Raise InputError where `rankmill.evaluate` does: without rows, or without a label."""
+    whole = replace(request.job, part=False)
+    for one, count, what in (
+        (request.inputs[0], labels, "labels"),
+        (request.inputs[number], rows, "predictions"),
+    ):
+        if not count:
+            raise InputError(f"{one.source.name} holds no rows; expected {what}")
+    check_labelled(request.inputs[0], whole, state.audit["queries_labelled"])
+
+
+def _ties(request: Request, number: int, state: State) -> list[str]:
+    """Return a note if items of a query are equal in what ranks them."""
+    tied = state.audit["tied_ranks"]
+    columns = request.inputs[number].columns
+    if columns.wide or not tied:
+        return []
+    name = columns.rank if columns.rank is not None else columns.score
+    return [
+        f"{tied:,} predictions have the {name} that another one of their query has: on Spark they "
+        "rank by item id, ascending; rankmill.evaluate ranks them as they stand in the file"
+    ]

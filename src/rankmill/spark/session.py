@@ -1,0 +1,73 @@
+"""The session of a command, and what it reads."""
+
+from typing import Any
+
+from rankmill.errors import InputError, UsageError
+
+_SUFFIXES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+_GZ = ".gz"
+
+
+def session() -> Any:
+    """Return the session of spark-submit, or start one; it shows its progress by stages.
+
+    Raises
+    ------
+    UsageError
+        If pyspark is not installed.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise UsageError(
+            "pyspark is not installed: pip install 'rankmill[spark]'; it needs a Java 17 or newer"
+        ) from None
+    builder = SparkSession.builder.appName("rankmill")
+    return builder.config("spark.ui.showConsoleProgress", "true").getOrCreate()
+
+
+def read(spark: Any, text: str, told: str | None) -> Any:
+    """Return the DataFrame of a path, of several separated by commas, or of a table.
+
+    Raises
+    ------
+    InputError
+        If Spark cannot open it.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    paths = text.split(",")
+    name = paths[0].lower().removesuffix(_GZ)
+    kind = told or next((k for end, k in _SUFFIXES.items() if name.endswith(end)), "parquet")
+    options = {"header": "true", "inferSchema": "true"} if kind == "csv" else {}
+    try:
+        if kind == "table":
+            return spark.read.table(text)
+        return spark.read.options(**options).format(kind).load(paths)
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"{text} cannot be read by Spark as {kind}: {said(error)}") from None
+
+
+def write(values: Any, place: str) -> None:
+    """Write a DataFrame as Parquet to a new folder.
+
+    Raises
+    ------
+    InputError
+        If Spark cannot.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        values.write.parquet(place)
+    except (PySparkException, Py4JJavaError) as error:
+        raise InputError(f"{place} cannot be written by Spark: {said(error)}") from None
+
+
+def said(error: Any) -> str:
+    """Return the first line of an error of Spark, without the trace of Java."""
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.getMessage())
+    return next(iter(text.splitlines()), type(error).__name__)

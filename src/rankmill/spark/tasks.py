@@ -1,0 +1,107 @@
+"""What runs in the tasks of Spark: Arrow batches of a partition in, typed rows out."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill import errors
+from rankmill.columns.buffers import numbers_of
+from rankmill.engine.parts import part_states
+from rankmill.errors import RankmillError
+from rankmill.sources.inputs import Input
+from rankmill.sources.table import open_table
+from rankmill.spark.layout import SIDE, Side
+from rankmill.spark.rows import Returned, RowFormat
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What a task of the first pass does: the request, the sides of the rows, the form of states.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+    options : dict
+        All options of `evaluate`, with one thread.
+    sides : tuple of Side
+    schema : pyarrow.Schema
+        Of the rows of the shuffle.
+    form : RowFormat
+    """
+
+    metrics: tuple[str, ...]
+    options: Mapping[str, Any]
+    sides: tuple[Side, ...]
+    schema: Any
+    form: RowFormat
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the states of all systems over the queries of a partition, once."""
+        where = partition()
+        try:
+            runs = inputs_of(batches, self.schema, self.sides)
+            labels = runs.pop("")
+            states = part_states(labels, runs, self.metrics, dict(self.options))
+            returned = [
+                Returned(
+                    where, name, state.to_row(), None, labels.source.rows or 0, one.source.rows or 0
+                )
+                for (name, state), one in zip(states.items(), runs.values(), strict=True)
+            ]
+        except RankmillError as error:
+            # A row instead of an exception, as Spark would try the task again, and show the error
+            # within the traces of two languages.
+            returned = [Returned(where, error=told(error, where))]
+        yield self.form.batch(returned)
+
+
+def partition() -> int:
+    """Return the number of the partition that this task has."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
+
+
+def told(error: RankmillError, where: int) -> RankmillError:
+    """Return the error, of its public class, with the number of the partition."""
+    known: type[RankmillError] = next(
+        one for one in type(error).__mro__ if one.__name__ in errors.__all__
+    )
+    return known(f"{error} (in partition {where}; rows are counted within it)")
+
+
+def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
+    """Return what is among the rows of a shuffle: labels under "", and each system."""
+    found: list[list[Any]] = [[] for _ in sides]
+    for batch in batches:
+        numbers = numbers_of(batch.column(SIDE))
+        for number in np.unique(numbers).tolist():
+            chosen = numbers == number
+            of_side = batch if chosen.all() else batch.filter(pa.array(chosen))
+            found[number].append(_columns(of_side, sides[number]))
+    inputs = {}
+    for side, parts in zip(sides, found, strict=True):
+        names = _columns(pa.RecordBatch.from_pylist([], schema), side).schema
+        table = pa.Table.from_batches(parts, names)
+        inputs[side.system] = Input(open_table(ordered(table, side), side.name), side.columns)
+    return inputs
+
+
+def _columns(batch: Any, side: Side) -> Any:
+    arrays = [batch.column(slot) for slot in side.slots.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(side.slots))
+
+
+def ordered(table: Any, side: Side) -> Any:
+    """Return rows of long predictions by query and item; rows of Spark come in any order.
+
+    So items of equal rank or confidence always rank the same: by their id.
+    """
+    columns = side.columns
+    if columns.wide or not side.system:
+        return table
+    return table.sort_by([(columns.query, "ascending"), (columns.item, "ascending")])

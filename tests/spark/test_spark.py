@@ -1,0 +1,230 @@
+"""Spark in this process: the same bits as in one process, and one clear error for wrong data."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from data import FIELDS, same, tables
+
+import rankmill
+import rankmill.spark
+from rankmill.errors import UsageError as Undefined
+from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.registry import check_defined, parse
+from rankmill.semantics.presets import PRESETS
+from strategies import metric_names
+
+pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
+
+SHAPES = [(a, b) for a in ("wide", "long") for b in ("wide", "long")]
+
+
+def metrics_of(name: str) -> list[str]:
+    """All metrics that a preset defines, at one cutoff and without one."""
+    semantics = PRESETS[name].semantics
+    found = []
+    for metric in metric_names([3]):
+        try:
+            check_defined(parse(metric), semantics)
+        except Undefined:
+            continue
+        if not (metric.startswith("gap") and semantics.gap_ties in ORDERED_TIES):
+            found.append(metric)
+    return found
+
+
+def frames(spark: Any, *of: pa.Table) -> list[Any]:
+    return [spark.createDataFrame(one) for one in of]
+
+
+@pytest.mark.parametrize("number", range(len(PRESETS)))
+def test_presets_shapes_and_ids_give_the_same_bits(spark: Any, number: int) -> None:
+    name = list(PRESETS)[number]
+    labels, predictions = SHAPES[number % 4]
+    kind = ("integers", "strings")[number // 4 % 2]
+    both = tables(kind, labels, predictions, seed=number)
+    semantics = PRESETS[name].semantics
+    if "error" in (semantics.unpredicted, semantics.unlabelled):
+        semantics = replace(semantics, unpredicted="zero", unlabelled="skip")
+    options: dict[str, Any] = {"semantics": semantics}
+    whole = rankmill.evaluate(*both, metrics_of(name), **options)
+    assert len(whole.metrics) > 5
+    found = rankmill.spark.evaluate(
+        *frames(spark, *both), metrics_of(name), partitions=3, **options
+    )
+    same(found, whole)
+
+
+@pytest.mark.parametrize("partitions", [1, 7, 40])
+def test_any_number_of_partitions_gives_the_same_bits(spark: Any, partitions: int) -> None:
+    labels, predictions = tables("integers", "wide", "long")
+    metrics = ["map@3", "gap@2", "gap", "first_hit"]
+    found = rankmill.spark.evaluate(
+        *frames(spark, labels, predictions), metrics, partitions=partitions
+    )
+    same(found, rankmill.evaluate(labels, predictions, metrics))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"weight": "weight", "rel": 2},
+        {"depth": 2, "gain_function": "exp", "binary": False},
+        {"judged_only": True, "binary": True},
+    ],
+    ids=str,
+)
+def test_options_give_the_same_bits(spark: Any, options: dict[str, Any]) -> None:
+    labels, predictions = tables("strings", "long", "wide")
+    metrics = ["map", "ndcg@3", "rprec"]
+    found = rankmill.spark.evaluate(*frames(spark, labels, predictions), metrics, **options)
+    same(found, rankmill.evaluate(labels, predictions, metrics, **options))
+
+
+@pytest.mark.parametrize("shape", ["wide", "long"])
+def test_null_items_and_repeats_are_left_out_of_both_passes(spark: Any, shape: str) -> None:
+    labels = pa.table({"query": [1, 2, 3], "item": [[1], [2, 2], None]})
+    rows = [(1, [None, 1, 1], [0.75, 0.5, 0.25]), (2, [5, None, 2], [0.9, 0.8, 0.7]), (3, [], [])]
+    predictions = pa.table(
+        {
+            "query": [query for query, _, _ in rows],
+            "item": pa.array([items for _, items, _ in rows], pa.list_(pa.int64())),
+            "score": pa.array([scores for _, _, scores in rows], pa.list_(pa.float64())),
+        }
+    )
+    if shape == "long":
+        flat = [
+            {"query": query, "item": item, "score": score}
+            for query, items, scores in rows
+            for item, score in zip(items, scores, strict=True)
+        ]
+        predictions = pa.Table.from_pylist(flat)
+    both = frames(spark, labels, predictions)
+    for semantics in ("default", {"repeated_predictions": "drop"}):
+        found = rankmill.spark.evaluate(*both, ["map", "gap", "gap@1"], semantics=semantics)
+        same(
+            found,
+            rankmill.evaluate(labels, predictions, ["map", "gap", "gap@1"], semantics=semantics),
+        )
+
+
+def test_systems_share_a_shuffle_and_may_have_other_shapes_and_types(spark: Any) -> None:
+    labels, wide = tables("integers", "wide", "wide")
+    _, long = tables("integers", "wide", "long", seed=1)
+    long = long.set_column(0, "user_id", long["query"].cast(pa.int32()))
+    labels = labels.set_column(0, "query", labels["query"].cast(pa.int16()))
+    names = ["query", "items", "scores"]
+    runs = {"a.b": wide.rename_columns(names), "": long, "c": wide.slice(0, 9)}
+    metrics = ["map@5", "gap", "recall"]
+    of_runs = {name: spark.createDataFrame(one) for name, one in runs.items()}
+    found = rankmill.spark.evaluate_runs(
+        spark.createDataFrame(labels), of_runs, metrics, per_query=True
+    )
+    whole = rankmill.evaluate_runs(labels, runs, metrics)
+    assert list(found) == list(whole)
+    for name, one in found.items():
+        same(one, whole[name])
+        assert_same_queries(one.per_query, whole[name].per_query)
+
+
+def assert_same_queries(frame: Any, table: pa.Table) -> None:
+    found = frame.toArrow()
+    assert found.column_names == table.column_names
+    key = found.column_names[0]
+    assert sorted(found.to_pylist(), key=lambda row: row[key]) == sorted(
+        table.to_pylist(), key=lambda row: row[key]
+    )
+
+
+@pytest.mark.parametrize("semantics", ["default", "sklearn"])
+def test_values_of_queries_are_a_frame_that_nothing_collects(spark: Any, semantics: str) -> None:
+    labels, predictions = tables("strings", "long", "wide")
+    options: dict[str, Any] = {"weight": "weight"} if semantics == "default" else {}
+    options |= {"semantics": semantics}
+    whole = rankmill.evaluate(labels, predictions, ["map", "p@3"], **options)
+    found = rankmill.spark.evaluate(
+        *frames(spark, labels, predictions), ["map", "p@3"], per_query=True, **options
+    )
+    assert type(found.per_query).__name__ == "DataFrame"
+    assert_same_queries(found.per_query, whole.per_query)
+
+
+def test_equal_confidences_of_long_rows_rank_by_item_whatever_the_order_of_rows(spark: Any) -> None:
+    draw = random.Random(0)
+    rows = [
+        {"query": query, "item": item, "score": draw.randrange(3) / 4}
+        for query in range(40)
+        for item in range(6)
+    ]
+    labels = pa.table({"query": range(40), "item": [[draw.randrange(6)] for _ in range(40)]})
+    sorted_rows = pa.Table.from_pylist(rows)
+    draw.shuffle(rows)
+    predictions = pa.Table.from_pylist(rows)
+    found = rankmill.spark.evaluate(*frames(spark, labels, predictions), ["map", "gap@2"])
+    whole = rankmill.evaluate(labels, sorted_rows, ["map", "gap@2"])
+    for field in set(FIELDS) - {"notes"}:
+        assert getattr(found, field) == getattr(whole, field), field
+    assert "rank by item id" in found.notes[-1]
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "metrics", "message"),
+    [
+        ({"query": [1, None], "item": [[1], [2]]}, None, "map", "null.*in partition [01];"),
+        ({"query": [4, 4], "item": [[1], [2]]}, None, "map", "query 4.*in partition [01];"),
+        (
+            None,
+            {"query": [1], "item": [[1]], "score": [[float("nan")]]},
+            "gap",
+            "(?i)nan.*in partition [01];",
+        ),
+        (None, {"query": ["1"], "item": [[1]]}, "map", "query ids cannot be compared: int64"),
+        (None, {"query": [1], "item": [["1"]]}, "map", "item ids cannot be compared: int64"),
+        (None, {"query": [1]}, "map", "no column looks like the item"),
+        (
+            None,
+            {"query": pa.array([], pa.int64()), "item": pa.array([], pa.list_(pa.int64()))},
+            "map",
+            "the DataFrame of predictions holds no rows",
+        ),
+        ({"query": [1], "item": pa.array([[]], pa.list_(pa.int64()))}, None, "map", "no query has"),
+    ],
+)
+def test_wrong_data_is_one_clear_error(
+    spark: Any, labels: Any, predictions: Any, metrics: str, message: str
+) -> None:
+    labels = pa.table(labels or {"query": [1, 2], "item": [[1], [2]]})
+    predictions = pa.table(predictions or {"query": [1, 2], "item": [[1], [2]]})
+    with pytest.raises(rankmill.InputError, match=message) as caught:
+        rankmill.spark.evaluate(*frames(spark, labels, predictions), metrics, partitions=2)
+    assert "Traceback" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": "mapp"}, "unknown metric"),
+        ({"metrics": "gap", "semantics": {"gap_ties": "ids"}}, "needs all predictions at once"),
+        ({"partitions": 0}, "partitions is 0"),
+        ({"in_order": True}, "rows of Spark have no order"),
+        ({"score": "nope"}, "nope"),
+    ],
+)
+def test_wrong_requests_are_refused_before_a_job(
+    spark: Any, options: dict[str, Any], message: str
+) -> None:
+    labels, predictions = tables("integers", "long", "long")
+    with pytest.raises(rankmill.RankmillError, match=message):
+        rankmill.spark.evaluate(
+            *frames(spark, labels, predictions), **{"metrics": "map", **options}
+        )
+    with pytest.raises(rankmill.UsageError, match="labels cannot be a Table; expected a DataFrame"):
+        rankmill.spark.evaluate(labels, predictions, "map")
