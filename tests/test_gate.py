@@ -237,6 +237,61 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     bare = pq.read_table(written / "queries.parquet").replace_schema_metadata(None)
     with pytest.raises(rankmill.UsageError, match="does not tell its counts"):
         word(dumps, "same", "map@5 drop <= 1%", "queries change <= 1%", baseline=bare)
+    rule = "map@5 drop <= 1%"
+    for name in ("result.json", "queries.parquet"):
+        with pytest.raises(rankmill.UsageError, match="gain_function is 'linear' there, 'exp'"):
+            word(dumps, "same", rule, baseline=str(written / name), gain_function="exp")
+    labels = dumps["labels"].append_column("w", pa.array([1.0] * QUERIES))
+    weighted = rankmill.evaluate(labels, dumps["old"], ["map@5"], weight="w")
+    with pytest.raises(rankmill.UsageError, match="weight is 'w' there, None here"):
+        gate(labels, dumps["same"], "map@5 drop <= 1%", baseline=weighted)
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_several_systems_are_no_baseline(run, written, monkeypatch, suffix):
+    monkeypatch.chdir(written)
+    inputs = [f"{name}.parquet" for name in ("labels", "old", "same")]
+    several = ["--format", "json", "-o", "both.json", "--per-query", "both.parquet"]
+    assert run("evaluate", *inputs, "-m", "map@5", *several)[0] == 0
+    arguments = ["--rule", "map@5 drop <= 1%", "--baseline", f"both.{suffix}"]
+    code, _, err = run("gate", *inputs[:2], *arguments)
+    assert code == 2
+    assert f"the baseline both.{suffix} is of several systems" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metrics": {"map@5": "0.5"}}, "metrics: map@5"),
+        ({"metrics": {"map@5": float("nan")}}, "metrics: map@5"),
+        ({"metrics": ["map@5"]}, "metrics"),
+        ({"standard_errors": {"map@5": []}}, "standard_errors: map@5"),
+        ({"queries": "many"}, "queries"),
+        ({"queries": None}, "queries"),
+        ({"scope": "whole"}, "scope"),
+        ({"audit": {"queries_in_both": "x"}}, "audit: queries_in_both"),
+    ],
+)
+def test_a_broken_result_is_no_baseline(dumps, written, tmp_path, change, message):
+    told = json.loads((written / "result.json").read_text()) | change
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(told))
+    with pytest.raises(rankmill.InputError, match=f"'{message}' is not as rankmill writes it"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=str(path))
+    values = pq.read_table(written / "queries.parquet")
+    values = values.replace_schema_metadata({b"rankmill result": json.dumps(told)})
+    with pytest.raises(rankmill.InputError, match=f"'{message}' is not as rankmill writes it"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=values)
+
+
+def test_values_of_other_queries_are_no_baseline(dumps, written):
+    values = pq.read_table(written / "queries.parquet")
+    other = values.set_column(0, "user_id", pa.array(range(QUERIES, 2 * QUERIES)))
+    with pytest.raises(rankmill.InputError, match="none of its 1,500 queries is among the 1,500"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=other)
+    twice = values.append_column("map@5", values["map@5"])
+    with pytest.raises(rankmill.InputError, match="has two columns 'map@5'"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=twice)
 
 
 # ------------------------------------------------------------------ rules

@@ -106,7 +106,7 @@ def gate(
     elif baseline is not None:
         earlier = open_baseline(baseline, canonical)
     if earlier is not None:
-        check_alike(earlier, job.semantics, job.scope, canonical)
+        check_alike(earlier, job, canonical)
     settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
     old = [one.subject for one in asked if one.kind == "age"]
     written = {name: written_at(name, labels, predictions) for name in old}
