@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 import rankmill
 from rankmill.gate.gate import gate
 from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.reports import junit, lines, markdown
 from rankmill.gate.rules import parse_rule
 
 QUERIES = 1500
@@ -158,6 +160,21 @@ def test_all_slices_hold_together(dumps):
     for one, expected in zip(absolute.outcomes, compared.slices, strict=True):
         difference = expected.differences["map@5"]["b"]
         assert (-one.high, -one.low) == pytest.approx((difference.low, difference.high))
+
+
+def test_the_slice_nearest_to_the_limit_stands_for_all_that_held(dumps):
+    rules = ["map@5[country=*] drop <= 90%", "map@5[country=*] >= 0.01"]
+    found = word(dumps, "italy", *rules, baseline=dumps["old"])
+    assert found.word == "held"
+    told = lines(found)
+    assert [one.partition(" is ")[0] for one in told] == ["held: map@5 where country = it"] * 2
+
+
+def test_a_confidence_next_to_certainty(dumps):
+    rule = "map@5[country=*] drop <= 5% confidence 0.9999999999999999"
+    for one in word(dumps, "worse", rule, baseline=dumps["old"]).outcomes:
+        assert one.word == "not enough data"
+        assert -10 < one.low < one.measured < one.high < 10
 
 
 @pytest.mark.parametrize("undecided", ["warn", "pass", "fail"])
@@ -317,6 +334,7 @@ def test_values_of_other_queries_are_no_baseline(dumps, written):
         ("map@5[a=*,b=*,c=*] >= 0", "is no slice"),
         ("map@5 >= 0 confidence 95", "expected a number from 0.5 to below 1"),
         ("map@5 == 0 confidence 0.9", "a limit to one side"),
+        ("map@5 >= 1e400", "larger than any number"),
     ],
 )
 def test_wrong_rules_are_refused_before_any_work(rule, message):
@@ -377,6 +395,24 @@ def test_the_command_ends_with_the_verdict(run, written, tmp_path):
         f"{tmp_path}/q.parquet",
     ]
     assert run(*again)[0] == 0
+
+
+def test_reports_keep_what_their_readers_ask_for(dumps):
+    values = ("]]><x>\x1b[31m", "|", "a\\b\x00")
+    where = pa.array([values[q % 3] for q in range(QUERIES)])
+    labels = dumps["labels"].set_column(2, "country", where)
+    found = gate(labels, dumps["italy"], "map@5[country=*] drop <= 1%", baseline=dumps["old"])
+    suite = ET.fromstring(junit(found)).find("testsuite")
+    # The type SUREFIRE_TIME of junit-10.xsd.
+    times = [one.get("time") for one in (suite, *suite.findall("testcase"))]
+    assert all(
+        re.fullmatch(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?", t) for t in times
+    )
+    told = markdown(found)
+    first = next(line for line in told.splitlines() if "where country = a" in line)
+    # What is not visible is escaped once, as in the table of slices.
+    assert r"country = a\\\\b\\x00 is" in first
+    assert r"| a\\\\b\\x00 |" in told
 
 
 @pytest.mark.parametrize(
