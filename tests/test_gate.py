@@ -301,6 +301,26 @@ def test_a_broken_result_is_no_baseline(dumps, written, tmp_path, change, messag
         word(dumps, "same", "map@5 drop <= 1%", baseline=values)
 
 
+def test_a_rule_that_a_baseline_never_decides_is_refused(dumps, written):
+    rule = "map@5[country=*] drop <= 3%"
+    with pytest.raises(rankmill.UsageError, match=r"needs the values of queries: give"):
+        word(dumps, "italy", rule, baseline=str(written / "result.json"))
+    rule = "gap drop <= 3% confidence 0.95"
+    for name in ("result.json", "queries.parquet"):
+        with pytest.raises(rankmill.UsageError, match="needs the predictions of the baseline"):
+            word(dumps, "italy", rule, baseline=str(written / name))
+
+
+def test_a_system_without_any_value_does_not_pass(dumps):
+    nothing = pa.table({"user_id": [-1], "items": [[1]]})
+    rules = ["map@5 >= 0.1", "map@5 drop <= 1%", "map@5 drop <= 1% confidence 0.9"]
+    options = {"baseline": dumps["old"], "semantics": {"unpredicted": "skip"}}
+    found = gate(dumps["labels"], nothing, rules, **options)
+    assert [one.word for one in found.outcomes] == ["bad volume"] * 3
+    assert found.exit_code == 1
+    assert found.outcomes[0].reason == "map@5: there is no value (limit >= 0.1)"
+
+
 def test_values_of_other_queries_are_no_baseline(dumps, written):
     values = pq.read_table(written / "queries.parquet")
     other = values.set_column(0, "user_id", pa.array(range(QUERIES, 2 * QUERIES)))
