@@ -301,6 +301,19 @@ def test_a_broken_result_is_no_baseline(dumps, written, tmp_path, change, messag
         word(dumps, "same", "map@5 drop <= 1%", baseline=values)
 
 
+def test_a_baseline_needs_the_metrics_that_drop_and_no_others(dumps, written, tmp_path):
+    rules = ["map@5 drop <= 90%", "hit@1 >= 0.1", "queries change <= 10%"]
+    direct = word(dumps, "same", *rules, metrics=["rr"], baseline=dumps["old"])
+    rankmill.record(rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]), tmp_path / "runs")
+    for baseline in (str(written / "result.json"), str(written / "queries.parquet"), "last"):
+        asked = {"baseline": baseline, "history": tmp_path / "runs"}
+        found = word(dumps, "same", *rules, metrics=["rr"], **asked)
+        reasons = [one.reason for one in found.outcomes]
+        assert reasons == [one.reason for one in direct.outcomes]
+        assert list(found.result.metrics) == ["map@5", "hit@1", "rr"]
+        assert word(dumps, "same", rules[2], **asked).outcomes[0].reason == reasons[2]
+
+
 def test_a_rule_that_a_baseline_never_decides_is_refused(dumps, written):
     rule = "map@5[country=*] drop <= 3%"
     with pytest.raises(rankmill.UsageError, match=r"needs the values of queries: give"):

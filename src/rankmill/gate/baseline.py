@@ -103,7 +103,11 @@ def from_history(
         )
     runs = read_history(os.fspath(history))
     rules = rules_text(job.semantics, job.scope, job.gain_function)
-    names = metrics or [metric.text for metric in job.metrics]
+    names = list(metrics)
+    if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
+        known = [metric for metric, system in runs.metrics if system is None]
+        mine = [metric.text for metric in job.metrics]
+        names = [*(one for one in mine if one in known), *known, *mine][:1]
     found = {metric: runs.baseline(how, metric, rules=rules) for metric in names}
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}

@@ -98,7 +98,8 @@ def gate(
     _check(asked, baseline, undecided)
     extra = [metrics] if isinstance(metrics, str) else list(metrics)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
-    canonical = [one.text for one in parse_all(names, options["rel"])] if names else []
+    dropping = [one.subject for one in asked if one.measure == "drop"]
+    canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
     job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
     earlier = None
     if isinstance(baseline, str) and is_of_history(baseline):
