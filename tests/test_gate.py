@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import stats
 import rankmill
 from rankmill.gate.gate import gate
 from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.reports import junit, lines, markdown
 from rankmill.gate.rules import parse_rule
 
 QUERIES = 1500
@@ -160,6 +162,21 @@ def test_all_slices_hold_together(dumps):
         assert (-one.high, -one.low) == pytest.approx((difference.low, difference.high))
 
 
+def test_the_slice_nearest_to_the_limit_stands_for_all_that_held(dumps):
+    rules = ["map@5[country=*] drop <= 90%", "map@5[country=*] >= 0.01"]
+    found = word(dumps, "italy", *rules, baseline=dumps["old"])
+    assert found.word == "held"
+    told = lines(found)
+    assert [one.partition(" is ")[0] for one in told] == ["held: map@5 where country = it"] * 2
+
+
+def test_a_confidence_next_to_certainty(dumps):
+    rule = "map@5[country=*] drop <= 5% confidence 0.9999999999999999"
+    for one in word(dumps, "worse", rule, baseline=dumps["old"]).outcomes:
+        assert one.word == "not enough data"
+        assert -10 < one.low < one.measured < one.high < 10
+
+
 @pytest.mark.parametrize("undecided", ["warn", "pass", "fail"])
 def test_what_the_data_do_not_decide(dumps, undecided):
     rule = "map@5 drop <= 20% confidence 0.95"
@@ -237,6 +254,94 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     bare = pq.read_table(written / "queries.parquet").replace_schema_metadata(None)
     with pytest.raises(rankmill.UsageError, match="does not tell its counts"):
         word(dumps, "same", "map@5 drop <= 1%", "queries change <= 1%", baseline=bare)
+    rule = "map@5 drop <= 1%"
+    for name in ("result.json", "queries.parquet"):
+        with pytest.raises(rankmill.UsageError, match="gain_function is 'linear' there, 'exp'"):
+            word(dumps, "same", rule, baseline=str(written / name), gain_function="exp")
+    labels = dumps["labels"].append_column("w", pa.array([1.0] * QUERIES))
+    weighted = rankmill.evaluate(labels, dumps["old"], ["map@5"], weight="w")
+    with pytest.raises(rankmill.UsageError, match="weight is 'w' there, None here"):
+        gate(labels, dumps["same"], "map@5 drop <= 1%", baseline=weighted)
+
+
+@pytest.mark.parametrize("suffix", ["json", "parquet"])
+def test_several_systems_are_no_baseline(run, written, monkeypatch, suffix):
+    monkeypatch.chdir(written)
+    inputs = [f"{name}.parquet" for name in ("labels", "old", "same")]
+    several = ["--format", "json", "-o", "both.json", "--per-query", "both.parquet"]
+    assert run("evaluate", *inputs, "-m", "map@5", *several)[0] == 0
+    arguments = ["--rule", "map@5 drop <= 1%", "--baseline", f"both.{suffix}"]
+    code, _, err = run("gate", *inputs[:2], *arguments)
+    assert code == 2
+    assert f"the baseline both.{suffix} is of several systems" in err
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"metrics": {"map@5": "0.5"}}, "metrics: map@5"),
+        ({"metrics": {"map@5": float("nan")}}, "metrics: map@5"),
+        ({"metrics": ["map@5"]}, "metrics"),
+        ({"standard_errors": {"map@5": []}}, "standard_errors: map@5"),
+        ({"queries": "many"}, "queries"),
+        ({"queries": None}, "queries"),
+        ({"scope": "whole"}, "scope"),
+        ({"audit": {"queries_in_both": "x"}}, "audit: queries_in_both"),
+    ],
+)
+def test_a_broken_result_is_no_baseline(dumps, written, tmp_path, change, message):
+    told = json.loads((written / "result.json").read_text()) | change
+    path = tmp_path / "broken.json"
+    path.write_text(json.dumps(told))
+    with pytest.raises(rankmill.InputError, match=f"'{message}' is not as rankmill writes it"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=str(path))
+    values = pq.read_table(written / "queries.parquet")
+    values = values.replace_schema_metadata({b"rankmill result": json.dumps(told)})
+    with pytest.raises(rankmill.InputError, match=f"'{message}' is not as rankmill writes it"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=values)
+
+
+def test_a_baseline_needs_the_metrics_that_drop_and_no_others(dumps, written, tmp_path):
+    rules = ["map@5 drop <= 90%", "hit@1 >= 0.1", "queries change <= 10%"]
+    direct = word(dumps, "same", *rules, metrics=["rr"], baseline=dumps["old"])
+    rankmill.record(rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]), tmp_path / "runs")
+    for baseline in (str(written / "result.json"), str(written / "queries.parquet"), "last"):
+        asked = {"baseline": baseline, "history": tmp_path / "runs"}
+        found = word(dumps, "same", *rules, metrics=["rr"], **asked)
+        reasons = [one.reason for one in found.outcomes]
+        assert reasons == [one.reason for one in direct.outcomes]
+        assert list(found.result.metrics) == ["map@5", "hit@1", "rr"]
+        assert word(dumps, "same", rules[2], **asked).outcomes[0].reason == reasons[2]
+
+
+def test_a_rule_that_a_baseline_never_decides_is_refused(dumps, written):
+    rule = "map@5[country=*] drop <= 3%"
+    with pytest.raises(rankmill.UsageError, match=r"needs the values of queries: give"):
+        word(dumps, "italy", rule, baseline=str(written / "result.json"))
+    rule = "gap drop <= 3% confidence 0.95"
+    for name in ("result.json", "queries.parquet"):
+        with pytest.raises(rankmill.UsageError, match="needs the predictions of the baseline"):
+            word(dumps, "italy", rule, baseline=str(written / name))
+
+
+def test_a_system_without_any_value_does_not_pass(dumps):
+    nothing = pa.table({"user_id": [-1], "items": [[1]]})
+    rules = ["map@5 >= 0.1", "map@5 drop <= 1%", "map@5 drop <= 1% confidence 0.9"]
+    options = {"baseline": dumps["old"], "semantics": {"unpredicted": "skip"}}
+    found = gate(dumps["labels"], nothing, rules, **options)
+    assert [one.word for one in found.outcomes] == ["bad volume"] * 3
+    assert found.exit_code == 1
+    assert found.outcomes[0].reason == "map@5: there is no value (limit >= 0.1)"
+
+
+def test_values_of_other_queries_are_no_baseline(dumps, written):
+    values = pq.read_table(written / "queries.parquet")
+    other = values.set_column(0, "user_id", pa.array(range(QUERIES, 2 * QUERIES)))
+    with pytest.raises(rankmill.InputError, match="none of its 1,500 queries is among the 1,500"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=other)
+    twice = values.append_column("map@5", values["map@5"])
+    with pytest.raises(rankmill.InputError, match="has two columns 'map@5'"):
+        word(dumps, "same", "map@5 drop <= 1%", baseline=twice)
 
 
 # ------------------------------------------------------------------ rules
@@ -262,6 +367,7 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
         ("map@5[a=*,b=*,c=*] >= 0", "is no slice"),
         ("map@5 >= 0 confidence 95", "expected a number from 0.5 to below 1"),
         ("map@5 == 0 confidence 0.9", "a limit to one side"),
+        ("map@5 >= 1e400", "larger than any number"),
     ],
 )
 def test_wrong_rules_are_refused_before_any_work(rule, message):
@@ -322,6 +428,24 @@ def test_the_command_ends_with_the_verdict(run, written, tmp_path):
         f"{tmp_path}/q.parquet",
     ]
     assert run(*again)[0] == 0
+
+
+def test_reports_keep_what_their_readers_ask_for(dumps):
+    values = ("]]><x>\x1b[31m", "|", "a\\b\x00")
+    where = pa.array([values[q % 3] for q in range(QUERIES)])
+    labels = dumps["labels"].set_column(2, "country", where)
+    found = gate(labels, dumps["italy"], "map@5[country=*] drop <= 1%", baseline=dumps["old"])
+    suite = ET.fromstring(junit(found)).find("testsuite")
+    # The type SUREFIRE_TIME of junit-10.xsd.
+    times = [one.get("time") for one in (suite, *suite.findall("testcase"))]
+    assert all(
+        re.fullmatch(r"(([0-9]{0,3},)*[0-9]{3}|[0-9]{0,3})*(\.[0-9]{0,3})?", t) for t in times
+    )
+    told = markdown(found)
+    first = next(line for line in told.splitlines() if "where country = a" in line)
+    # What is not visible is escaped once, as in the table of slices.
+    assert r"country = a\\\\b\\x00 is" in first
+    assert r"| a\\\\b\\x00 |" in told
 
 
 @pytest.mark.parametrize(

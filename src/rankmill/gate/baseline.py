@@ -1,6 +1,7 @@
 """What a system is compared with: predictions, an earlier run by query, or the numbers of one."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +20,10 @@ from rankmill.gate.history import history as read_history
 from rankmill.gate.runs import rules_text
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
-from rankmill.semantics.choices import Semantics
-from rankmill.semantics.scope import Scope
 
 BASELINE, CANDIDATE = "baseline", "candidate"
+# The parts of a result in JSON that are objects.
+_PARTS = ("metrics", "standard_errors", "audit", "semantics", "scope")
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
         if value.per_query is not None:
             return Baseline("per-query", "a Result", table=value.per_query, told=value.to_dict())
         return Baseline("result", "a Result", told=value.to_dict())
-    if isinstance(value, pa.Table) and _holds_values(value.schema, metrics):
+    if isinstance(value, pa.Table) and _holds_values(value.schema, metrics, "a table"):
         return _of_table(value, "a table")
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
@@ -102,7 +103,11 @@ def from_history(
         )
     runs = read_history(os.fspath(history))
     rules = rules_text(job.semantics, job.scope, job.gain_function)
-    names = metrics or [metric.text for metric in job.metrics]
+    names = list(metrics)
+    if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
+        known = [metric for metric, system in runs.metrics if system is None]
+        mine = [metric.text for metric in job.metrics]
+        names = [*(one for one in mine if one in known), *known, *mine][:1]
     found = {metric: runs.baseline(how, metric, rules=rules) for metric in names}
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}
@@ -122,8 +127,39 @@ def _read_json(path: str) -> Mapping[str, Any] | None:
         return None  # perhaps predictions as JSON: their reader tells what is wrong
     if isinstance(told, dict) and {"rankmill", "word", "result"} <= told.keys():
         told = told["result"]  # a verdict
+    if isinstance(told, dict) and {"rankmill", "systems"} <= told.keys():
+        raise UsageError(
+            f"the baseline {path} is of several systems: give the result of one, as rankmill "
+            "evaluate writes it for one"
+        )
     known = isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys()
-    return told if known else None
+    return _checked(told, path) if known else None
+
+
+def _checked(told: Any, source: str) -> Mapping[str, Any]:
+    """Return a result as JSON has it; raise InputError if it is not as rankmill writes it."""
+    wrong = [] if isinstance(told, dict) else ["result"]
+    if not wrong:
+        wrong = [one for one in _PARTS if not isinstance(told.get(one, {}), dict)]
+    if not wrong:
+        wrong = [
+            f"{part}: {name}"
+            for part in ("metrics", "standard_errors", "audit")
+            for name, one in [*told.get(part, {}).items()]
+            if not _is_number(one)
+        ]
+    if not wrong and not isinstance(told.get("queries", 0), int):
+        wrong = ["queries"]
+    if wrong:
+        raise InputError(
+            f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
+            "evaluate it again"
+        )
+    return {"metrics": {}, **told}
+
+
+def _is_number(one: Any) -> bool:
+    return one is None or (isinstance(one, int | float) and math.isfinite(one))
 
 
 def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
@@ -131,14 +167,20 @@ def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
     import pyarrow.parquet as pq
 
     try:
-        if not _holds_values(pq.read_schema(path), metrics):
+        if not _holds_values(pq.read_schema(path), metrics, path):
             return None
         return pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError):
         return None  # the reader of predictions tells what is wrong
 
 
-def _holds_values(schema: pa.Schema, metrics: Iterable[str]) -> bool:
+def _holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool:
+    several = [one for one in schema.names if one.endswith(tuple(f":{name}" for name in metrics))]
+    if several:
+        raise UsageError(
+            f"the baseline {source} is of several systems, as its column {several[0]!r} tells: "
+            "give the values of one, as --per-query writes them for one"
+        )
     return PER_QUERY in (schema.metadata or {}) or any(one in schema.names for one in metrics)
 
 
@@ -148,16 +190,23 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
         read = None if told is None else json.loads(told)
     except ValueError:
         raise InputError(f"{source}: what it tells of its run cannot be read") from None
-    return Baseline("per-query", source, table=table, told=read)
+    twice = next((one for one in table.column_names if table.column_names.count(one) > 1), None)
+    if twice is not None:
+        raise InputError(f"{source} has two columns {twice!r}; expected one of each name")
+    checked = None if told is None else _checked(read, source)
+    return Baseline("per-query", source, table=table, told=checked)
 
 
-def check_alike(
-    baseline: Baseline, semantics: Semantics, scope: Scope, metrics: Iterable[str]
-) -> None:
+def check_alike(baseline: Baseline, job: Job, metrics: Iterable[str]) -> None:
     """Raise UsageError if an earlier run counted otherwise, or lacks a metric."""
     if baseline.told is not None:
-        for name, rules in (("semantics", semantics), ("scope", scope)):
-            mine, theirs = rules.to_dict(), baseline.told.get(name)
+        for name, mine in (
+            ("semantics", job.semantics.to_dict()),
+            ("scope", job.scope.to_dict() | {"gain_function": job.gain_function}),
+        ):
+            theirs = baseline.told.get(name)
+            if name == "scope" and theirs is not None:
+                theirs = theirs | {"gain_function": baseline.told.get("gain_function", "linear")}
             if theirs is not None and theirs != mine:
                 raise UsageError(
                     f"the baseline {baseline.source} was counted with another {name}: "
@@ -175,8 +224,9 @@ def check_alike(
 
 
 def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    names = [name for name in mine if mine[name] != theirs.get(name)]
-    return ", ".join(f"{name} is {theirs.get(name)!r} there, {mine[name]!r} here" for name in names)
+    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+    pairs = ((name, theirs.get(name), mine.get(name)) for name in names)
+    return ", ".join(f"{name} is {there!r} there, {here!r} here" for name, there, here in pairs)
 
 
 def with_table(joined: Joined, baseline: Baseline) -> Joined:
@@ -238,6 +288,11 @@ def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndar
         raise InputError(f"{source}: query {again!r} has two rows; expected a row a query")
     places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
     rows = np.flatnonzero(places >= 0)
+    if len(mine) and not len(rows):
+        raise InputError(
+            f"{source}: none of its {len(table):,} queries is among the {len(mine):,} of this run: "
+            "it is of other data"
+        )
     return pa.array(rows), places[rows]
 
 

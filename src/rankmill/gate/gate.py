@@ -28,7 +28,7 @@ from rankmill.gate.judge import Evidence, judge, written_at
 from rankmill.gate.rules import HELD, UNDECIDED, Rule, parse_rules
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.registry import parse_all
+from rankmill.metrics.registry import parse, parse_all
 from rankmill.threads import Workers
 
 
@@ -98,7 +98,8 @@ def gate(
     _check(asked, baseline, undecided)
     extra = [metrics] if isinstance(metrics, str) else list(metrics)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
-    canonical = [one.text for one in parse_all(names, options["rel"])] if names else []
+    dropping = [one.subject for one in asked if one.measure == "drop"]
+    canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
     job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
     earlier = None
     if isinstance(baseline, str) and is_of_history(baseline):
@@ -106,7 +107,8 @@ def gate(
     elif baseline is not None:
         earlier = open_baseline(baseline, canonical)
     if earlier is not None:
-        check_alike(earlier, job.semantics, job.scope, canonical)
+        check_alike(earlier, job, canonical)
+        _check_decidable(asked, earlier)
     settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
     old = [one.subject for one in asked if one.kind == "age"]
     written = {name: written_at(name, labels, predictions) for name in old}
@@ -150,6 +152,24 @@ def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
     lonely = next((one for one in rules if one.paired), None)
     if baseline is None and lonely is not None:
         raise UsageError(f"rule {lonely.text!r} needs a baseline: give one with --baseline")
+
+
+def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
+    """Raise UsageError if a baseline never decides a rule, so that nothing would break it."""
+    if earlier.kind == "predictions":
+        return
+    for one in rules:
+        if one.measure != "drop":
+            continue
+        if one.slices and earlier.table is None:
+            needs = "the values of queries: give predictions or the file of --per-query"
+        elif one.confidence is not None and not parse(one.subject).spec.kernel:
+            needs = "the predictions of the baseline, as it is no mean over queries"
+        else:
+            continue
+        raise UsageError(
+            f"rule {one.text!r} needs {needs}; the baseline {earlier.source} has none of them"
+        )
 
 
 def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:

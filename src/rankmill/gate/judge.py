@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rankmill.compare.pooled import Without
@@ -11,7 +12,7 @@ from rankmill.compare.sums import Sums
 from rankmill.errors import UsageError
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.measured import Interval, Measured, drop_of, value_of
-from rankmill.gate.rules import EVERY, HELD, SHARE_OF, UNDECIDED, Rule, age_text
+from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, SHARE_OF, UNDECIDED, Rule, age_text
 from rankmill.gate.verdict import Outcome
 from rankmill.metrics.registry import parse_all
 from rankmill.results.result import Result
@@ -125,6 +126,9 @@ def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) 
         found = value_of(one, confidence)
     else:
         found = drop_of(one, confidence, relative=rule.relative)
+    if one.value is None and not shown:
+        # Without a single query that counts, something is wrong with the inputs.
+        return replace(_undecided(rule, shown, "there is no value", one), word=BAD_VOLUME)
     if found is None:
         return _undecided(rule, shown, "there is no value", one)
     word = _word(rule, found, confidence)

@@ -125,5 +125,7 @@ def _interval(
 ) -> Interval:
     if error is None or confidence is None or freedom < 1:
         return Interval(number)
-    half = t_quantile((1 + confidence) / 2, freedom) * error
+    # Of very many slices, the confidence of each one is 1 as a double.
+    p = min((1 + confidence) / 2, math.nextafter(1, 0))
+    half = t_quantile(p, freedom) * error
     return Interval(number, number - half, number + half)

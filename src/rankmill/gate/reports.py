@@ -35,7 +35,7 @@ def markdown(found: Verdict) -> str:
     parts = [f"## {mark} rankmill: {found.word}\n"]
     rows = ["| | verdict | reason | rule |", "|---|---|---|---|"]
     for one in shown_outcomes(found):
-        cells = (markdown_text(visible(text)) for text in (one.word, one.reason, one.rule))
+        cells = (markdown_text(text) for text in (one.word, one.reason, one.rule))
         rows.append(f"| {_MARKS.get(one.word, '❌')} | {' | '.join(cells)} |")
     parts.append("\n".join(rows) + "\n")
     if found.comparison is not None:
@@ -43,7 +43,7 @@ def markdown(found: Verdict) -> str:
 
         parts.append(write(comparison_view(found.comparison), "markdown"))
     if found.baseline is not None:
-        source = markdown_text(visible(str(found.baseline["source"])))
+        source = markdown_text(str(found.baseline["source"]))
         parts.append(f"Baseline: {source} ({found.baseline['kind']}).\n")
     return "\n".join(parts)
 
@@ -60,8 +60,10 @@ def junit(found: Verdict) -> str:
     from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
     suite = TestSuite("rankmill gate")
+    # The usual schema (junit-10.xsd of Jenkins) takes three decimals at most.
+    seconds = round(found.seconds / len(found.outcomes), 3)
     for one in found.outcomes:
-        case = TestCase(visible(_name(one)), "rankmill.gate", found.seconds / len(found.outcomes))
+        case = TestCase(visible(_name(one)), "rankmill.gate", seconds)
         case.system_out = visible(one.reason)
         if one in found.failed:
             case.result = [Failure(visible(one.reason), one.word)]

@@ -228,7 +228,9 @@ def _check(rule: Rule, unit: str) -> None:
     """Raise UsageError if the parts of a rule do not go together."""
     wrong = ""
     metric = rule.kind == "metric"
-    if rule.paired and rule.operator not in ("<=", "<"):
+    if not math.isfinite(rule.limit):
+        wrong = "the limit is larger than any number"
+    elif rule.paired and rule.operator not in ("<=", "<"):
         wrong = f"a {rule.measure} has an upper limit: write <= or <"
     elif rule.measure == "drop" and not metric:
         wrong = "only metrics drop: a count has a change, such as queries change <= 10%"

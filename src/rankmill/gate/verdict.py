@@ -145,8 +145,14 @@ def shown_outcomes(found: Verdict) -> list[Outcome]:
     shown = []
     for of_rule in by_rule.values():
         bad = [one for one in of_rule if one.word != HELD]
-        shown += bad or of_rule[:1]
+        shown += bad or [min(of_rule, key=_distance)]
     return shown
+
+
+def _distance(one: Outcome) -> float:
+    """Return how far the nearer end of the interval of an outcome is from the limit."""
+    ends = [end for end in (one.low, one.high, one.measured) if end is not None]
+    return min((abs(end - one.limit) for end in ends), default=0.0)
 
 
 def view_of(found: Verdict) -> View:
