@@ -170,6 +170,12 @@ def test_the_slice_nearest_to_the_limit_stands_for_all_that_held(dumps):
     assert [one.partition(" is ")[0] for one in told] == ["held: map@5 where country = it"] * 2
 
 
+def test_a_slice_without_queries_is_named(dumps):
+    found = word(dumps, "same", "map@5[country=es] >= 0.1")
+    told = "not enough data: map@5 where country = es: no query is in it (limit >= 0.1)"
+    assert lines(found) == [told]
+
+
 def test_a_confidence_next_to_certainty(dumps):
     rule = "map@5[country=*] drop <= 5% confidence 0.9999999999999999"
     for one in word(dumps, "worse", rule, baseline=dumps["old"]).outcomes:
@@ -368,6 +374,7 @@ def test_values_of_other_queries_are_no_baseline(dumps, written):
         ("map@5 >= 0 confidence 95", "expected a number from 0.5 to below 1"),
         ("map@5 == 0 confidence 0.9", "a limit to one side"),
         ("map@5 >= 1e400", "larger than any number"),
+        ('map@5[country="it"] >= 0', "without quotes"),
     ],
 )
 def test_wrong_rules_are_refused_before_any_work(rule, message):

@@ -25,6 +25,8 @@ def lines(found: Verdict) -> list[str]:
         of_rule = sum(one.rule == rule for one in found.outcomes)
         names = ", ".join(one.slice for one in mine[:3]) + (", ..." if mine[3:] else "")
         told = f"{UNDECIDED}: {rule}: in {len(mine)} of {of_rule} slices ({names})"
+        if len(mine) == 1:
+            told = f"{UNDECIDED}: {mine[0].reason}"
         shown.append(visible_message(told))
     return shown
 

@@ -206,7 +206,11 @@ def _slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
             f"rule {rule!r}: [{text}] is no slice; expected [COLUMN=*], [COLUMN=VALUE], or two of "
             "them with a comma between"
         )
-    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
+    found = tuple((name.strip(), value.strip()) for name, _, value in pairs)
+    quoted = next((value for _, value in found if re.fullmatch("'.*'|\".*\"", value)), None)
+    if quoted is not None:
+        raise UsageError(f"rule {rule!r}: write the value {quoted} of a slice without quotes")
+    return found
 
 
 def _confidence(text: str | None, rule: str) -> float | None:
