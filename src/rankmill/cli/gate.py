@@ -22,6 +22,7 @@ from rankmill.cli.options import (
 from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.progress import Progress
 from rankmill.errors import UsageError
+from rankmill.results.files import check_target
 
 if TYPE_CHECKING:
     from rankmill.cli.recording import Recording
@@ -192,6 +193,7 @@ def _step_summary() -> str:
             "--markdown - appends to the file that $GITHUB_STEP_SUMMARY names, and it is not set: "
             "give the name of a file"
         )
+    check_target(path)
     return path
 
 

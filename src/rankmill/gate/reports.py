@@ -34,7 +34,7 @@ def lines(found: Verdict) -> list[str]:
 def markdown(found: Verdict) -> str:
     """Return a summary for a pull request: the verdict, the rules, and the metrics."""
     mark = "❌" if found.failed else "✅"
-    parts = [f"## {mark} rankmill: {found.word}\n"]
+    parts = [f"## {mark} rankmill: {found.headline}\n"]
     rows = ["| | verdict | reason | rule |", "|---|---|---|---|"]
     for one in shown_outcomes(found):
         cells = (markdown_text(text) for text in (one.word, one.reason, one.rule))

@@ -98,6 +98,14 @@ class Verdict:
         return [one for one in self.outcomes if one.word not in passing]
 
     @property
+    def headline(self) -> str:
+        """The word, and how many rules are left open by a system that may pass."""
+        left = {one.rule for one in self.outcomes if one.word == UNDECIDED}
+        if not left or self.word != HELD:
+            return self.word
+        return f"{self.word}; not enough data for {len(left)} of the rules"
+
+    @property
     def exit_code(self) -> int:
         """0 if the system may go on, 1 if not."""
         return 1 if self.failed else 0
@@ -163,11 +171,7 @@ def view_of(found: Verdict) -> View:
         return Table(columns, [[one.rule, one.word, one.reason] for one in shown_outcomes(found)])
 
     def facts() -> Facts:
-        open_rules = {one.rule for one in found.outcomes if one.word == UNDECIDED}
-        said = found.word
-        if open_rules and said == HELD:
-            said += f"; not enough data for {len(open_rules)} of the rules"
-        rows: list[tuple[str, str]] = [("verdict", said)]
+        rows: list[tuple[str, str]] = [("verdict", found.headline)]
         if found.baseline is not None:
             rows.append(("baseline", f"{found.baseline['source']} ({found.baseline['kind']})"))
         rows += [(role, described(one)) for role, one in found.result.inputs.items()]
