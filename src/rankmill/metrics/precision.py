@@ -100,13 +100,11 @@ def _expected_any_hit(tied: Tied, metric: Metric, hits: Hits) -> Columns:
     return {"hit": tied.hit, "chance": tied.chance, "term": tied.first}
 
 
-def hit_terms(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    """Count one for each hit."""
+def _hits(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     return {"hit": ranked.hit, "term": ranked.hit.astype(np.float64)}
 
 
-def expected_hits(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    """Count the chance of a hit at each rank."""
+def _expected_hits(tied: Tied, metric: Metric, hits: Hits) -> Columns:
     return {"hit": tied.hit, "chance": tied.chance, "term": tied.chance}
 
 
@@ -164,8 +162,8 @@ METRICS = (
         parameters=(REL,),
         aliases=("P",),
         cut_names=("P",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
+        walk=_hits,
+        expected_walk=_expected_hits,
     ),
     MetricSpec(
         name="recall",
@@ -177,10 +175,10 @@ METRICS = (
         divisor=Divisor(_of_recall),
         fields=("recall_divisor",),
         parameters=(REL,),
-        aliases=("R", "set_recall", "SetR"),
+        aliases=("R",),
         cut_names=("recall",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
+        walk=_hits,
+        expected_walk=_expected_hits,
     ),
     MetricSpec(
         name="hit",
@@ -206,8 +204,8 @@ METRICS = (
         fields=("precision_divisor", "recall_divisor"),
         cutoff="required",
         parameters=(REL,),
-        walk=hit_terms,
-        expected_walk=expected_hits,
+        walk=_hits,
+        expected_walk=_expected_hits,
     ),
     MetricSpec(
         name="rprec",
@@ -221,7 +219,7 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         within_labels=True,
-        walk=hit_terms,
-        expected_walk=expected_hits,
+        walk=_hits,
+        expected_walk=_expected_hits,
     ),
 )
