@@ -19,6 +19,7 @@ from rankmill.semantics.presets import PRESETS
 from strategies import metric_names
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
 SHAPES = [(a, b) for a in ("wide", "long") for b in ("wide", "long")]

@@ -15,6 +15,7 @@ import rankmill.spark
 from rankmill.spark import counting, merging, tasks
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
 METRICS = ["map@3", "gap", "gap@2", "first_hit"]

@@ -15,6 +15,7 @@ import rankmill
 import rankmill.spark
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
 ALIKE = ("values", "differences", "queries", "left_out", "differing", "slices", "losses")
