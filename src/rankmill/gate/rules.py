@@ -175,7 +175,7 @@ def parse_rules(texts: Iterable[str]) -> list[Rule]:
         texts = [texts]
     rules = [parse_rule(text) for text in dict.fromkeys(texts)]
     if not rules:
-        raise UsageError(f"there is no rule to keep; give one such as {_EXAMPLES}")
+        raise UsageError("there is no rule to keep: give one with --rule, or rules in the file")
     return rules
 
 
