@@ -31,10 +31,11 @@ def tested_slices(
         for task, difference in differences(one, state.baseline, settings, threads).items()
     }
     alone = judged({place: one for place, one in found.items() if len(place[0]) == 1}, settings)
+    tested = _by_place(alone)
     slices = [
-        Slice(by, value, one.queries, estimates(one, settings.confidence), _of(alone, by, value))
-        for (by, value), one in sums.items()
-        if len(by) == 1
+        Slice(*place, one.queries, estimates(one, settings.confidence), tested.get(place, {}))
+        for place, one in sums.items()
+        if len(place[0]) == 1
     ]
     losses: list[Loss] = []
     if settings.worst_slices:
@@ -46,13 +47,11 @@ def tested_slices(
     return slices, losses
 
 
-def _of(
-    found: Judged, by: tuple[str, ...], value: tuple[str | None, ...]
-) -> dict[str, dict[str, Difference]]:
-    differences: dict[str, dict[str, Difference]] = {}
-    for (its_by, its_value, metric, name), one in found.items():
-        if (its_by, its_value) == (by, value):
-            differences.setdefault(metric, {})[name] = one
+def _by_place(found: Judged) -> dict[Place, dict[str, dict[str, Difference]]]:
+    """Return the differences of each slice, by metric and system."""
+    differences: dict[Place, dict[str, dict[str, Difference]]] = {}
+    for (by, value, metric, name), one in found.items():
+        differences.setdefault((by, value), {}).setdefault(metric, {})[name] = one
     return differences
 
 
