@@ -16,7 +16,9 @@ from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
     history_options,
+    metric_option,
     output_options,
+    plot_option,
     resource_options,
     scope_options,
     semantics_options,
@@ -55,15 +57,9 @@ Examples:
 
 
 @click.command("compare", cls=FileCommand, help=_HELP + EXIT_CODES)
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
-    multiple=True,
-    default=DEFAULT_METRICS,
-    show_default=True,
-    help="What to compare, as map@12; repeat for more. See 'rankmill metrics'.",
+@metric_option(
+    "What to compare, as map@12; repeat for more. See 'rankmill metrics'.",
+    DEFAULT_METRICS,
 )
 @click.option(
     "--baseline",
@@ -147,12 +143,7 @@ Examples:
     metavar="FILE",
     help="Also write a row for each query to FILE, as Parquet: its value in each system.",
 )
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Also draw the differences, their intervals and the slices to FILE, in .svg, .png or "
-    ".pdf. Needs matplotlib: pip install 'rankmill[plot]'.",
-)
+@plot_option("the differences, their intervals and the slices")
 @report_option
 @history_options
 @resource_options

@@ -12,6 +12,7 @@ from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
     history_options,
+    metric_option,
     output_options,
     resource_options,
     scope_options,
@@ -78,15 +79,9 @@ Examples:
 
 
 @click.command("evaluate", cls=FileCommand, help=_HELP + EXIT_CODES)
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
-    multiple=True,
-    default=DEFAULT_METRICS,
-    show_default=True,
-    help="What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
+@metric_option(
+    "What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
+    DEFAULT_METRICS,
 )
 @column_options
 @semantics_options

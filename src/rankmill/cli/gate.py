@@ -14,6 +14,7 @@ from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
     history_options,
+    metric_option,
     output_options,
     resource_options,
     scope_options,
@@ -67,14 +68,7 @@ Exit codes:
     help="What to compare with: predictions; of an earlier run the Parquet file of --per-query or "
     "the JSON file of the result; or last, best or median:7 of --history.",
 )
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
-    multiple=True,
-    help="A metric to compute beside those of the rules; repeat for more.",
-)
+@metric_option("A metric to compute beside those of the rules; repeat for more.")
 @click.option(
     "--undecided",
     type=click.Choice(("warn", "pass", "fail")),

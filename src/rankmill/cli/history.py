@@ -8,7 +8,11 @@ import click
 
 from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.inputs import check_outputs
-from rankmill.cli.options import output_options
+from rankmill.cli.options import (
+    metric_option,
+    output_options,
+    plot_option,
+)
 from rankmill.cli.process import EXIT_CODES
 
 __all__ = ["command"]
@@ -74,25 +78,13 @@ class _WithPrune(click.Command):
 
 @click.command("history", cls=_WithPrune, help=_HELP + EXIT_CODES)
 @click.argument("history")
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
-    multiple=True,
-    help="Show each run of this metric, as map@12; repeat for more.",
-)
+@metric_option("Show each run of this metric, as map@12; repeat for more.")
 @click.option(
     "--since",
     metavar="TIME",
     help="Only runs since a date, as 2026-01-01, or of the last hours, days or weeks, as 30d.",
 )
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Also draw the metrics over time to FILE, in .svg, .png or .pdf. Needs matplotlib: pip "
-    "install 'rankmill[plot]'.",
-)
+@plot_option("the metrics over time")
 @output_options
 def command(
     history: str,

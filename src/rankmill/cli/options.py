@@ -17,7 +17,9 @@ from rankmill.semantics.presets import semantics_of
 __all__ = [
     "column_options",
     "history_options",
+    "metric_option",
     "output_options",
+    "plot_option",
     "resource_options",
     "scope_options",
     "semantics_options",
@@ -170,6 +172,30 @@ _HISTORY = (
         "last, or write --mlflow=URI.",
     ),
 )
+
+
+def metric_option(help: str, default: tuple[str, ...] = ()) -> Callable[[_Command], _Command]:
+    """Return the option that names metrics; the command receives them as `metrics`."""
+    return click.option(
+        "-m",
+        "--metric",
+        "metrics",
+        metavar="METRIC",
+        multiple=True,
+        default=default,
+        show_default=bool(default),
+        help=help,
+    )
+
+
+def plot_option(what: str) -> Callable[[_Command], _Command]:
+    """Return the option that draws a picture of what is named."""
+    return click.option(
+        "--plot",
+        metavar="FILE",
+        help=f"Also draw {what} to FILE, in .svg, .png or .pdf. Needs matplotlib: pip install "
+        "'rankmill[plot]'.",
+    )
 
 
 def column_options(command: _Command) -> _Command:

@@ -11,6 +11,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     column_options,
+    metric_option,
     resource_options,
     scope_options,
     semantics_options,
@@ -39,15 +40,9 @@ Examples:
 
 
 @click.command("report", cls=FileCommand, help=_HELP + EXIT_CODES)
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
-    multiple=True,
-    default=DEFAULT_METRICS,
-    show_default=True,
-    help="What to show, as map@12; repeat for more. The page looks closer at the first one.",
+@metric_option(
+    "What to show, as map@12; repeat for more. The page looks closer at the first one.",
+    DEFAULT_METRICS,
 )
 @click.option(
     "--baseline",

@@ -10,6 +10,7 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import parse_size, system_names
 from rankmill.cli.options import (
     column_options,
+    metric_option,
     output_options,
     scope_options,
     semantics_options,
@@ -41,15 +42,9 @@ Examples:
 @click.command("spark", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions", nargs=-1, required=True)
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
-    multiple=True,
-    default=DEFAULT_METRICS,
-    show_default=True,
-    help="What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
+@metric_option(
+    "What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
+    DEFAULT_METRICS,
 )
 @column_options
 @semantics_options

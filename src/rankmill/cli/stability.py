@@ -10,7 +10,9 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.options import (
     column_options,
+    metric_option,
     output_options,
+    plot_option,
     resource_options,
     scope_options,
     semantics_options,
@@ -50,15 +52,9 @@ def _cutoffs(context: click.Context, parameter: click.Parameter, text: str) -> l
 @click.command("stability", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions", nargs=-1, required=True)
-@click.option(
-    "-m",
-    "--metric",
-    "metrics",
-    metavar="METRIC",
-    multiple=True,
-    default=("map",),
-    show_default=True,
-    help="A metric without a cutoff, as map; repeat for more. See 'rankmill metrics'.",
+@metric_option(
+    "A metric without a cutoff, as map; repeat for more. See 'rankmill metrics'.",
+    ("map",),
 )
 @click.option(
     "--cutoffs",
@@ -104,12 +100,7 @@ def _cutoffs(context: click.Context, parameter: click.Parameter, text: str) -> l
 @semantics_options
 @scope_options
 @output_options
-@click.option(
-    "--plot",
-    metavar="FILE",
-    help="Also draw the metrics over the cutoffs to FILE, in .svg, .png or .pdf. Needs matplotlib: "
-    "pip install 'rankmill[plot]'.",
-)
+@plot_option("the metrics over the cutoffs")
 @resource_options
 def command(
     labels: str,
