@@ -149,18 +149,11 @@ class Comparison:
             If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
             written.
         """
-        from rankmill.compare.drawing import check_picture, rendered
+        from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_comparison
-        from rankmill.results.files import write_files
 
-        if path is not None:
-            check_picture(path)
-        figure = plot_comparison(
-            self.baseline, self.whole, self.slices, self.settings, self.state.whole
-        )
-        if path is not None:
-            write_files([(path, rendered(figure, path))])
-        return figure
+        asked = self.baseline, self.whole, self.slices, self.settings, self.state.whole
+        return drawn(lambda: plot_comparison(*asked), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, lists, strings and numbers."""

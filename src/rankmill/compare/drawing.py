@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankmill.errors import UsageError
 from rankmill.results.escaping import visible
+from rankmill.results.files import write_files
 from rankmill.stores.urls import shown
 
 if TYPE_CHECKING:
@@ -96,6 +97,22 @@ def settle(figure: Figure) -> None:
     figure.set_layout_engine("none")
     for axes in figure.axes:
         axes.set_position([round(one, 5) for one in axes.get_position().bounds])
+
+
+def drawn(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
+    """Return the figure that `draw` makes; with a path it is also written, whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        If matplotlib is not installed, or the file cannot be written; the path is checked first.
+    """
+    if path is None:
+        return draw()
+    check_picture(path)
+    figure = draw()
+    write_files([(path, rendered(figure, path))])
+    return figure
 
 
 def rendered(figure: Figure, path: str | Path) -> bytes:

@@ -122,12 +122,9 @@ class Stability:
             If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
             written.
         """
-        from rankmill.compare.drawing import check_picture, rendered
+        from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_cutoffs
-        from rankmill.results.files import write_files
 
-        if path is not None:
-            check_picture(path)
         curves = {
             metric: {
                 name: [(k, one.value, one.low, one.high) for k, one in of_system.items()]
@@ -135,10 +132,7 @@ class Stability:
             }
             for metric, of_metric in self.values.items()
         }
-        figure = plot_cutoffs(curves, self.design.confidence)
-        if path is not None:
-            write_files([(path, rendered(figure, path))])
-        return figure
+        return drawn(lambda: plot_cutoffs(curves, self.design.confidence), path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers; a cutoff is a string."""
