@@ -56,7 +56,7 @@ def _without_cutoff(metric: Metric, semantics: Semantics) -> str:
 
 def _discounted(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     misses = (~ranked.hit).cumsum()
-    discount = hits.discounts[misses + 1]
+    discount = hits.discounts[np.where(ranked.hit, misses, 0) + 1]
     term = np.where(ranked.hit, 1.0 / discount, 0.0)
     return {"hit": ranked.hit, "misses": misses, "discount": discount, "term": term}
 
