@@ -246,6 +246,8 @@ POWERS = {"err", "nerr"}
 JUDGED_GAINS = {"unjudged", "rbp_residual", "pair_accuracy"}
 LEVELS = {"infap", "num_nonrel_judged_ret"}
 LOWER_IS_BETTER = {"first_rank", "mean_rank", "rbp_residual", "unjudged"}
+# Their definitions here take the square of the length of a list.
+SLOW = {"auc", "err", "nerr", "q_measure", "g", "ndcg_rel", "infap", "pair_accuracy"}
 # What has no expected value over ties, and what has no known worst and best order of them.
 NOT_EXPECTED = {
     *("iprec", "iprec_avg", "mean_rank", "bing", "err", "nerr", "q_measure", "g", "ndcg_rel"),

@@ -323,10 +323,9 @@ def metric_names(
     """Every registered metric, at each of the cutoffs, and without one where that is allowed.
 
     Those with parameters also with them, at one of the cutoffs. Without `every`, those that the
-    default semantics refuse are left out.
+    default semantics refuse are left out, at least where a query has no predictions.
     """
-    from rankmill import UsageError
-    from rankmill.metrics.registry import REGISTRY, check_defined, parse
+    from rankmill.metrics.registry import REGISTRY, is_defined, parse
     from rankmill.semantics.choices import DEFAULT
 
     names = []
@@ -346,11 +345,8 @@ def metric_names(
             names.append(f"{name}({','.join(given)}){at}")
 
     def refused(name: str) -> bool:
-        try:
-            check_defined(parse(name), DEFAULT)
-        except UsageError:
-            return True
-        return False
+        metric = parse(name)
+        return "unpredicted" in metric.spec.never_scored or not is_defined(metric, DEFAULT)
 
     return [name for name in names if every or not refused(name)]
 

@@ -30,8 +30,8 @@ METRICS = [
     *("recall", "recall@5", "hit", "hit@1", "f1@12", "rprec", "ndcg", "ndcg@5", "dcg", "dcg@5"),
     *("rbp", "rbp(p=0.5)@5", "map(rel=4)@12", "judged@12", "bpref", "bpref(rel=4)"),
     *("num_ret", "num_rel_ret", "set_p", "set_f", "set_map", "set_relative_p", "utility"),
-    *("relative_p@5", "rprec_mult@0.5", "iprec@0.1", "iprec_avg", "auc", "binG", "err@5", "nerr"),
-    *("q_measure", "G", "ndcg_rel", "Rndcg", "bpm@5", "insq", "inst", "infap", "pair_accuracy"),
+    *("relative_p@5", "rprec_mult@0.5", "iprec@0.1", "iprec_avg", "auc", "bing", "err@5", "nerr"),
+    *("q_measure", "g", "ndcg_rel", "rndcg", "bpm@5", "insq", "inst", "infap", "pair_accuracy"),
     *("num_nonrel_judged_ret",),
     *("gap", "gap@5"),
 ]

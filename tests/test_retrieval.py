@@ -15,7 +15,7 @@ import sklearn.metrics
 
 import rankmill
 from conftest import tells
-from rankmill import UsageError
+from rankmill import InputError, UsageError
 from test_registry import long_table, random_run
 
 # Metric here -> measure asked for there -> name of its value.
@@ -143,8 +143,6 @@ def test_by_hand() -> None:
         ("iprec", {}, ["iprec needs recall", "iprec@0.5"]),
         ("iprec@1.5", {}, ["recall", "'1.5'", "from 0 to 1"]),
         ("iprec(recall=0.1)@0.1", {}, ["recall twice"]),
-        ("first_rank", {}, ["first_rank", "unpredicted 'zero'", "best of all values", "'skip'"]),
-        ("num_rel", {}, ["num_rel", "unpredicted='skip'"]),
         ("G", {"order": "worst"}, ["G", "no known worst order"]),
         ("err", {"order": "expected"}, ["err", "no closed form"]),
         ("auc@3", {"order": "expected"}, ["auc@3", "within 3", "leave out"]),
@@ -155,6 +153,41 @@ def test_refused(text: str, semantics: dict[str, str], wanted: list[str]) -> Non
     with pytest.raises(UsageError) as caught:
         rankmill.evaluate(table.drop_columns("score"), table, text, semantics=semantics)
     tells(caught.value, wanted)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("text", "semantics", "wanted"),
+    [
+        ("mean_rank", {}, ["query 2", "labels but no predictions", "unpredicted 'skip'"]),
+        ("num_rel", {}, ["query 2", "unpredicted=skip"]),
+        ("unjudged@5", {"no_relevant": "zero"}, ["query 3", "no label", "no_relevant 'skip'"]),
+        ("first_rank", {"unlabelled": "one"}, ["query 4", "not among the labels", "leave out"]),
+    ],
+)
+def test_what_would_score_0_is_refused(
+    text: str, semantics: dict[str, str], wanted: list[str]
+) -> None:
+    """Only where such a query is there, by the name of the metric."""
+    labels = {1: ["a"], 2: ["b"], 3: [], 4: ["c"]}
+    every = {query: ["a", "x"] for query in (1, 2, 3)}
+    tables = [
+        pa.table({"query": list(side), "items": pa.array(side.values(), pa.list_(pa.string()))})
+        for side in (labels, every | {4: ["y"]})
+    ]
+    last = {"unlabelled": tables[0].slice(0, 3)}
+    metrics = ["map", text]
+    assert rankmill.evaluate(*tables, metrics)[text] > 0
+    field = next(iter(semantics), "unpredicted")
+    sides = [last.get(field, tables[0]), tables[1]]
+    if field == "unpredicted":
+        sides[1] = pa.concat_tables([tables[1].slice(0, 1), tables[1].slice(2)])
+    for run in ({"p": sides[1]}, {"p": sides[1], "q": tables[1]}):
+        with pytest.raises(InputError) as caught:
+            rankmill.evaluate_runs(sides[0], run, metrics, semantics=semantics)
+        tells(caught.value, [text, *wanted])
+    skipped = rankmill.evaluate(*sides, metrics, semantics={field: "skip"})
+    assert skipped[text] > 0
 
 
 @pytest.mark.parametrize("text", ["num_ret", "infap", "iprec@0.1", "inst"])

@@ -487,8 +487,9 @@ def test_several_systems_are_scored_as_each_alone(dump: tuple[pa.Table, pa.Table
     labels, predictions = dump
     chosen = KEPT[0] | {"nan_confidence": "last"}
     runs = {"first": predictions, "other": predictions.slice(0, 900), "wide": as_wide(predictions)}
-    results = rankmill.evaluate_runs(labels, runs, METRICS, semantics=chosen)
+    metrics = defined(METRICS, DEFAULTS | chosen, True)
+    results = rankmill.evaluate_runs(labels, runs, metrics, semantics=chosen)
     for name, one in runs.items():
-        alone = rankmill.evaluate(labels, one, METRICS, semantics=chosen)
+        alone = rankmill.evaluate(labels, one, metrics, semantics=chosen)
         assert everything(results[name]) == everything(alone)
         assert results[name].per_query.equals(alone.per_query)

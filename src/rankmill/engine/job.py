@@ -68,6 +68,12 @@ class Job:
         """The metrics over all predictions in one list by confidence, such as gap."""
         return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
 
+    def never_scored(self, field: str) -> Metric | None:
+        """The first metric that has no value for the queries that a field of semantics scores."""
+        if getattr(self.semantics, field) not in ("zero", "one"):
+            return None
+        return next((one for one in self.metrics if field in one.spec.never_scored), None)
+
     @property
     def needs_judged(self) -> bool:
         """Whether a metric asks for judged items of gain 0 or less."""

@@ -173,7 +173,7 @@ class TwoPasses(Aggregate, Protocol):
 
 
 # The class that adds the same up where queries have weights.
-WEIGHTED = {"mean.Mean": "weighted.WeightedMean"}
+WEIGHTED = dict.fromkeys(("mean.Mean", "mean.SignedMean"), "weighted.WeightedMean")
 
 
 def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:

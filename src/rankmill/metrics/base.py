@@ -172,6 +172,11 @@ class MetricSpec:
         Whether it looks at the first R predictions.
     undefined : callable, optional
         Why the metric has no value under some semantics; "" if it has.
+    never_scored : tuple of str
+        The fields of semantics that may let a query without predictions or labels score 0 or 1,
+        where that would be wrong for this metric. An input with such a query is refused.
+    counts_empty : bool
+        Whether the kernel may count something without predictions or labels. It is not used then.
     walk : callable, optional
         The columns of the walk down one list. Without one, `explain` refuses the metric.
     expected_walk : callable, optional
@@ -200,10 +205,19 @@ class MetricSpec:
     gains: Literal["given", "levels", "powers"] = "given"
     within_labels: bool = False
     undefined: Callable[[Metric, Semantics], str] | None = None
+    never_scored: tuple[str, ...] = ()
+    counts_empty: bool = False
     walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
     expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
     ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None
     aggregate: str = "mean.Mean"
+
+    @property
+    def example(self) -> str:
+        """A name of this metric, with the least that must be given."""
+        if self.at is not None:
+            return f"{self.name}@0.5"
+        return self.name if self.cutoff != "required" else f"{self.name}@10"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Metric, MetricSpec, Parameter, Ranked, Tied
-from rankmill.metrics.unscored import lower_is_better, one_order
+from rankmill.metrics.undefined import LOWER_IS_BETTER, one_order
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -64,7 +64,8 @@ METRICS = (
         source=MOFFAT,
         parameters=(PATIENCE,),
         needs_judged=True,
-        undefined=lower_is_better,
+        never_scored=LOWER_IS_BETTER,
+        counts_empty=True,
     ),
     MetricSpec(
         name="bpm",

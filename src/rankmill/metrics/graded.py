@@ -15,7 +15,7 @@ from rankmill.metrics.base import (
     Ranked,
     counted,
 )
-from rankmill.metrics.unscored import one_order
+from rankmill.metrics.undefined import one_order
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Ranked, Tied
-from rankmill.metrics.unscored import lower_is_better, one_order
+from rankmill.metrics.undefined import LOWER_IS_BETTER, one_order
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ METRICS = (
         divisor=Divisor(_of_judged, "min(k, n)"),
         cutoff="required",
         needs_judged=True,
-        undefined=lower_is_better,
+        never_scored=LOWER_IS_BETTER,
+        counts_empty=True,
     ),
     MetricSpec(
         name="num_nonrel_judged_ret",

@@ -18,7 +18,7 @@ from rankmill.metrics.base import (
     counted,
 )
 from rankmill.metrics.precision import expected_hits, hit_terms
-from rankmill.metrics.unscored import lower_is_better
+from rankmill.metrics.undefined import LOWER_IS_BETTER
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ METRICS = (
         range="1 and up, lower is better",
         source="Cooper, Expected Search Length, American Documentation, 1968",
         parameters=(REL,),
-        undefined=lower_is_better,
+        never_scored=LOWER_IS_BETTER,
+        counts_empty=True,
     ),
     MetricSpec(
         name="mean_rank",
@@ -132,7 +133,8 @@ METRICS = (
         "2013",
         divisor=Divisor(_labels, "R"),
         parameters=(REL,),
-        undefined=lower_is_better,
+        never_scored=LOWER_IS_BETTER,
+        counts_empty=True,
     ),
     MetricSpec(
         name="auc",

@@ -10,7 +10,7 @@ from rankmill.metrics import browsing, gain, graded, judged, pooled, precision, 
 from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import DEFAULT, Semantics
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
@@ -230,6 +230,25 @@ def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
     )
     needed = [(name, value) for name, value in every if value != defaults[name]]
     return {f"({_given_text(one)})" if one else "" for one in (given, every, needed)}
+
+
+def examples(semantics: Semantics = DEFAULT) -> list[str]:
+    """Return a name of each metric that has a value under these semantics, at most with its @.
+
+    >>> examples()[:3]
+    ['map', 'first_hit', 'precision@10']
+    """
+    names = [spec.example for spec in REGISTRY.values()]
+    return [name for name in names if is_defined(parse(name), semantics)]
+
+
+def is_defined(metric: Metric, semantics: Semantics) -> bool:
+    """Whether `check_defined` passes a metric."""
+    try:
+        check_defined(metric, semantics)
+    except UsageError:
+        return False
+    return True
 
 
 def check_defined(metric: Metric, semantics: Semantics) -> None:

@@ -34,7 +34,6 @@ class Matched:
         self._semantics = semantics
         self._gain_function = gain_function
         self._ties = ties
-        self._empty = np.flatnonzero((hits.label_counts == 0) | (hits.prediction_counts == 0))
         # Several metrics may ask for the same: by rel, and by whether judged items are needed.
         self._derived: dict[tuple[float | None, str], Hits] = {}
         self._runs: dict[tuple[float | None, str], Runs] = {}
@@ -60,7 +59,9 @@ class Matched:
                 self._runs[asked] = runs_of(hits, *self._ties)
             kernel = getattr(expected, str(spec.expected))
             kernel(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
-        counts[self._empty] = 0  # what such queries score is not for a metric to say
+        if spec.counts_empty:  # what such queries score is not for a metric to say
+            empty = (self._hits.label_counts == 0) | (self._hits.prediction_counts == 0)
+            counts[empty] = 0
         if spec.divisor is None:
             return counts
         divisor = spec.divisor.of(hits, metric, self._semantics)

@@ -8,7 +8,6 @@ import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Parameter, Ranked
 from rankmill.metrics.precision import expected_hits, hit_terms
-from rankmill.metrics.unscored import is_no_zero
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ METRICS = (
         source=TREC_EVAL,
         cutoff="none",
         aliases=("NumRet",),
+        counts_empty=True,
     ),
     MetricSpec(
         name="num_rel",
@@ -62,7 +62,8 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         aliases=("NumRel",),
-        undefined=is_no_zero("the number of labels of a query without predictions is not 0"),
+        never_scored=("unpredicted",),
+        counts_empty=True,
     ),
     MetricSpec(
         name="num_rel_ret",
@@ -149,5 +150,7 @@ METRICS = (
             Parameter("c", "what a label that is not found is worth", 0.0, low=-1e9, high=1e9),
             REL,
         ),
+        counts_empty=True,
+        aggregate="mean.SignedMean",
     ),
 )
