@@ -15,6 +15,7 @@ from rankmill.compare.compare import compare
 from rankmill.compare.paired import paired_of
 from rankmill.compare.significance import TESTS, run_test, tukey
 from rankmill.engine.evaluate import evaluate
+from rankmill.fuse.fuse import fuse
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.jit import compiled_so_far
 from rankmill.metrics.arrays import average_precision, ndcg
@@ -72,6 +73,8 @@ def warmup() -> WarmUp:
         evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")
         for semantics in SEMANTICS:
             evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
+    run = _wide(_long(False, "score", pa.float64()))
+    fuse([run, run], threads=1)
     _evaluate_arrays()
     _evaluate_text()
     _compare()
