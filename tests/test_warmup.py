@@ -65,6 +65,7 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
     for name in ("average_precision", "first_hit_precision", "recall", "hit", "r_precision", "dcg"):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")
+rankmill.fuse([table, table.take(mixed)], method="combmed", top=3, weights=[1, 2])
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):

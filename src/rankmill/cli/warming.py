@@ -15,6 +15,7 @@ from rankmill.compare.compare import compare
 from rankmill.compare.paired import paired_of
 from rankmill.compare.significance import TESTS, run_test, tukey
 from rankmill.engine.evaluate import evaluate
+from rankmill.fuse.fuse import fuse
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.jit import compiled_so_far
 from rankmill.metrics.arrays import average_precision, ndcg
@@ -73,6 +74,8 @@ def warmup() -> WarmUp:
             chosen = semantics_of(semantics)
             per_query = [name for name in examples(chosen) if parse(name).spec.kernel]
             evaluate(labels, predictions, per_query, threads=1, semantics=chosen)
+    run = _wide(_long(False, "score", pa.float64()))
+    fuse([run, run], threads=1)
     _evaluate_arrays()
     _evaluate_text()
     _compare()
