@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import catalogue_oracle
 import oracle_lists
 
 Item = Hashable
@@ -27,7 +28,10 @@ ALIASES = {
     **{"ap": "map", "P": "precision", "R": "recall", "set_recall": "recall", "SetR": "recall"},
     **{"NumRet": "num_ret", "NumRel": "num_rel", "SetP": "set_p", "SetF": "set_f"},
     **{"SetAP": "set_map", "SetRelP": "set_relative_p", "11pt_avg": "iprec_avg"},
-    **{"accuracy": "auc", "Q": "q_measure"},
+    **{"accuracy": "auc", "Q": "q_measure", "UserCoverage": "user_coverage"},
+    **dict.fromkeys(("catalog_coverage", "CatalogCoverage"), "coverage"),
+    **{"GiniIndex": "gini", "ShannonEntropy": "entropy", "herfindahl": "hhi"},
+    **{"inter_list_diversity": "personalization"},
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}
@@ -288,6 +292,7 @@ ORACLES: dict[str, Callable[..., float]] = {
     "bpref": bpref,
     "gap": gap,
     **{name: partial(of_list, name) for name in oracle_lists.VALUES},
+    **{name: partial(catalogue_oracle.value, name) for name in catalogue_oracle.VALUES},
 }
 
 

@@ -210,6 +210,7 @@ def infap(one: Listed) -> float:
 
 VALUES: dict[str, Callable[[Listed], float]] = {
     "num_ret": lambda one: float(len(one.worths)),
+    "user_coverage": lambda one: float(len(one.worths) >= (1 if one.k == math.inf else one.k)),
     "num_rel": lambda one: float(one.count),
     "num_rel_ret": lambda one: float(len(one.ranks)),
     "num_nonrel_judged_ret": lambda one: float(sum(worth == 0 for worth in one.worths)),

@@ -16,9 +16,11 @@ from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
+from rankmill.matching.labels import Labels
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.base import Metric
+from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
@@ -62,6 +64,7 @@ class Tally:
         self.counts = Counter[str]()
         self.aggregates = dict(self.before.aggregates)
         self.groups = dict(self.before.groups)
+        self.exposed = None if job.wanted is None else ExposureCounters(job.wanted)
         self.rows = 0
         queries = len(index.queries.keys)
         names = [metric.text for metric in job.per_query] if job.keep_values else []
@@ -136,8 +139,17 @@ class Tally:
                 name: one.close(self.index.queries, np.diff(offsets), self.has_labels)
                 for name, one in self.groups.items()
             },
+            exposure=self._exposure(labels),
         )
         return self.state
+
+    def _exposure(self, labels: Labels) -> Exposure | None:
+        """Return how many lists show each item, if that was counted."""
+        wanted, before = self.job.wanted, self.before.exposure
+        if self.exposed is None or wanted is None or before is None:
+            return None
+        found = before.merge(self.exposed.exposure())
+        return found.with_labels(labels) if wanted.labels else found
 
     def first_stranger(self) -> str | None:
         """Return the first query that is only in the predictions, as text, or None."""

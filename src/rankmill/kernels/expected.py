@@ -137,6 +137,13 @@ def relevant_of(hits, q):
 
 
 @kernel
+def enough_predictions(runs, hits, k, out):
+    least = k if k < 1 << 62 else 1
+    for q in range(len(out)):
+        out[q] = hits.prediction_counts[q] >= least
+
+
+@kernel
 def count_predictions(runs, hits, k, out):
     for q in range(len(out)):
         out[q] = min(k, hits.prediction_counts[q])

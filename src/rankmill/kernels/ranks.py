@@ -15,6 +15,14 @@ def hits_within(hits, q, k):
 
 
 @kernel
+def enough_predictions(hits, k, out):
+    """1 if there are k predictions; if there is one without a cutoff, which is beyond any list."""
+    least = k if k < 1 << 62 else 1
+    for q in range(len(out)):
+        out[q] = hits.prediction_counts[q] >= least
+
+
+@kernel
 def count_predictions(hits, k, out):
     for q in range(len(out)):
         out[q] = min(k, hits.prediction_counts[q])

@@ -16,6 +16,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
 from rankmill.matching.hits import Hits
 from rankmill.metrics.base import Metric
+from rankmill.metrics.exposure import Exposure
 from rankmill.semantics.choices import Semantics
 from rankmill.threads import Workers
 
@@ -94,11 +95,15 @@ class Closing(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What is known of all queries once all parts are merged: their count, and gap's divisor."""
+    """What is known of all queries once all parts are merged.
+
+    Their count, gap's divisor, and how many lists show each item if a metric asks for that.
+    """
 
     queries: int
     gap_total: int
     semantics: Semantics
+    exposure: Exposure | None = None
 
 
 class Value(NamedTuple):
