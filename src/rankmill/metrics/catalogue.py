@@ -48,6 +48,7 @@ METRICS = (
         range="0 or 1",
         source=SHANI,
         aliases=("UserCoverage",),
+        counts_empty=True,
     ),
     MetricSpec(
         name="gini",
