@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rankmill.errors import UsageError, positive
@@ -63,7 +64,7 @@ class Job:
         """The metrics that have a value for each query."""
         return [metric for metric in self.metrics if metric.spec.kernel]
 
-    @property
+    @cached_property
     def pooled(self) -> list[Metric]:
         """The metrics over all predictions in one list by confidence, such as gap."""
         return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
@@ -110,7 +111,7 @@ class Job:
         """Whether the order in which predictions are read matters to gap."""
         return bool(self.pooled) and (self.semantics.gap_ties in ORDERED_TIES or self.keep_rows)
 
-    @property
+    @cached_property
     def asked(self) -> dict[str, Asked]:
         """How to make the aggregate of each metric, those aside among them.
 

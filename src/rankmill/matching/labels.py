@@ -27,7 +27,7 @@ class Labels(NamedTuple):
     label, or empty where every label counts the same. Where repeats count, ``all_offsets`` and
     ``all_gains`` are those of the lists before repeats were dropped; else both are empty.
     ``judged`` are lists of the same queries that also hold items of gain 0 or less, if asked for;
-    None where there are none, as without gains.
+    None where there are none.
     """
 
     offsets: np.ndarray
@@ -68,7 +68,8 @@ def clean_labels(
             labels = _keep(labels, keep)
     labels, repeated = _distinct(labels, repeats, queries)
     if judged and gains is not None:
-        labels = labels._replace(judged=_distinct(every, repeats, queries)[0])
+        judged_too = _distinct(every, repeats, queries)[0] if nonpositive else labels
+        labels = labels._replace(judged=judged_too)
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
 

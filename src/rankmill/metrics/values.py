@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rankmill.kernels.jit import read_only
 from rankmill.matching.hits import Hits, as_levels, as_powers, as_relevant, of_least_gain
 from rankmill.matching.labels import least_gain
 from rankmill.matching.ties import Runs, runs_of
@@ -30,7 +31,7 @@ class Matched:
         gain_function: str = "linear",
         ties: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        self._hits = hits
+        self._hits = read_only(hits)
         self._semantics = semantics
         self._gain_function = gain_function
         self._ties = ties
@@ -42,7 +43,7 @@ class Matched:
         """The hits that a metric counts: see ``rel`` and ``needs_judged`` of `MetricSpec`."""
         asked = self._asked(metric)
         if asked not in self._derived:
-            self._derived[asked] = self._derive(*asked)
+            self._derived[asked] = read_only(self._derive(*asked))
         return self._derived[asked]
 
     def values(self, metric: Metric) -> np.ndarray:
