@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from rankmill.errors import UsageError, positive
-from rankmill.matching.labels import check_gain_function
+from rankmill.matching.gains import canonical_gain_function
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.gap import ORDERED_TIES
@@ -162,7 +162,7 @@ def make_job(
         depth = positive(depth, "depth")
     asked = parse_all(metrics, rel)
     memory = positive(memory, "memory")
-    check_gain_function(gain_function)
+    gain_function = canonical_gain_function(gain_function)
     counting = semantics_of(semantics)
     for metric in asked:
         check_defined(metric, counting)

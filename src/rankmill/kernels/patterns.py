@@ -98,8 +98,8 @@ def group_graded(
 ):
     """Do as `group_patterns`, with the gains of hits and labels, which are given as their bits.
 
-    All queries without hits are one pattern, whatever their labels. If most of many queries are
-    patterns of their own, all others that have hits become so without a look.
+    All queries without hits are one pattern, whatever their labels. If nearly all of many queries
+    are patterns of their own, all others that have hits become so without a look.
     """
     slots = np.full(1 << 15, -1, np.int64)
     mask = np.uint64(len(slots) - 1)
@@ -163,5 +163,5 @@ def group_graded(
         out_groups[q] = group
         out_counts[group] += 1
         seen += 1
-        differ = seen == ENOUGH and 2 * found > ENOUGH
+        differ = seen == ENOUGH and 8 * found > 7 * ENOUGH
     return found

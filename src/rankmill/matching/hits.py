@@ -9,7 +9,8 @@ from rankmill.columns.lists import drop_values, take_offsets, take_spans, take_v
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
-from rankmill.matching.labels import Labels, powers
+from rankmill.matching.gains import powers
+from rankmill.matching.labels import Labels
 
 
 class Hits(NamedTuple):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from rankmill.kernels.jit import read_only
+from rankmill.matching.gains import least_gain
 from rankmill.matching.hits import Hits, as_levels, as_powers, as_relevant, of_least_gain
-from rankmill.matching.labels import least_gain
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import REL, Metric, kernel_of
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -81,5 +81,6 @@ class Matched:
         if gains == "levels":
             return as_levels(self._hits, least)
         if gains == "powers":
-            return self._hits if self._gain_function == "exp" else as_powers(self._hits)
+            # A map says what stands in for 2**g - 1.
+            return as_powers(self._hits) if self._gain_function == "linear" else self._hits
         return self._hits if rel is None else of_least_gain(self._hits, least)
