@@ -15,7 +15,7 @@ import pytest
 
 from rankmill.columns import elementary
 from rankmill.columns.elementary import discounts, exp2, expm1, log2
-from rankmill.matching.labels import powers
+from rankmill.matching.gains import powers
 
 pytestmark = pytest.mark.small
 

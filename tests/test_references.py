@@ -27,10 +27,14 @@ from references.steps import Labels, Predictions, relevant_rows
 def trec_eval_says(labels: Labels, predictions: Predictions, k: int | None) -> dict[str, Any]:
     """A dictionary has no repeats; a query with nothing relevant has a line that says so."""
     names = {"map": "map_cut", "precision": "P", "recall": "recall", "hit": "success"}
+    names["relative_p"] = "relative_P"
     names = {metric: f"{name}_{k}" for metric, name in [*names.items(), ("ndcg", "ndcg_cut")]}
     if k is None:
         names = {"map": "map", "first_hit": "recip_rank", "rprec": "Rprec", "ndcg": "ndcg"}
-        names |= {"recall": "set_recall", "bpref": "bpref"}
+        names |= {"recall": "set_recall", "bpref": "bpref", "num_rel_ret": "num_rel_ret"}
+        names |= {"set_p": "set_P", "set_f": "set_F", "set_relative_p": "set_relative_P"}
+        names |= {"set_map": "set_map", "iprec_avg": "11pt_avg", "bing": "binG", "g": "G"}
+        names |= {"ndcg_rel": "ndcg_rel", "rndcg": "Rndcg"}
     qrels = {
         query: {item: int(gain) for item, gain in rows} or {"never-found": 0}
         for query, rows in labels.items()

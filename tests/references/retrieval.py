@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable
 from itertools import groupby
 
+import oracle_lists
 from references.steps import (
     Labels,
     Predictions,
@@ -92,6 +93,25 @@ def bpref(items: list[str], judged: dict[str, float], _k: int | None) -> float:
     return ratio(total, len(relevant))
 
 
+def of_list(name: str) -> Measure:
+    """A measure of `oracle_lists`, which is held to trec_eval here too."""
+
+    def measure(items: list[str], gains: dict[str, float], k: int | None) -> float:
+        worths = [gains.get(item) for item in items]
+        ideal = sorted(gains.values(), reverse=True)
+        return oracle_lists.VALUES[name](
+            oracle_lists.Listed(worths, len(gains), ideal, math.inf if k is None else k)
+        )
+
+    return measure
+
+
+WHOLE_LISTS = (
+    *("num_rel_ret", "set_p", "set_f", "set_map", "set_relative_p", "iprec_avg"),
+    *("bing", "g", "ndcg_rel", "rndcg"),
+)
+
+
 def _trec_eval(
     measure: Measure, cutoff: str = "optional", least: float = 1
 ) -> Callable[..., Values]:
@@ -124,6 +144,8 @@ TREC_EVAL = {
     "rprec": _trec_eval(r_precision, "none"),
     "ndcg": _trec_eval(ndcg),
     "bpref": _trec_eval(bpref, "none", least=0),
+    "relative_p": _trec_eval(of_list("relative_p"), "required"),
+    **{name: _trec_eval(of_list(name), "none") for name in WHOLE_LISTS},
 }
 
 

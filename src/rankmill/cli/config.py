@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from rankmill.cli.inputs import system_names
+from rankmill.cli.inputs import ChoiceOrPairs, system_names
 from rankmill.cli.options import column_options
 from rankmill.config.document import Document, read_document
 from rankmill.config.filling import parse_date
@@ -274,6 +274,7 @@ def _key(option: click.Option) -> Key:
         "columns" if option.name in _COLUMN_NAMES else "",
         _kind(option),
         tuple(option.type.choices) if isinstance(option.type, click.Choice) else (),
+        isinstance(option.type, ChoiceOrPairs),
         "no" if not path else "maybe" if "COLUMN" in words else "yes",
     )
 

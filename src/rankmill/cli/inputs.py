@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -20,6 +21,7 @@ from rankmill.stores.urls import is_url, local_path, redacted, shown
 
 __all__ = [
     "PARQUET_SUFFIXES",
+    "ChoiceOrPairs",
     "check_outputs",
     "parse_size",
     "source_of",
@@ -31,6 +33,14 @@ MOST_DIGITS = 30  # the most digits in a size, which is far more than any memory
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
 _UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+class ChoiceOrPairs(click.Choice[str]):
+    """One of some texts, or pairs such as "1=3,2=7", which are checked later."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the text as it is if it holds pairs."""
+        return str(value) if "=" in str(value) else super().convert(value, param, ctx)
 
 
 def parse_size(context: click.Context, parameter: click.Parameter, text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from rankmill.cli.inputs import parse_size
+from rankmill.cli.inputs import ChoiceOrPairs, parse_size
 from rankmill.cli.recording import recording_of
 from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES, Semantics
@@ -64,10 +64,12 @@ _COLUMNS = (
     ),
     click.option(
         "--gain-function",
-        type=click.Choice(("linear", "exp")),
+        type=ChoiceOrPairs(("linear", "exp")),
+        metavar="[linear|exp|GAIN=WORTH,...]",
         default="linear",
         show_default=True,
-        help="How ndcg and dcg use a gain g of a label: as g (linear) or as 2^g - 1 (exp).",
+        help="What a gain g of a label is worth in ndcg, dcg and their like: g (linear), 2^g - 1 "
+        "(exp), or what a map says for every gain, as trec_eval's ndcg.1=3,2=7.",
     ),
 )
 _SEMANTICS = (

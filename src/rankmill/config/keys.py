@@ -42,6 +42,8 @@ class Key:
     kind : {"text", "texts", "pairs", "integer", "number", "flag"}
     choices : tuple of str
         The only texts, if there are but these.
+    pairs : bool
+        Whether texts of pairs, such as "1=3,2=7", may stand in place of the choices.
     path : {"no", "yes", "maybe"}
         Whether its text is a path; or may be one, among others.
     """
@@ -50,6 +52,7 @@ class Key:
     table: str
     kind: Kind
     choices: tuple[str, ...] = ()
+    pairs: bool = False
     path: Literal["no", "yes", "maybe"] = "no"
 
     @property
@@ -166,7 +169,7 @@ def _checked(document: Document, place: Place, value: Any, key: Key) -> Any:
     truth = isinstance(value, bool)
     if not isinstance(value, types) or truth != (key.kind == "flag"):
         document.fail(place, f"{_shown(value)}; expected {_EXPECTED[key.kind]}")
-    if key.choices and value not in key.choices:
+    if key.choices and value not in key.choices and not (key.pairs and "=" in value):
         only = ", ".join(key.choices)
         document.fail(
             place, f"it is {value!r}; expected one of {only}{nearest(value, key.choices)}"

@@ -96,8 +96,9 @@ def evaluate(
         Whether labels are just relevant or not: no gains are read, and every label is relevant. By
         default, a RuntimeWarning names columns of numbers in labels that could be gains but have no
         name by which they are found.
-    gain_function : {"linear", "exp"}
-        Whether a label of gain g counts as g or as 2**g - 1 in ndcg and dcg.
+    gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
+        What a label of gain g is worth in ndcg, dcg and their like: g, 2**g - 1, or what a map says
+        for every gain above 0, as trec_eval's ndcg.1=3,2=7. ``rel`` is in units of the gain itself.
     semantics : str, Semantics or mapping
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
         (``rankmill presets`` prints all of them), or a choice for each field. A mapping names only

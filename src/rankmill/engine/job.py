@@ -8,7 +8,7 @@ from typing import Any
 
 from rankmill.errors import UsageError, positive
 from rankmill.matching.catalogue import Catalogue
-from rankmill.matching.labels import check_gain_function
+from rankmill.matching.gains import canonical_gain_function
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.exposed import OfExposure
@@ -70,7 +70,7 @@ class Job:
         """The metrics that have a value for each query."""
         return [metric for metric in self.metrics if metric.spec.kernel]
 
-    @property
+    @cached_property
     def pooled(self) -> list[Metric]:
         """The metrics over all predictions in one list by confidence, such as gap."""
         return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
@@ -134,7 +134,7 @@ class Job:
         """Whether the order in which predictions are read matters to gap."""
         return bool(self.pooled) and (self.semantics.gap_ties in ORDERED_TIES or self.keep_rows)
 
-    @property
+    @cached_property
     def asked(self) -> dict[str, Asked]:
         """How to make the aggregate of each metric, those aside among them.
 
@@ -189,7 +189,7 @@ def make_job(
         depth = positive(depth, "depth")
     asked = parse_all(metrics, rel)
     memory = positive(memory, "memory")
-    check_gain_function(gain_function)
+    gain_function = canonical_gain_function(gain_function)
     counting = semantics_of(semantics)
     for metric in asked:
         check_defined(metric, counting)

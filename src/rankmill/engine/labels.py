@@ -14,7 +14,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
-from rankmill.matching.labels import Labels, clean_labels, exponential
+from rankmill.matching.labels import Labels, clean_labels, with_worths
 from rankmill.results import audit
 from rankmill.sources.facts import Facts, read_columns, read_facts
 from rankmill.sources.inputs import Input, map_lists
@@ -144,6 +144,7 @@ def clean_lists(lists: Lists, job: Job) -> tuple[Lists, Labels, dict[str, int]]:
             queries=lists.queries,
             judged=job.keeps_judged,
         )
+        worths = with_worths(cleaned, job.gain_function)
     except InputError as error:
         raise InputError(f"{lists.place.source}: {error}") from None
-    return lists, exponential(cleaned, job.gain_function), dropped | {"null_labels": lists.nulls}
+    return lists, worths, dropped | {"null_labels": lists.nulls}

@@ -11,7 +11,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
-from rankmill.matching.hits import Hits, Patterns, group_hits, match, match_judged
+from rankmill.matching.hits import Hits, Patterns, alone, group_hits, match, match_judged
 from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
@@ -20,6 +20,9 @@ from rankmill.metrics.aggregate import Aggregate, Scored
 from rankmill.metrics.exposure import ExposureCounters
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.values import Matched
+
+# To group queries with gains takes as long as so many metrics of all of them.
+WORTH_GROUPING = 4
 
 
 @dataclass(frozen=True)
@@ -115,12 +118,10 @@ def match_block(
 ) -> tuple[Hits, Hits | None]:
     """The hits up to a rank, and those among all judged items if the job asks for these."""
     each = job.semantics.repeated_predictions == "each"
-    among = lists.offsets, lists.items, limit
-    found = match(index.labels, *among, rows=rows, repeats_count=each)
-    judged = None
+    among = index.labels, lists.offsets, lists.items, limit
     if job.needs_judged:
-        judged = match_judged(index.labels, found, *among, rows, repeats_count=each)
-    return found, judged
+        return match_judged(*among, rows, repeats_count=each)
+    return match(*among, rows=rows, repeats_count=each), None
 
 
 def _scored(
@@ -134,16 +135,17 @@ def _scored(
         hits = at_ends(hits, lists.offsets, lists.confidences)
         judged = judged and at_ends(judged, lists.offsets, lists.confidences)
     whole = Scored(lists, hits, order, found)
-    matched: dict[bool, tuple[Matched, Patterns | None]] = {}
+    matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
     for name, asked in job.asked.items():
         scored = whole
         if asked.metric.spec.kernel:
             needed = judged if asked.metric.spec.needs_judged else None
-            if (needed is None) not in matched:
-                matched[needed is None] = _matched(lists, needed or hits, job, order)
-            one, patterns = matched[needed is None]
+            kind = needed is None, asked.metric.spec.counts_empty
+            if kind not in matched:
+                matched[kind] = _matched(lists, needed or hits, job, order, kind[1])
+            one, patterns = matched[kind]
             values = one.values(asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
             if name in keeps or weights is not None:
@@ -156,15 +158,20 @@ def _scored(
     return whole, aggregates, kept
 
 
-def _matched(lists: Lists, hits: Hits, job: Job, order: str) -> tuple[Matched, Patterns | None]:
+def _matched(
+    lists: Lists, hits: Hits, job: Job, order: str, counts_empty: bool
+) -> tuple[Matched, Patterns | None]:
     """The hits as metrics take them, those of all queries that look the same only once.
 
-    Where ties have an expected value, each query stands for itself.
+    Where ties have an expected value, each query stands for itself. With gains it does so too for
+    metrics that count something without hits, and for a few metrics, which are done sooner.
     """
     if order == "expected":
         ties = lists.offsets, lists.confidences
         return Matched(hits, job.semantics, job.gain_function, ties), None
-    patterns = group_hits(hits)
+    graded = len(hits.label_gains) > 0
+    each = graded and (counts_empty or len(job.asked) < WORTH_GROUPING)
+    patterns = alone(hits) if each else group_hits(hits)
     return Matched(patterns.hits, job.semantics, job.gain_function), patterns
 
 

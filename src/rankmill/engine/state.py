@@ -34,7 +34,7 @@ class State:
     metrics : tuple of str
         In the order of the request.
     semantics : Semantics
-    gain_function : {"linear", "exp"}
+    gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
     scope : Scope
         Which labels and predictions count, and how much: rel, depth, judged_only and weight.
     queries : int

@@ -17,9 +17,14 @@ def accumulate(bits, counts, out_bins):
     Value i is added counts[i] times. A value is m * 2**(max(e, 1) - 1075) with an integer m below
     2**53. Bin e holds the sum of m in columns 0 and 1. Columns 2 to 7 hold the sums of the three
     parts of m**2 = high * 2**54 + middle * 2**27 + low. Each sum is split into its low 32 bits and
-    the rest, which leaves room for 2**31 additions.
+    the rest, which leaves room for 2**31 additions. Returns the first bin that was added to, and
+    the one behind the last.
     """
+    first = len(out_bins)
+    end = 0
     for i in range(len(bits)):
+        if bits[i] == 0:
+            continue
         exponent = (bits[i] >> 52) & EXPONENT
         mantissa = bits[i] & MANTISSA
         mantissa |= np.int64(exponent > 0) << 52
@@ -39,3 +44,6 @@ def accumulate(bits, counts, out_bins):
         sums[5] += (middle >> 32) * counts[i]
         sums[6] += (low & LOW_WORD) * counts[i]
         sums[7] += (low >> 32) * counts[i]
+        first = min(first, exponent)
+        end = max(end, exponent + 1)
+    return first, end

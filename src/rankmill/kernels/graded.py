@@ -8,19 +8,30 @@ from rankmill.kernels.jit import helper, kernel
 
 
 @helper
-def gain_at(hits, q, place):
-    """The gain of a label by its place, from 0, among those of the query; 0 behind them."""
-    if place >= hits.label_counts[q]:
+def gain_at(gains, start, count, place):
+    """The gain of a label by its place, from 0, among the `count` of its query; 0 behind them.
+
+    Those of the query stand from `start` on; no gains at all are all 1.
+    """
+    if place >= count:
         return 0.0
-    return hits.label_gains[hits.label_offsets[q] + place] if len(hits.label_gains) else 1.0
+    return gains[start + place] if len(gains) > 0 else 1.0
 
 
 @kernel
 def sum_label_gains(hits, k, out):
+    label_offsets, label_gains, label_counts = unpacked(hits)
     for q in range(len(out)):
-        out[q] = 0.0
-        for place in range(hits.label_counts[q]):
-            out[q] += gain_at(hits, q, place)
+        total = 0.0
+        for place in range(label_counts[q]):
+            total += gain_at(label_gains, label_offsets[q], label_counts[q], place)
+        out[q] = total
+
+
+@helper
+def unpacked(hits):
+    """The arrays of labels: a named tuple takes time in a loop."""
+    return hits.label_offsets, hits.label_gains, hits.label_counts
 
 
 @helper
@@ -34,27 +45,30 @@ def power_of_two(exponent):
 @kernel
 def cascade(hits, k, most, out):
     """Gains are 2**g - 1: over 2**most, the chance to stop at a hit."""
+    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
     scale = power_of_two(most)
     for q in range(len(out)):
         total = 0.0
         left = 1.0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            if hits.ranks[h] > k:
+        for h in range(offsets[q], offsets[q + 1]):
+            if ranks[h] > k:
                 break
-            chance = min(hits.gains[h], scale - 1.0) / scale
-            total += left * chance / hits.ranks[h]
+            chance = min(gains[h], scale - 1.0) / scale
+            total += left * chance / ranks[h]
             left *= 1.0 - chance
         out[q] = total
 
 
 @kernel
 def ideal_cascade(hits, k, most, out):
+    label_offsets, label_gains, label_counts = unpacked(hits)
     scale = power_of_two(most)
     for q in range(len(out)):
         total = 0.0
         left = 1.0
-        for place in range(min(k, hits.label_counts[q])):
-            chance = min(gain_at(hits, q, place), scale - 1.0) / scale
+        start, count = label_offsets[q], label_counts[q]
+        for place in range(min(k, count)):
+            chance = min(gain_at(label_gains, start, count, place), scale - 1.0) / scale
             total += left * chance / (place + 1)
             left *= 1.0 - chance
         out[q] = total
@@ -62,72 +76,82 @@ def ideal_cascade(hits, k, most, out):
 
 @kernel
 def blended_ratios(hits, k, beta, out):
+    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
+    label_offsets, label_gains, label_counts = unpacked(hits)
     for q in range(len(out)):
         total = 0.0
         gain = 0.0
         ideal = 0.0
         place = 0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            rank = hits.ranks[h]
+        start, count = label_offsets[q], label_counts[q]
+        for h in range(offsets[q], offsets[q + 1]):
+            rank = ranks[h]
             if rank > k:
                 break
-            while place < min(rank, hits.label_counts[q]):
-                ideal += gain_at(hits, q, place)
+            while place < min(rank, count):
+                ideal += gain_at(label_gains, start, count, place)
                 place += 1
-            gain += hits.gains[h]
-            found = h - hits.offsets[q] + 1
+            gain += gains[h]
+            found = h - offsets[q] + 1
             total += (found + beta * gain) / (rank + beta * ideal)
         out[q] = total
 
 
 @kernel
 def discounted_by_misses(hits, k, out):
+    offsets, ranks, discounts = hits.offsets, hits.ranks, hits.discounts
     for q in range(len(out)):
         total = 0.0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            misses = hits.ranks[h] - (h - hits.offsets[q] + 1)
-            total += 1.0 / hits.discounts[misses + 1]
+        for h in range(offsets[q], offsets[q + 1]):
+            misses = ranks[h] - (h - offsets[q] + 1)
+            total += 1.0 / discounts[misses + 1]
         out[q] = total
 
 
 @kernel
 def discounted_by_lost_gain(hits, k, out):
     """The cost of a rank is the gain of its ideal label, at least 1."""
+    offsets, ranks, gains = hits.offsets, hits.ranks, hits.gains
+    label_offsets, label_gains, label_counts = unpacked(hits)
     for q in range(len(out)):
         total = 0.0
         gain = 0.0
         cost = 0.0
         rank = 0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            while rank < hits.ranks[h]:
-                cost += max(1.0, gain_at(hits, q, rank))
+        start, count = label_offsets[q], label_counts[q]
+        for h in range(offsets[q], offsets[q + 1]):
+            while rank < ranks[h]:
+                cost += max(1.0, gain_at(label_gains, start, count, rank))
                 rank += 1
-            gain += hits.gains[h]
-            total += hits.gains[h] / math.log2(2.0 + max(0.0, cost - gain))
+            gain += gains[h]
+            total += gains[h] / math.log2(2.0 + max(0.0, cost - gain))
         out[q] = total
 
 
 @kernel
 def ndcg_at_hits(hits, k, out):
     """Write the sum of ndcg at the rank of each label, or at the last rank if it is not found."""
+    offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
+    label_offsets, label_gains, label_counts = unpacked(hits)
     for q in range(len(out)):
         total = 0.0
         gain = 0.0
         ideal = 0.0
         place = 0
         found = 0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            while place < min(hits.ranks[h], hits.label_counts[q]):
-                ideal += gain_at(hits, q, place) / hits.discounts[place + 1]
+        start, count = label_offsets[q], label_counts[q]
+        for h in range(offsets[q], offsets[q + 1]):
+            while place < min(ranks[h], count):
+                ideal += gain_at(label_gains, start, count, place) / discounts[place + 1]
                 place += 1
-            gain += hits.gains[h] / hits.discounts[hits.ranks[h]]
+            gain += gains[h] / discounts[ranks[h]]
             total += gain / ideal
             found += 1
-        while place < hits.label_counts[q]:
-            ideal += gain_at(hits, q, place) / hits.discounts[place + 1]
-            place += 1
-        if found < hits.label_counts[q]:
-            total += (hits.label_counts[q] - found) * gain / ideal
+        if 0 < found < count:
+            while place < count:
+                ideal += gain_at(label_gains, start, count, place) / discounts[place + 1]
+                place += 1
+            total += (count - found) * gain / ideal
         out[q] = total
 
 
@@ -137,24 +161,30 @@ def ndcg_at_levels(hits, k, out):
 
     The last rank is one more if it is more than one behind the labels, as in trec_eval.
     """
+    offsets, ranks, gains, discounts = hits.offsets, hits.ranks, hits.gains, hits.discounts
+    label_offsets, label_gains, label_counts = unpacked(hits)
     for q in range(len(out)):
-        count = hits.label_counts[q]
+        h, end = offsets[q], offsets[q + 1]
+        out[q] = 0.0
+        if h == end:
+            continue
+        start, count = label_offsets[q], label_counts[q]
         total = 0.0
         levels = 0
         gain = 0.0
         ideal = 0.0
-        h = hits.offsets[q]
         for place in range(count):
-            ideal += gain_at(hits, q, place) / hits.discounts[place + 1]
-            if gain_at(hits, q, place) != gain_at(hits, q, place + 1):
-                while h < hits.offsets[q + 1] and hits.ranks[h] <= place + 1:
-                    gain += hits.gains[h] / hits.discounts[hits.ranks[h]]
+            worth = gain_at(label_gains, start, count, place)
+            ideal += worth / discounts[place + 1]
+            if worth != gain_at(label_gains, start, count, place + 1):
+                while h < end and ranks[h] <= place + 1:
+                    gain += gains[h] / discounts[ranks[h]]
                     h += 1
                 total += gain / ideal
                 levels += 1
         if count and hits.prediction_counts[q] > count + 1:
-            while h < hits.offsets[q + 1]:
-                gain += hits.gains[h] / hits.discounts[hits.ranks[h]]
+            while h < end:
+                gain += gains[h] / discounts[ranks[h]]
                 h += 1
             total += gain / ideal
             levels += 1

@@ -64,7 +64,7 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
             with global_compiler_lock:
                 compiled = compiled or _compile(function)
         prepared = [
-            argument if keep else _read_only(argument)
+            argument if keep else read_only(argument)
             for argument, keep in zip(arguments, writable, strict=True)
         ]
         if config.DISABLE_JIT:  # type: ignore[attr-defined]
@@ -281,11 +281,14 @@ def _warn_uncached(reason: str) -> None:
         )
 
 
-def _read_only(argument: Any) -> Any:
+def read_only(argument: Any) -> Any:
+    """Return an array, or a named tuple of arrays, as kernels take it; one that is so is quick."""
     if isinstance(argument, np.ndarray):
+        if not argument.flags.writeable and argument.flags.c_contiguous:
+            return argument
         view = np.ascontiguousarray(argument).view()
         view.flags.writeable = False
         return view
     if isinstance(argument, tuple):
-        return type(argument)(*map(_read_only, argument))
+        return type(argument)(*map(read_only, argument))
     return argument

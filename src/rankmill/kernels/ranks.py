@@ -102,38 +102,58 @@ def pairs_in_order(hits, k, out):
             out[q] += misses - above
 
 
+# So few judged items are compared pair by pair; a tree takes longer to make.
+FEW = 32
+
+
 @kernel
 def judged_in_order(hits, k, out):
-    """Write the share of pairs of judged items, of unequal gain, whose larger gain stands first.
+    """Write the share of pairs of judged items, of unequal gain, whose larger gain stands first."""
+    gains = hits.gains
+    for q in range(len(out)):
+        start = hits.offsets[q]
+        end = start + hits_within(hits, q, k)
+        if end - start > FEW:
+            right, wrong = _pairs_of_many(gains[start:end])
+        else:
+            right = wrong = 0
+            for h in range(start, end):
+                if gains[h] < 0:
+                    continue
+                for above in range(start, h):
+                    right += gains[above] > gains[h]
+                    wrong += 0 <= gains[above] < gains[h]
+        out[q] = right / max(1, right + wrong)
+
+
+@helper
+def _pairs_of_many(gains):
+    """How many pairs have their larger gain first, and how many last.
 
     A binary indexed tree counts the gains so far, by their place among the distinct gains.
     """
-    for q in range(len(out)):
-        start = hits.offsets[q]
-        gains = hits.gains[start : start + hits_within(hits, q, k)]
-        gains = gains[gains >= 0]
-        levels = np.unique(gains)
-        tree = np.zeros(len(levels) + 1, np.int64)
-        right = 0.0
-        wrong = 0.0
-        for i in range(len(gains)):
-            level = np.searchsorted(levels, gains[i]) + 1
-            below = 0
-            place = level - 1
-            while place > 0:
-                below += tree[place]
-                place -= place & -place
-            up_to = 0
-            place = level
-            while place > 0:
-                up_to += tree[place]
-                place -= place & -place
-            wrong += below
-            right += i - up_to
-            while level <= len(levels):
-                tree[level] += 1
-                level += level & -level
-        out[q] = right / max(1.0, right + wrong)
+    gains = gains[gains >= 0]
+    levels = np.unique(gains)
+    tree = np.zeros(len(levels) + 1, np.int64)
+    right = wrong = 0
+    for i in range(len(gains)):
+        level = np.searchsorted(levels, gains[i]) + 1
+        below = 0
+        place = level - 1
+        while place > 0:
+            below += tree[place]
+            place -= place & -place
+        up_to = 0
+        place = level
+        while place > 0:
+            up_to += tree[place]
+            place -= place & -place
+        wrong += below
+        right += i - up_to
+        while level <= len(levels):
+            tree[level] += 1
+            level += level & -level
+    return right, wrong
 
 
 # ------------------------------------------------------------------ precision and recall

@@ -8,8 +8,9 @@ from rankmill.columns.elementary import discounts
 from rankmill.columns.lists import drop_values, take_offsets, take_spans, take_values
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
-from rankmill.kernels.patterns import group_patterns
-from rankmill.matching.labels import Labels, powers
+from rankmill.kernels.patterns import group_graded, group_patterns
+from rankmill.matching.gains import powers
+from rankmill.matching.labels import Labels
 
 
 class Hits(NamedTuple):
@@ -80,6 +81,21 @@ def match(
         ranks,
         found,
     )
+    gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
+    return _with_labels(
+        labels, rows, label_counts, (hit_offsets, ranks[:count], gains), prediction_counts, repeats
+    )
+
+
+def _with_labels(
+    labels: Labels,
+    rows: np.ndarray | None,
+    label_counts: np.ndarray,
+    hits: tuple[np.ndarray, np.ndarray, np.ndarray],
+    prediction_counts: np.ndarray,
+    repeats: int,
+) -> Hits:
+    """The hits, given as their offsets, ranks and gains, with the gains and numbers of labels."""
     label_offsets, label_gains = labels.offsets, labels.gains
     if len(labels.all_offsets):
         label_offsets, label_gains = labels.all_offsets, labels.all_gains
@@ -90,12 +106,9 @@ def match(
                 label_gains = take_values(label_offsets, label_gains, rows, taken)
             label_offsets = taken
         label_counts = np.diff(label_offsets)
-    gains = labels.gains[found[:count]] if len(labels.gains) else np.ones(count)
     longest = int(max(prediction_counts.max(initial=0), label_counts.max(initial=0)))
     return Hits(
-        offsets=hit_offsets,
-        ranks=ranks[:count],
-        gains=gains,
+        *hits,
         label_counts=label_counts,
         prediction_counts=prediction_counts,
         label_offsets=label_offsets,
@@ -107,23 +120,29 @@ def match(
 
 def match_judged(
     labels: Labels,
-    hits: Hits,
     offsets: np.ndarray,
     items: Ids,
     limit: int,
     rows: np.ndarray,
     *,
     repeats_count: bool = False,
-) -> Hits | None:
-    """As `match`, with all judged items of the queries that have a label; `hits` are its hits.
+) -> tuple[Hits, Hits | None]:
+    """Return the hits as `match` does, and those with all judged items of queries with a label.
 
-    Queries without one get no judged items, as they have no value of their own. None where all
-    judged items are labels.
+    Queries without one get no judged items, as they have no value of their own. The second is None
+    where all judged items are labels. Labels are the judged items of a gain above 0.
     """
     if labels.judged is None:
-        return None
-    rows = np.where(hits.label_counts > 0, rows, -1)
-    return match(labels.judged, offsets, items, limit, rows=rows, repeats_count=repeats_count)
+        return match(labels, offsets, items, limit, rows=rows, repeats_count=repeats_count), None
+    starts, ends = take_spans(labels.offsets, rows)
+    with_label = np.where(ends > starts, rows, -1)
+    judged = match(
+        labels.judged, offsets, items, limit, rows=with_label, repeats_count=repeats_count
+    )
+    kept = judged.gains > 0
+    hits = drop_values(judged.offsets, kept), judged.ranks[kept], judged.gains[kept]
+    counts = judged.prediction_counts, judged.repeats
+    return _with_labels(labels, rows, ends - starts, hits, *counts), judged
 
 
 def of_least_gain(hits: Hits, least: float) -> Hits:
@@ -201,26 +220,31 @@ class Patterns(NamedTuple):
     of_query: np.ndarray
 
 
+def alone(hits: Hits) -> Patterns:
+    """Return every query as a pattern of its own."""
+    count = len(hits.label_counts)
+    return Patterns(hits, np.ones(count, np.int64), np.arange(count))
+
+
 def group_hits(hits: Hits) -> Patterns:
-    """Group queries with as many labels and predictions and hits at the same ranks.
+    """Group queries with as many labels and predictions, and hits of equal ranks and gains.
 
     Metrics are functions of these, so that they need computing once a pattern; short lists have
-    few. Where labels have gains, every query is a pattern of its own.
+    few. Where labels have gains, all queries without a hit are one pattern: only for metrics that
+    count nothing there.
     """
     count = len(hits.label_counts)
-    if len(hits.label_gains):
-        return Patterns(hits, np.ones(count, np.int64), np.arange(count))
+    graded = len(hits.label_gains) > 0
     groups, first, counts = (np.empty(count, np.int64) for _ in range(3))
-    found = group_patterns(
-        hits.offsets,
-        hits.ranks,
-        hits.label_counts,
-        hits.prediction_counts,
-        SEED,
-        groups,
-        first,
-        counts,
-    )
+    shape = hits.label_counts, hits.prediction_counts
+    out = SEED, groups, first, counts
+    if graded:
+        gains, label_gains = hits.gains.view(np.int64), hits.label_gains.view(np.int64)
+        found = group_graded(
+            hits.offsets, hits.ranks, gains, *shape, hits.label_offsets, label_gains, *out
+        )
+    else:
+        found = group_patterns(hits.offsets, hits.ranks, *shape, *out)
     first = first[:found]
     offsets = take_offsets(hits.offsets, first)
     distinct = hits._replace(
@@ -230,4 +254,11 @@ def group_hits(hits: Hits) -> Patterns:
         label_counts=hits.label_counts[first],
         prediction_counts=hits.prediction_counts[first],
     )
+    if graded:
+        label_offsets = take_offsets(hits.label_offsets, first)
+        distinct = distinct._replace(
+            gains=take_values(hits.offsets, hits.gains, first, offsets),
+            label_offsets=label_offsets,
+            label_gains=take_values(hits.label_offsets, hits.label_gains, first, label_offsets),
+        )
     return Patterns(distinct, counts[:found], groups)

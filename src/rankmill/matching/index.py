@@ -119,7 +119,10 @@ class LabelStore:
         """
         labels = self._lists.finish()
         if self._judged is not None:
-            labels = labels._replace(judged=self._judged.finish())
+            judged = self._judged.finish()
+            lengths = [(len(one.items.keys), *one.all_offsets[-1:]) for one in (labels, judged)]
+            if lengths[0] != lengths[1]:  # else all judged items are labels
+                labels = labels._replace(judged=judged)
         queries = self._queries.finish()
         try:
             return LabelIndex(queries, labels, audit, rows)

@@ -5,19 +5,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankmill.columns.elementary import exp2, expm1
 from rankmill.columns.ids import id_text, take_ids
 from rankmill.columns.lists import drop_values
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.lists import sort_lists
 from rankmill.kernels.matching import mark_repeats
+from rankmill.matching.gains import LARGEST_GAIN, worth
 
 NO_GAINS = np.empty(0, np.float64)
 
 NO_OFFSETS = np.empty(0, np.int64)
-
-LARGEST_GAIN = 1e100
 
 
 class Labels(NamedTuple):
@@ -27,7 +25,7 @@ class Labels(NamedTuple):
     label, or empty where every label counts the same. Where repeats count, ``all_offsets`` and
     ``all_gains`` are those of the lists before repeats were dropped; else both are empty.
     ``judged`` are lists of the same queries that also hold items of gain 0 or less, if asked for;
-    None where there are none, as without gains.
+    None where there are none.
     """
 
     offsets: np.ndarray
@@ -68,7 +66,8 @@ def clean_labels(
             labels = _keep(labels, keep)
     labels, repeated = _distinct(labels, repeats, queries)
     if judged and gains is not None:
-        labels = labels._replace(judged=_distinct(every, repeats, queries)[0])
+        judged_too = _distinct(every, repeats, queries)[0] if nonpositive else labels
+        labels = labels._replace(judged=judged_too)
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
 
@@ -95,51 +94,25 @@ def _distinct(labels: Labels, repeats: str, queries: Ids | None) -> tuple[Labels
     return labels, repeated
 
 
-def check_gain_function(gain_function: str) -> None:
-    """Raise UsageError if there is no such gain function."""
-    if gain_function not in ("linear", "exp"):
-        raise UsageError(f"unknown gain_function {gain_function!r}; expected 'linear' or 'exp'")
-
-
-def exponential(labels: Labels, gain_function: str) -> Labels:
-    """The labels with gains 2**g - 1 where `gain_function` is "exp"; a gain of 1 stays 1.
+def with_worths(labels: Labels, gain_function: str) -> Labels:
+    """The labels with what their gains are worth, see `rankmill.matching.gains`.
 
     Raises
     ------
     InputError
-        If a gain is too large: sums and squares of gains must stay finite.
+        If a gain is too large, as sums and squares of gains must stay finite, or is not in a map.
     """
     largest = labels.gains.max(initial=0)
-    limit = LARGEST_GAIN if gain_function == "linear" else math.log2(LARGEST_GAIN)
+    limit = math.log2(LARGEST_GAIN) if gain_function == "exp" else LARGEST_GAIN
     if largest > limit:
         raise InputError(
             f"a gain is {largest:g}; expected {limit:g} at most for {gain_function} gains"
         )
-    if gain_function == "exp":
-        labels = labels._replace(gains=powers(labels.gains), all_gains=powers(labels.all_gains))
-        if labels.judged is not None:
-            labels = labels._replace(judged=exponential(labels.judged, gain_function))
-    return labels
-
-
-def least_gain(rel: float, gain_function: str) -> float:
-    """What `exponential` makes of a least gain."""
     if gain_function == "linear":
-        return rel
-    return math.inf if rel > math.log2(LARGEST_GAIN) else float(powers(np.array([rel]))[0])
-
-
-def powers(gains: np.ndarray) -> np.ndarray:
-    """2**g - 1, exact for whole gains, and for tiny ones not rounded to 0.
-
-    Of gains below 0, which judged items may have, only the sign is kept.
-    """
-    gains = np.maximum(gains, -1)
-    powers = exp2(gains) - 1
-    tiny = np.abs(gains) < 1e-3
-    if tiny.any():
-        powers[tiny] = expm1(gains[tiny] * math.log(2))
-    return powers
+        return labels
+    gains, all_gains = (worth(one, gain_function) for one in (labels.gains, labels.all_gains))
+    judged = labels.judged and with_worths(labels.judged, gain_function)
+    return labels._replace(gains=gains, all_gains=all_gains, judged=judged)
 
 
 def _keep(labels: Labels, keep: np.ndarray) -> Labels:

@@ -7,6 +7,7 @@ in this folder with a class that has all methods of `Aggregate`, and put the pla
 """
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -197,6 +198,11 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
                 "leave out this metric, or --weight (weight)"
             )
         place = WEIGHTED[place]
+    return _class_at(place)
+
+
+@cache
+def _class_at(place: str) -> type[Aggregate]:
     module, _, name = place.partition(".")
     found: type[Aggregate] = getattr(import_module(f"rankmill.metrics.{module}"), name)
     return found

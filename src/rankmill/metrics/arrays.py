@@ -10,8 +10,9 @@ from rankmill.columns.ids import slice_ids, to_ids
 from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.kernels.identity import STRING, Ids
+from rankmill.matching.gains import canonical_gain_function
 from rankmill.matching.hits import match
-from rankmill.matching.labels import check_gain_function, clean_labels, exponential
+from rankmill.matching.labels import clean_labels, with_worths
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import REGISTRY
 from rankmill.metrics.values import Matched
@@ -161,8 +162,8 @@ def dcg(
     gain : Ragged or list of lists of float, optional
         The gain of each label, lists like those of `labels`; all gains are 1 without it. A label
         whose gain is 0 or less is none; of a repeated label the largest gain counts.
-    gain_function : {"linear", "exp"}
-        Whether a label of gain g counts g or 2**g - 1.
+    gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
+        What a label of gain g is worth: g, 2**g - 1, or what a map says for every gain.
 
     Returns
     -------
@@ -219,7 +220,7 @@ def _per_query(
     gain_function: str = "linear",
 ) -> np.ndarray:
     metric = _metric(name, k)
-    check_gain_function(gain_function)
+    gain_function = canonical_gain_function(gain_function)
     labels, predictions = _ragged(labels, "labels"), _ragged(predictions, "predictions")
     if len(labels) != len(predictions):
         raise InputError(
@@ -253,7 +254,7 @@ def _per_query(
         )
         offsets = predictions.offsets[start : end + 1]
         block = slice_ids(items, offsets[0], offsets[-1])
-        hits = match(exponential(cleaned, gain_function), offsets - offsets[0], block, metric.limit)
+        hits = match(with_worths(cleaned, gain_function), offsets - offsets[0], block, metric.limit)
         return Matched(hits).values(metric)
 
     blocks = map_blocks(score, len(labels), available_cpus())

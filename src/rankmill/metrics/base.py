@@ -176,7 +176,8 @@ class MetricSpec:
         The fields of semantics that may let a query without predictions or labels score 0 or 1,
         where that would be wrong for this metric. An input with such a query is refused.
     counts_empty : bool
-        Whether the kernel may count something without predictions or labels. It is not used then.
+        Whether the kernel may count something without a hit. Without predictions or labels, that is
+        not used.
     walk : callable, optional
         The columns of the walk down one list. Without one, `explain` refuses the metric.
     expected_walk : callable, optional

@@ -75,10 +75,12 @@ class Mean:
         if counts is None:
             counts = np.ones(len(values), np.int64)
         bins = np.zeros(BINS, np.int64)
-        accumulate(np.ascontiguousarray(values, np.float64).view(np.int64), counts, bins)
+        bits = np.ascontiguousarray(values, np.float64).view(np.int64)
+        first, end = accumulate(bits, counts, bins)
         total = squares = 0
-        for exponent in np.flatnonzero(bins.any(axis=1)).tolist():
-            parts = bins[exponent].tolist()
+        for exponent, parts in enumerate(bins[first:end].tolist(), first):
+            if not any(parts):
+                continue
             mantissas, high, middle, low = (
                 parts[i] + (parts[i + 1] << 32) for i in range(0, len(parts), 2)
             )

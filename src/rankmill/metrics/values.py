@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from rankmill.kernels.jit import read_only
+from rankmill.matching.gains import least_gain
 from rankmill.matching.hits import Hits, as_levels, as_powers, as_relevant, of_least_gain
-from rankmill.matching.labels import least_gain
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import REL, Metric, kernel_of
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -30,7 +31,7 @@ class Matched:
         gain_function: str = "linear",
         ties: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
-        self._hits = hits
+        self._hits = read_only(hits)
         self._semantics = semantics
         self._gain_function = gain_function
         self._ties = ties
@@ -42,7 +43,7 @@ class Matched:
         """The hits that a metric counts: see ``rel`` and ``needs_judged`` of `MetricSpec`."""
         asked = self._asked(metric)
         if asked not in self._derived:
-            self._derived[asked] = self._derive(*asked)
+            self._derived[asked] = read_only(self._derive(*asked))
         return self._derived[asked]
 
     def values(self, metric: Metric) -> np.ndarray:
@@ -80,5 +81,6 @@ class Matched:
         if gains == "levels":
             return as_levels(self._hits, least)
         if gains == "powers":
-            return self._hits if self._gain_function == "exp" else as_powers(self._hits)
+            # A map says what stands in for 2**g - 1.
+            return as_powers(self._hits) if self._gain_function == "linear" else self._hits
         return self._hits if rel is None else of_least_gain(self._hits, least)

@@ -86,7 +86,7 @@ class Result:
     notes : list of str
         Which metrics the evaluator of the preset does not have, or has otherwise; and that the ids
         of both inputs may differ, if nothing is in both.
-    gain_function : {"linear", "exp"}
+    gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         What ndcg and dcg make of a gain.
 
     Examples

@@ -1,0 +1,105 @@
+"""Time all metrics at four cutoffs beside map@12 alone, on labels without and with gains.
+
+    python benchmarks/many_metrics.py [--users 1_000_000] [--rounds 5] [--cutoffs 5,10,20,50]
+
+The dump is that of the demo with its users shuffled. Its labels have no gains; whole gains from 1
+to 3; the same with a tenth of them 0, which is judged and not relevant; or gains that all differ.
+Each run takes turns with map@12 alone. Values of queries are not kept. The script prints the median
+of the wall time and of the CPU time of each, and their ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import rankmill
+from generate import Settings, cache_folder, cached_dump
+from rankmill.metrics.registry import REGISTRY, parse
+
+GAINS = {
+    "none": None,
+    "1 to 3": ([1.0, 2.0, 3.0], [0.6, 0.25, 0.15]),
+    "0 to 3": ([0.0, 1.0, 2.0, 3.0], [0.1, 0.5, 0.25, 0.15]),
+    "all differ": ([], []),
+}
+
+
+def names_at(cutoffs: list[int]) -> list[str]:
+    """Every metric with a value a query, at each cutoff if it takes one.
+
+    Not those that refuse a query without predictions, which the dump has.
+    """
+    names = []
+    for spec in REGISTRY.values():
+        if not spec.kernel or spec.never_scored:
+            continue
+        at = spec.at is None and spec.cutoff != "none"
+        names += [f"{spec.name}@{k}" for k in cutoffs] if at else [spec.example]
+    return names
+
+
+def with_gains(labels: Path, gains: tuple[list[float], list[float]] | None, folder: Path) -> Path:
+    if gains is None:
+        return labels
+    table = pq.read_table(labels)
+    items = table["items"].combine_chunks()
+    generator, count = np.random.default_rng(0), len(items.values)
+    levels, shares = gains
+    drawn = generator.choice(levels, count, p=shares) if levels else generator.uniform(0, 5, count)
+    column = pa.ListArray.from_arrays(items.offsets, pa.array(drawn))
+    path = folder / "labels.parquet"
+    rows = pq.ParquetFile(labels).metadata.row_group(0).num_rows
+    pq.write_table(table.append_column("gain", column), path, row_group_size=rows)
+    return path
+
+
+def timed(labels: Path, predictions: Path, metrics: list[str]) -> tuple[float, float]:
+    """The wall time and the CPU time of one evaluation."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    rankmill.evaluate(labels, predictions, metrics, per_query=False)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--users", type=int, default=1_000_000, help="(%(default)s)")
+    parser.add_argument("--rounds", type=int, default=5, help="(%(default)s)")
+    parser.add_argument("--cutoffs", default="5,10,20,50", help="(%(default)s)")
+    asked = parser.parse_args(arguments)
+    dump = cache_folder().parent / f"many-{asked.users}"
+    labels, predictions = cached_dump(dump, Settings(users=asked.users, shuffle=True))
+    names = names_at([int(k) for k in asked.cutoffs.split(",")])
+    unjudged = [name for name in names if not parse(name).spec.needs_judged]
+    runs = {"map@12": ["map@12"], "all": names, "all but judged": unjudged}
+    kinds = {name: len({parse(one).name for one in of}) for name, of in runs.items()}
+    print("| gains | metrics | values | wall | CPU | wall / map@12 | CPU / map@12 |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for what, gains in GAINS.items():
+        with TemporaryDirectory() as folder:
+            path = with_gains(labels, gains, Path(folder))
+            times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+            for turn in range(asked.rounds + 1):
+                for name, metrics in runs.items():
+                    took = timed(path, predictions, metrics)
+                    times[name] += [took] if turn else []
+        for name, took in times.items():
+            wall, cpu = np.median(took, axis=0)
+            ratios = np.median(np.array(took) / np.array(times["map@12"]), axis=0)
+            print(
+                f"| {what} | {kinds[name]}: {name} | {len(runs[name])} | {wall:.2f} s | "
+                f"{cpu:.2f} s | {ratios[0]:.2f} | {ratios[1]:.2f} |"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
