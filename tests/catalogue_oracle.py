@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +20,16 @@ class Shown:
     labels: list[set[Any]]
     every: set[Any]
     k: int | None
+    train: list[set[Any]] = field(default_factory=list)
+
+    @property
+    def popularity(self) -> Counter[Any]:
+        return Counter(item for had in self.train for item in had)
+
+    def mean(self, worth: Callable[[Any], float]) -> float | None:
+        """Of the items of each list, then of all lists."""
+        means = [math.fsum(map(worth, listed)) / len(listed) for listed in self.lists]
+        return math.fsum(means) / len(means) if means else None
 
     @property
     def counts(self) -> Counter[Any]:
@@ -72,19 +83,80 @@ VALUES: dict[str, Callable[[Shown], float | None]] = {
 }
 
 
+# ------------------------------------------------------------------ with what was seen in training
+
+
+def popularity(one: Shown) -> float | None:
+    return one.mean(lambda item: float(one.popularity[item]))
+
+
+def popularity_lift(one: Shown) -> float | None:
+    usual = [math.fsum(one.popularity[item] for item in had) / len(had) for had in one.train]
+    found = popularity(one)
+    return None if found is None else found / (math.fsum(usual) / len(usual)) - 1
+
+
+def novelty(one: Shown) -> float | None:
+    users = len(one.train)
+    return one.mean(lambda item: -math.log2(max(1, one.popularity[item]) / users))
+
+
+def serendipity(one: Shown) -> float | None:
+    items, ranks = len(one.every), sorted(set(one.popularity.values()), reverse=True)
+
+    def worth(rank: int, item: Any, right: set[Any]) -> float:
+        usual = 0.0
+        if item in one.popularity:
+            usual = (items + 1 - ranks.index(one.popularity[item]) - 1) / items
+        return max((items + 1 - rank) / items - usual, 0.0) if item in right else 0.0
+
+    means = [
+        math.fsum(worth(rank, item, right) for rank, item in enumerate(listed, 1)) / len(listed)
+        for listed, right in zip(one.lists, one.labels, strict=False)
+    ]
+    return math.fsum(means) / len(means) if means else None
+
+
+def group_of(one: Shown, item: Any) -> str:
+    """An item is in the head if those more popular have less than 20 % of all interactions."""
+    counts, total = one.popularity, sum(one.popularity.values())
+    if 5 * sum(n for n in counts.values() if n > counts[item]) < total and counts[item]:
+        return "head"
+    less = sum(n for n in counts.values() if n < counts[item])
+    return "tail" if 5 * less < total else "middle"
+
+
+def share(group: str, one: Shown) -> float | None:
+    places = [group_of(one, item) for listed in one.lists for item in listed]
+    return places.count(group) / len(places) if places else None
+
+
+TRAINED: dict[str, Callable[[Shown], float | None]] = {
+    "popularity": popularity,
+    "popularity_lift": popularity_lift,
+    "novelty": novelty,
+    "serendipity": serendipity,
+    **{f"{group}_share": partial(share, group) for group in ("head", "middle", "tail")},
+}
+VALUES |= TRAINED
+
+
 def value(
     text: str,
     labels: Mapping[Any, Collection[Any]],
     predictions: Mapping[Any, Sequence[Any]],
     catalogue: Collection[Any] | None = None,
+    train: Mapping[Any, Collection[Any]] | None = None,
 ) -> float | None:
     """Lists of None and repeated items are not looked at here; an empty list is no list."""
     name, _, cutoff = text.partition("@")
     k = int(cutoff) if cutoff else None
     lists = {query: list(listed) for query, listed in predictions.items() if listed}
+    had = [set(items) for items in (train or {}).values() if items]
     every = {item for listed in (*labels.values(), *lists.values()) for item in listed}
+    every = set().union(*had) if had else every
     # A list of labels beside each list; then those of queries without one.
     right = [set(labels.get(query, ())) for query in lists]
     right += [set(one) for query, one in labels.items() if query not in lists]
     cut = [listed[:k] for listed in lists.values()]
-    return VALUES[name](Shown(cut, right, every if catalogue is None else {*catalogue}, k))
+    return VALUES[name](Shown(cut, right, every if catalogue is None else {*catalogue}, k, had))

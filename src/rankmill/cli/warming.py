@@ -66,7 +66,7 @@ def warmup() -> WarmUp:
     names.append("map(rel=2)")
     per_query = [metric.text for metric in map(parse, names) if metric.spec.kernel]
     for labels, predictions in _tables():
-        evaluate(labels, predictions, names, threads=1)
+        evaluate(labels, predictions, names, threads=1, train=labels)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
         compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
         evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")

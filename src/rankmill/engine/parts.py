@@ -90,6 +90,9 @@ _OTHERS = (
     "depth",
     "judged_only",
     "weight",
+    "train",
+    "items",
+    "drop_seen",
     "per_query",
     "progress",
 )
