@@ -21,6 +21,8 @@ class Shown:
     every: set[Any]
     k: int | None
     train: list[set[Any]] = field(default_factory=list)
+    had: list[set[Any]] = field(default_factory=list)
+    groups: Mapping[Any, set[str]] = field(default_factory=dict)
 
     @property
     def popularity(self) -> Counter[Any]:
@@ -141,12 +143,69 @@ TRAINED: dict[str, Callable[[Shown], float | None]] = {
 VALUES |= TRAINED
 
 
+# ------------------------------------------------------------------ with groups of items
+
+
+def shares(items: Collection[Any], groups: Mapping[Any, set[str]]) -> dict[str, Fraction]:
+    """Of each group; an item counts as a part in each of its groups."""
+    found: dict[str, Fraction] = {}
+    for item in items:
+        for group in groups.get(item, ()):
+            found[group] = found.get(group, Fraction(0)) + Fraction(1, len(groups[item]))
+    total = sum(found.values())
+    return {group: part / total for group, part in found.items()}
+
+
+def miscalibration(one: Shown) -> float | None:
+    values = []
+    for listed, had in zip(one.lists, one.had, strict=True):
+        p, q = shares(had, one.groups), shares(listed, one.groups)
+        if p and q:
+            mixed = {group: 0.99 * float(q.get(group, 0)) + 0.01 * float(p[group]) for group in p}
+            values.append(
+                math.fsum(float(p[group]) * math.log(float(p[group]) / mixed[group]) for group in p)
+            )
+    return math.fsum(values) / len(values) if values else None
+
+
+def diversity(one: Shown) -> float | None:
+    values = []
+    for listed in one.lists:
+        known = [one.groups[item] for item in listed if one.groups.get(item)]
+        pairs = [1 - len(a & b) / len(a | b) for a, b in combinations(known, 2)]
+        values += [math.fsum(pairs) / len(pairs)] if pairs else []
+    return math.fsum(values) / len(values) if values else None
+
+
+def exposure_parity(one: Shown) -> float | None:
+    names = {group for groups in one.groups.values() for group in groups}
+    exposure, items = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    for groups in one.groups.values():
+        for group in groups:
+            items[group] += 1 / len(groups)
+    for listed in one.lists:
+        for rank, item in enumerate(listed, 1):
+            for group in one.groups.get(item, ()):
+                exposure[group] += 1 / math.log2(rank + 1) / len(one.groups[item])
+    each = [exposure[group] / items[group] for group in names]
+    return min(each) / max(each) if any(each) else None
+
+
+GROUPED: dict[str, Callable[[Shown], float | None]] = {
+    "exposure_parity": exposure_parity,
+    "miscalibration": miscalibration,
+    "ild": diversity,
+}
+VALUES |= GROUPED
+
+
 def value(
     text: str,
     labels: Mapping[Any, Collection[Any]],
     predictions: Mapping[Any, Sequence[Any]],
     catalogue: Collection[Any] | None = None,
     train: Mapping[Any, Collection[Any]] | None = None,
+    groups: Mapping[Any, set[str]] | None = None,
 ) -> float | None:
     """Lists of None and repeated items are not looked at here; an empty list is no list."""
     name, _, cutoff = text.partition("@")
@@ -159,4 +218,6 @@ def value(
     right = [set(labels.get(query, ())) for query in lists]
     right += [set(one) for query, one in labels.items() if query not in lists]
     cut = [listed[:k] for listed in lists.values()]
-    return VALUES[name](Shown(cut, right, every if catalogue is None else {*catalogue}, k, had))
+    every = every if catalogue is None else {*catalogue}
+    beside = [set((train or {}).get(query, ())) for query in lists]
+    return VALUES[name](Shown(cut, right, every, k, had, beside, groups or {}))

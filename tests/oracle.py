@@ -33,7 +33,7 @@ ALIASES = {
     **dict.fromkeys(("AvgRecPopularity", "arp"), "popularity"),
     **dict.fromkeys(("MeanInvUserFreq", "miuf"), "novelty"),
     **{"GiniIndex": "gini", "ShannonEntropy": "entropy", "herfindahl": "hhi"},
-    **{"inter_list_diversity": "personalization"},
+    **{"inter_list_diversity": "personalization", "intra_list_diversity": "ild"},
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}

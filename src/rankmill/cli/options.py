@@ -139,6 +139,12 @@ _CATALOGUE = (
         "default the items of --train, else all labels and predictions.",
     ),
     click.option(
+        "--item-group",
+        metavar="COLUMN",
+        help="The column of --items with the group of each item, or its groups, such as genres; "
+        "for exposure_parity, miscalibration and ild.",
+    ),
+    click.option(
         "--drop-seen",
         is_flag=True,
         help="Drop the predictions that their query had in --train; those behind move up.",

@@ -32,17 +32,19 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
     if job.items is None and job.train is None:
         return job
     training, items = None, None
+    groups = None
     described: dict[str, dict[str, object]] = {}
     if job.train is not None:
         with _opened("train", lambda: _open_training(job, labels), labels) as one:
             training, rows = _read_training(one, job, workers)
             items, described["train"] = training.items, _described("train", one, rows)
     if job.items is not None:
-        with _opened("items", lambda: open_items(job.items, labels.columns.item), labels) as one:
-            items, rows = read_items(one, workers)
+        how = job.items, labels.columns.item, job.item_group
+        with _opened("items", lambda: open_items(*how), labels) as one:
+            items, groups, rows = read_items(one, workers)
             described["items"] = _described("items", one, rows)
     assert items is not None
-    return replace(job, catalogue=Catalogue(items, training, described))
+    return replace(job, catalogue=Catalogue(items, training, described, groups))
 
 
 @contextmanager

@@ -49,6 +49,7 @@ def evaluate(
     weight: str | None = None,
     train: Any = None,
     items: Any = None,
+    item_group: str | None = None,
     drop_seen: bool = False,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -128,6 +129,9 @@ def evaluate(
     items : optional
         The catalogue, which coverage and gini are over: a table or file with a column of items. By
         default it is the items of `train`, else all labels and predictions.
+    item_group : str, optional
+        The column of `items` with the group of each item, or a list of its groups, such as genres;
+        for exposure_parity, miscalibration and ild.
     drop_seen : bool
         Whether predictions that their query had in `train` are dropped, so that those behind move
         up.

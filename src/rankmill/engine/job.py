@@ -48,8 +48,9 @@ class Job:
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
     scope : Scope
-    train, items
-        What queries had in training, and the items that can be shown, as the caller gave them.
+    train, items, item_group
+        What queries had in training, the items that can be shown, and the column of their groups,
+        as the caller gave them.
     catalogue : Catalogue or None
         Both, once they are read.
     """
@@ -67,6 +68,7 @@ class Job:
     aside: tuple[Metric, ...] = ()
     train: Any = None
     items: Any = None
+    item_group: str | None = None
     catalogue: Catalogue | None = None
 
     @property
@@ -99,7 +101,12 @@ class Job:
     @cached_property
     def needs_training(self) -> bool:
         """Whether a metric needs to know what queries had in training."""
-        return any(_needs_training(one) for one in self.metrics)
+        return any(_needs("training", one) for one in self.metrics)
+
+    @cached_property
+    def needs_groups(self) -> bool:
+        """Whether a metric needs the groups of items."""
+        return any(_needs("groups", one) for one in self.metrics)
 
     @property
     def needs_judged(self) -> bool:
@@ -182,6 +189,7 @@ def make_job(
     weight: str | None = None,
     train: Any = None,
     items: Any = None,
+    item_group: str | None = None,
     drop_seen: bool = False,
     **more: Any,
 ) -> Job:
@@ -210,18 +218,35 @@ def make_job(
     if weight is not None:
         _check_weight(weight, asked, counting)
     _check_training(train, asked, drop_seen)
+    _check_groups(items, item_group, asked)
     scope = Scope(rel, depth, bool(judged_only), weight, bool(drop_seen))
-    beside = {"train": train, "items": items, **more}
+    beside = {"train": train, "items": items, "item_group": item_group, **more}
     return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **beside)
 
 
-def _needs_training(metric: Metric) -> bool:
-    return getattr(aggregate_of(metric), "needs_training", False)
+def _needs(what: str, metric: Metric) -> bool:
+    """Whether the aggregate of a metric needs "training" or "groups"."""
+    return bool(getattr(aggregate_of(metric), f"needs_{what}", False))
+
+
+def _check_groups(items: Any, group: str | None, metrics: Iterable[Metric]) -> None:
+    """Raise UsageError if items have no groups, and something needs them."""
+    needs = [metric.text for metric in metrics if _needs("groups", metric)]
+    if group is not None and items is None:
+        raise UsageError(
+            f"item_group {group!r} is a column of the catalogue, and there is none: give it with "
+            "--items (items)"
+        )
+    if needs and group is None:
+        raise UsageError(
+            f"{', '.join(needs)} needs the groups of items, such as genres: give a catalogue with "
+            "--items (items), and name its column of groups with --item-group (item_group)"
+        )
 
 
 def _check_training(train: Any, metrics: Iterable[Metric], drop_seen: bool) -> None:
     """Raise UsageError if there is no training set, and something needs it."""
-    needs = [metric.text for metric in metrics if _needs_training(metric)]
+    needs = [metric.text for metric in metrics if _needs("training", metric)]
     needs += ["drop_seen"] if drop_seen else []
     if needs and train is None:
         raise UsageError(

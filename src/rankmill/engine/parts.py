@@ -92,6 +92,7 @@ _OTHERS = (
     "weight",
     "train",
     "items",
+    "item_group",
     "drop_seen",
     "per_query",
     "progress",

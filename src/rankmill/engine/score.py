@@ -21,7 +21,7 @@ from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Scored
 from rankmill.metrics.exposure import ExposureCounters
 from rankmill.metrics.gap_groups import GapGroups
-from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS
+from rankmill.metrics.item_counter import NO_REPEATS
 from rankmill.metrics.values import Matched
 
 
@@ -141,8 +141,13 @@ def _scored(
         hits = at_ends(hits, lists.offsets, lists.confidences)
         judged = judged and at_ends(judged, lists.offsets, lists.confidences)
     whole = Scored(lists, hits, order, found)
-    if job.wanted is not None or job.needs_training:
-        whole = whole._replace(repeat=_repeats(lists, found), trained=_trained(lists, job))
+    if job.wanted is not None or job.needs_training or job.needs_groups:
+        whole = whole._replace(repeat=_repeats(lists, found))
+    if job.catalogue is not None:
+        if job.needs_training and job.catalogue.training is not None:
+            whole = whole._replace(trained=job.catalogue.training.find(lists.items))
+        if job.needs_groups:
+            whole = whole._replace(shown=job.catalogue.find(lists.items))
     matched: dict[bool, tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
@@ -184,11 +189,6 @@ def _repeats(lists: Lists, found: Hits) -> np.ndarray:
     repeat = np.empty(len(lists.items.keys), np.bool_)
     mark_repeats(lists.offsets, lists.items, SEED, repeat)
     return repeat
-
-
-def _trained(lists: Lists, job: Job) -> np.ndarray:
-    training = job.catalogue and job.catalogue.training
-    return training.find(lists.items) if training and job.needs_training else NO_RANKS
 
 
 def _matched(lists: Lists, hits: Hits, job: Job, order: str) -> tuple[Matched, Patterns | None]:

@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from rankmill.columns.elementary import log2
+from rankmill.columns.groups import Groups
 from rankmill.columns.ranked import Lists
 from rankmill.kernels.identity import Ids
 from rankmill.matching.hits import match
@@ -35,10 +36,17 @@ class Training:
         self.users = users
         self.queries = int((np.diff(index.labels.offsets) > 0).sum())
         self._lookup = look_up(items)[0]
+        self._rows: np.ndarray | None = None
 
     def find(self, items: Ids) -> np.ndarray:
         """Return the row of each item as int64; -1 for one that no query had."""
         return self._lookup.find(items)
+
+    def rows_in(self, catalogue: "Catalogue") -> np.ndarray:
+        """Return the row of each item that a query had in a catalogue; -1 for others."""
+        if self._rows is None:
+            self._rows = catalogue.find(self.index.labels.items)
+        return self._rows
 
     @property
     def interactions(self) -> int:
@@ -94,7 +102,7 @@ class Training:
 
 
 class Catalogue:
-    """Distinct items, and training if there is one.
+    """Distinct items, and training and groups of items if there are any.
 
     ``described`` says of each input what was read.
     """
@@ -104,9 +112,11 @@ class Catalogue:
         items: Ids,
         training: Training | None = None,
         described: dict[str, dict[str, object]] | None = None,
+        groups: Groups | None = None,
     ) -> None:
         self.items = items
         self.training = training
+        self.groups = groups
         self.described = described or {}
         self._lookup = look_up(items)[0]
 
@@ -116,6 +126,8 @@ class Catalogue:
     def __str__(self) -> str:
         """What only equal catalogues have in common, in a line."""
         told = f"{len(self):,} items"
+        if self.groups is not None:
+            told += f" in {len(self.groups.names):,} groups"
         if self.training is not None:
             one = self.training
             told += f", {one.interactions:,} interactions of {one.queries:,} queries"

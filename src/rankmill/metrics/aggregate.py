@@ -62,8 +62,9 @@ class Scored(NamedTuple):
         each query and `counts` is None.
     repeat : ndarray of bool
         Whether each item repeats an earlier one of its list; empty if none does.
-    trained : ndarray of int64
-        The row of each item among those of training, -1 for others; empty if no metric needs it.
+    trained, shown : ndarray of int64
+        The row of each item among those of training, and in the catalogue, -1 for others; empty if
+        no metric needs it.
     """
 
     lists: Lists
@@ -75,6 +76,7 @@ class Scored(NamedTuple):
     weights: np.ndarray | None = None
     repeat: np.ndarray = NO_REPEATS
     trained: np.ndarray = NO_RANKS
+    shown: np.ndarray = NO_RANKS
 
 
 class WeightSums(NamedTuple):

@@ -158,4 +158,39 @@ METRICS = (
             ("tail", "the least popular items with which 20 % of the interactions of training are"),
         )
     ),
+    MetricSpec(
+        name="exposure_parity",
+        kernel=None,
+        definition="the exposure of the groups of --item-group over the number of their items, the "
+        "least over the largest; a place has the exposure 1 / log2(rank + 1), and an item with "
+        "several groups shares it among them",
+        range="0 to 1 if all groups are shown alike",
+        source="Singh and Joachims, Fairness of Exposure in Rankings, KDD 2018: demographic parity",
+        undefined=fixed_lists,
+        aggregate="grouped.Parity",
+    ),
+    MetricSpec(
+        name="miscalibration",
+        kernel=None,
+        definition="mean over the lists of the Kullback-Leibler divergence of the shares p of the "
+        "groups among what their query had in training from 0.99 q + 0.01 p, of their shares q "
+        "within k, in nats; an item with several groups counts as a part in each",
+        range="0 and up, lower is better",
+        source="Steck, Calibrated Recommendations, RecSys 2018",
+        undefined=fixed_lists,
+        aggregate="grouped.Miscalibration",
+    ),
+    MetricSpec(
+        name="ild",
+        kernel=None,
+        definition="intra-list diversity: mean over the lists with two items or more of the mean "
+        "over the pairs of items within k of their Jaccard distance: 1 - groups of both / groups "
+        "of any of the two",
+        range="0 to 1",
+        source="Ziegler et al., Improving Recommendation Lists through Topic Diversification, "
+        "WWW 2005",
+        aliases=("intra_list_diversity",),
+        undefined=fixed_lists,
+        aggregate="grouped.Diversity",
+    ),
 )
