@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -19,6 +20,18 @@ class Shown:
     labels: list[set[Any]]
     every: set[Any]
     k: int | None
+    train: list[set[Any]] = field(default_factory=list)
+    had: list[set[Any]] = field(default_factory=list)
+    groups: Mapping[Any, set[str]] = field(default_factory=dict)
+
+    @property
+    def popularity(self) -> Counter[Any]:
+        return Counter(item for had in self.train for item in had)
+
+    def mean(self, worth: Callable[[Any], float]) -> float | None:
+        """Of the items of each list, then of all lists."""
+        means = [math.fsum(map(worth, listed)) / len(listed) for listed in self.lists]
+        return math.fsum(means) / len(means) if means else None
 
     @property
     def counts(self) -> Counter[Any]:
@@ -72,19 +85,139 @@ VALUES: dict[str, Callable[[Shown], float | None]] = {
 }
 
 
+# ------------------------------------------------------------------ with what was seen in training
+
+
+def popularity(one: Shown) -> float | None:
+    return one.mean(lambda item: float(one.popularity[item]))
+
+
+def popularity_lift(one: Shown) -> float | None:
+    usual = [math.fsum(one.popularity[item] for item in had) / len(had) for had in one.train]
+    found = popularity(one)
+    return None if found is None else found / (math.fsum(usual) / len(usual)) - 1
+
+
+def novelty(one: Shown) -> float | None:
+    users = len(one.train)
+    return one.mean(lambda item: -math.log2(max(1, one.popularity[item]) / users))
+
+
+def serendipity(one: Shown) -> float | None:
+    items, ranks = len(one.every), sorted(set(one.popularity.values()), reverse=True)
+
+    def worth(rank: int, item: Any, right: set[Any]) -> float:
+        usual = 0.0
+        if item in one.popularity:
+            usual = (items + 1 - ranks.index(one.popularity[item]) - 1) / items
+        return max((items + 1 - rank) / items - usual, 0.0) if item in right else 0.0
+
+    means = [
+        math.fsum(worth(rank, item, right) for rank, item in enumerate(listed, 1)) / len(listed)
+        for listed, right in zip(one.lists, one.labels, strict=False)
+    ]
+    return math.fsum(means) / len(means) if means else None
+
+
+def group_of(one: Shown, item: Any) -> str:
+    """An item is in the head if those more popular have less than 20 % of all interactions."""
+    counts, total = one.popularity, sum(one.popularity.values())
+    if 5 * sum(n for n in counts.values() if n > counts[item]) < total and counts[item]:
+        return "head"
+    less = sum(n for n in counts.values() if n < counts[item])
+    return "tail" if 5 * less < total else "middle"
+
+
+def share(group: str, one: Shown) -> float | None:
+    places = [group_of(one, item) for listed in one.lists for item in listed]
+    return places.count(group) / len(places) if places else None
+
+
+TRAINED: dict[str, Callable[[Shown], float | None]] = {
+    "popularity": popularity,
+    "popularity_lift": popularity_lift,
+    "novelty": novelty,
+    "serendipity": serendipity,
+    **{f"{group}_share": partial(share, group) for group in ("head", "middle", "tail")},
+}
+VALUES |= TRAINED
+
+
+# ------------------------------------------------------------------ with groups of items
+
+
+def shares(items: Collection[Any], groups: Mapping[Any, set[str]]) -> dict[str, Fraction]:
+    """Of each group; an item counts as a part in each of its groups."""
+    found: dict[str, Fraction] = {}
+    for item in items:
+        for group in groups.get(item, ()):
+            found[group] = found.get(group, Fraction(0)) + Fraction(1, len(groups[item]))
+    total = sum(found.values())
+    return {group: part / total for group, part in found.items()}
+
+
+def miscalibration(one: Shown) -> float | None:
+    values = []
+    for listed, had in zip(one.lists, one.had, strict=True):
+        p, q = shares(had, one.groups), shares(listed, one.groups)
+        if p and q:
+            mixed = {group: 0.99 * float(q.get(group, 0)) + 0.01 * float(p[group]) for group in p}
+            values.append(
+                math.fsum(float(p[group]) * math.log(float(p[group]) / mixed[group]) for group in p)
+            )
+    return math.fsum(values) / len(values) if values else None
+
+
+def diversity(one: Shown) -> float | None:
+    values = []
+    for listed in one.lists:
+        known = [one.groups[item] for item in listed if one.groups.get(item)]
+        pairs = [1 - len(a & b) / len(a | b) for a, b in combinations(known, 2)]
+        values += [math.fsum(pairs) / len(pairs)] if pairs else []
+    return math.fsum(values) / len(values) if values else None
+
+
+def exposure_parity(one: Shown) -> float | None:
+    names = {group for groups in one.groups.values() for group in groups}
+    exposure, items = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
+    for groups in one.groups.values():
+        for group in groups:
+            items[group] += 1 / len(groups)
+    for listed in one.lists:
+        for rank, item in enumerate(listed, 1):
+            for group in one.groups.get(item, ()):
+                exposure[group] += 1 / math.log2(rank + 1) / len(one.groups[item])
+    each = [exposure[group] / items[group] for group in names]
+    return min(each) / max(each) if any(each) else None
+
+
+GROUPED: dict[str, Callable[[Shown], float | None]] = {
+    "exposure_parity": exposure_parity,
+    "miscalibration": miscalibration,
+    "ild": diversity,
+}
+VALUES |= GROUPED
+
+
 def value(
     text: str,
     labels: Mapping[Any, Collection[Any]],
     predictions: Mapping[Any, Sequence[Any]],
     catalogue: Collection[Any] | None = None,
+    train: Mapping[Any, Collection[Any]] | None = None,
+    groups: Mapping[Any, set[str]] | None = None,
 ) -> float | None:
     """Lists of None and repeated items are not looked at here; an empty list is no list."""
     name, _, cutoff = text.partition("@")
     k = int(cutoff) if cutoff else None
     lists = {query: list(listed) for query, listed in predictions.items() if listed}
+    had = [set(items) for items in (train or {}).values() if items]
     every = {item for listed in (*labels.values(), *lists.values()) for item in listed}
+    every = set().union(*had) if had else every
     # A list of labels beside each list; then those of queries without one.
     right = [set(labels.get(query, ())) for query in lists]
     right += [set(one) for query, one in labels.items() if query not in lists]
     cut = [listed[:k] for listed in lists.values()]
-    return VALUES[name](Shown(cut, right, every if catalogue is None else {*catalogue}, k))
+    every = every if catalogue is None else {*catalogue}
+    beside = [set((train or {}).get(query, ())) for query in lists]
+    return VALUES[name](Shown(cut, right, every, k, had, beside, groups or {}))

@@ -30,8 +30,10 @@ ALIASES = {
     **{"SetAP": "set_map", "SetRelP": "set_relative_p", "11pt_avg": "iprec_avg"},
     **{"accuracy": "auc", "Q": "q_measure", "UserCoverage": "user_coverage"},
     **dict.fromkeys(("catalog_coverage", "CatalogCoverage"), "coverage"),
+    **dict.fromkeys(("AvgRecPopularity", "arp"), "popularity"),
+    **dict.fromkeys(("MeanInvUserFreq", "miuf"), "novelty"),
     **{"GiniIndex": "gini", "ShannonEntropy": "entropy", "herfindahl": "hhi"},
-    **{"inter_list_diversity": "personalization"},
+    **{"inter_list_diversity": "personalization", "intra_list_diversity": "ild"},
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}
@@ -429,6 +431,8 @@ def audit(
         "null_items": sum(len(listed or []) - len(lists[q]) for q, listed in predictions.items()),
         "items_beyond_depth": 0,
         "unjudged_items": 0,
+        "seen_items": 0,
+        "unknown_items": 0,
         "short_lists": sum(len(lists[q]) < max(cutoffs) for q in both) if cutoffs else 0,
         "tied_confidences": _tied_confidences(labels, predictions, gap_cutoffs),
         "tied_ranks": sum(map(_tied_ranks, lists.values())) if by_confidence else 0,

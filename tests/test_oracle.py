@@ -93,6 +93,8 @@ def test_a_whole_evaluation_by_hand() -> None:
         "null_items": 1,
         "items_beyond_depth": 0,
         "unjudged_items": 0,
+        "seen_items": 0,
+        "unknown_items": 0,
         "short_lists": 1,
         "tied_confidences": 3,
         "tied_ranks": 0,

@@ -25,6 +25,9 @@ from rankmill.semantics.presets import semantics_of
 from rankmill.semantics.choices import CHOICES
 names = examples()
 generator = np.random.default_rng(0)
+def given(labels):
+    items = pa.table({"item": labels["item"], "group": [n % 3 for n in range(len(labels))]})
+    return {"train": labels, "items": items, "item_group": "group"}
 for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
     for item in (pa.int32(), pa.string(), pa.dictionary(pa.int8(), pa.string())):
         for score in (pa.float16(), pa.float32(), pa.float64(), pa.int16()):
@@ -42,9 +45,14 @@ for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(
             mixed = generator.permutation(rows)
             for labels in (table.select([0, 1]), graded):
                 for memory in (1 << 10, 1 << 30):
-                    rankmill.evaluate(labels, table.take(mixed), names, memory=memory)
+                    rankmill.evaluate(
+                        labels, table.take(mixed), names, memory=memory, **given(labels)
+                    )
                 rankmill.compare(labels, {"a": table, "b": table}, ["gap", "gap@2", "map"])
-                rankmill.evaluate(labels.take(mixed), table, names, gain_function="exp", threads=2)
+                rankmill.evaluate(
+                    labels.take(mixed), table, names,
+                    gain_function="exp", threads=2, **given(labels)
+                )
                 weighted = labels.append_column("weight", pa.array(np.ones(rows)))
                 for labels_too in (weighted, weighted.take(mixed)):
                     rankmill.evaluate(labels_too, table, "map", weight="weight")
@@ -52,16 +60,21 @@ for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(
                     semantics = {"order": order, "repeated_predictions": "each"}
                     semantics |= {"repeated_labels": "count", "gap_total": "hits"}
                     open_ended = examples(semantics_of(semantics))
-                    rankmill.evaluate(labels.take(mixed), table, open_ended, semantics=semantics)
+                    rankmill.evaluate(
+                        labels.take(mixed), table, open_ended, semantics=semantics, **given(labels)
+                    )
 pq.write_table(table, "p.parquet")
 for ties in CHOICES["gap_ties"]:
     semantics = {"repeated_predictions": "drop", "gap_ties": ties, "order": "best"}
     rankmill.evaluate("p.parquet", table, ["gap@3", "ndcg@3"], semantics=semantics)
-rankmill.evaluate("p.parquet", "p.parquet", names)
+rankmill.evaluate("p.parquet", "p.parquet", names, **given(table) | {"train": "p.parquet"})
 for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
     lists = rankmill.Ragged.from_lists(lists)
     scores = rankmill.Ragged(lists.offsets, np.float32([1, 2, 3]))
-    rankmill.evaluate(lists, lists, names, score=scores, gain=scores)
+    table = pa.table({"item": lists.values})
+    rankmill.evaluate(
+        lists, lists, names, score=scores, gain=scores, **given(table) | {"train": lists}
+    )
     for name in ("average_precision", "first_hit_precision", "recall", "hit", "r_precision", "dcg"):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")

@@ -14,6 +14,7 @@ from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
+    catalogue_options,
     column_options,
     history_options,
     metric_option,
@@ -137,6 +138,7 @@ Examples:
 @column_options
 @semantics_options
 @scope_options
+@catalogue_options
 @output_options
 @click.option(
     "--per-query",

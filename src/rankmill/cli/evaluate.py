@@ -10,6 +10,7 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
+    catalogue_options,
     column_options,
     history_options,
     metric_option,
@@ -86,6 +87,7 @@ Examples:
 @column_options
 @semantics_options
 @scope_options
+@catalogue_options
 @output_options
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."

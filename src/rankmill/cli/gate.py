@@ -12,6 +12,7 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
+    catalogue_options,
     column_options,
     history_options,
     metric_option,
@@ -92,6 +93,7 @@ Exit codes:
 @column_options
 @semantics_options
 @scope_options
+@catalogue_options
 @output_options
 @click.option(
     "--per-query",

@@ -8,13 +8,14 @@ from typing import Any, TypeVar, cast
 
 import click
 
-from rankmill.cli.inputs import ChoiceOrPairs, parse_size
+from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
 from rankmill.cli.recording import recording_of
 from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import semantics_of
 
 __all__ = [
+    "catalogue_options",
     "column_options",
     "history_options",
     "metric_option",
@@ -26,6 +27,13 @@ __all__ = [
 ]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _source(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> str | list[str] | None:
+    return text if text is None else source_of(text, f"--{parameter.name}")
+
 
 _COLUMNS = (
     click.option("--query", metavar="COLUMN", help="The column of query ids in both inputs."),
@@ -114,6 +122,34 @@ _SCOPE = (
         "--weight",
         metavar="COLUMN",
         help="The column of the labels that says how much each query counts in the means.",
+    ),
+)
+_CATALOGUE = (
+    click.option(
+        "--train",
+        metavar="FILE|DIR",
+        callback=_source,
+        help="What queries had in training: rows of a query and an item, or lists, in any format "
+        "that labels may have. For novelty, popularity and their kin; see 'rankmill docs "
+        "catalogue'.",
+    ),
+    click.option(
+        "--items",
+        metavar="FILE|DIR",
+        callback=_source,
+        help="The catalogue that coverage and gini are over: a table with a column of items; by "
+        "default the items of --train, else all labels and predictions.",
+    ),
+    click.option(
+        "--item-group",
+        metavar="COLUMN",
+        help="The column of --items with the group of each item, or its groups, such as genres; "
+        "for exposure_parity, miscalibration and ild.",
+    ),
+    click.option(
+        "--drop-seen",
+        is_flag=True,
+        help="Drop the predictions that their query had in --train; those behind move up.",
     ),
 )
 _OUTPUT = (
@@ -229,6 +265,11 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
 def scope_options(command: _Command) -> _Command:
     """Add the options that say which labels and predictions count, and how much."""
     return _with(_SCOPE, command)
+
+
+def catalogue_options(command: _Command) -> _Command:
+    """Add the options that name the training set and the catalogue."""
+    return _with(_CATALOGUE, command)
 
 
 def output_options(command: _Command) -> _Command:

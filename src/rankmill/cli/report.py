@@ -10,6 +10,7 @@ from rankmill.cli.draw import emit
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
+    catalogue_options,
     column_options,
     metric_option,
     resource_options,
@@ -58,6 +59,7 @@ Examples:
 @column_options
 @semantics_options
 @scope_options
+@catalogue_options
 @click.option(
     "-o",
     "--report",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.lists import is_list_type
 from rankmill.columns.ragged import Ragged
 from rankmill.compare.compare import compare
 from rankmill.compare.paired import paired_of
@@ -66,7 +67,9 @@ def warmup() -> WarmUp:
     before = compiled_so_far()
     names = [*examples(), "map(rel=2)", "map:median"]
     for labels, predictions in _tables():
-        evaluate(labels, predictions, names, threads=1)
+        items = _items(labels)
+        beside = {"train": labels, "items": items, "item_group": "group"}
+        evaluate(labels, predictions, names, threads=1, **beside)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
         compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
         evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")
@@ -107,6 +110,14 @@ def _tables() -> Iterator[tuple[Any, Any]]:
         ranked = _long(text, "score", pa.float64())
         ranks = pa.array(range(len(ranked)), pa.int32())
         yield _long(text, None, None), _scattered(ranked.append_column("rank", ranks))
+
+
+def _items(labels: Any) -> Any:
+    """The items of labels, each in a group."""
+    named = next(name for name in labels.column_names if name.startswith("item"))
+    column = labels[named].combine_chunks()
+    column = column.flatten() if is_list_type(column.type) else column
+    return pa.table({"item_id": column, "group": pa.array(np.arange(len(column)) % 3)})
 
 
 def _long(text: bool, number: str | bool | None, width: Any) -> Any:

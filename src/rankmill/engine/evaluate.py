@@ -47,6 +47,10 @@ def evaluate(
     depth: int | None = None,
     judged_only: bool = False,
     weight: str | None = None,
+    train: Any = None,
+    items: Any = None,
+    item_group: str | None = None,
+    drop_seen: bool = False,
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -119,6 +123,19 @@ def evaluate(
         Means are then sum(weight * value) / sum(weight), with standard errors that are made for
         it (``rankmill docs counting``), and the result tells the effective number of queries. gap
         is no mean over queries and is refused.
+    train : optional
+        The items that queries had in training, in any form that labels may have; repeated rows are
+        one interaction. novelty, popularity and their kin need it (``rankmill docs catalogue``).
+        The audit counts the predictions that their query had.
+    items : optional
+        The catalogue, which coverage and gini are over: a table or file with a column of items. By
+        default it is the items of `train`, else all labels and predictions.
+    item_group : str, optional
+        The column of `items` with the group of each item, or a list of its groups, such as genres;
+        for exposure_parity, miscalibration and ild.
+    drop_seen : bool
+        Whether predictions that their query had in `train` are dropped, so that those behind move
+        up.
     threads : int, optional
         The number of threads; by default the number of CPUs that this process may use. The result
         does not depend on it.

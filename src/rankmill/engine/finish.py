@@ -37,6 +37,7 @@ def finish(
         inputs={
             "labels": labels.described(tally.index.rows),
             "predictions": predictions.described(tally.rows),
+            **({} if tally.job.catalogue is None else tally.job.catalogue.described),
         },
         seconds=time.perf_counter() - began,
         per_query=per_query_table(tally, labels, predictions) if tally.job.keep_values else None,

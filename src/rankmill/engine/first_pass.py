@@ -6,6 +6,7 @@ from contextlib import closing
 from functools import partial
 from typing import Any, cast
 
+from rankmill.engine.catalogue import with_catalogue
 from rankmill.engine.job import Job, Progress
 from rankmill.engine.labels import HeldLabels, check_labelled, read_labels
 from rankmill.engine.memory import IdRange, id_ranges, restrict
@@ -34,6 +35,7 @@ def run(
     Yields the tally of each system. Its `state` covers all queries. The values of each query are in
     it if the job keeps them.
     """
+    job = with_catalogue(job, labels.input, workers)
     known = [one.source.rows for one in inputs.values()]
     rows = None if None in known else sum(filter(None, known))
     before = told = 0

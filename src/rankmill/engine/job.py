@@ -48,8 +48,11 @@ class Job:
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
     scope : Scope
+    train, items, item_group
+        What queries had in training, the items that can be shown, and the column of their groups,
+        as the caller gave them.
     catalogue : Catalogue or None
-        The items that can be shown, once they are read.
+        Both, once they are read.
     """
 
     metrics: tuple[Metric, ...]
@@ -63,6 +66,9 @@ class Job:
     part: bool = False
     scope: Scope = WHOLE
     aside: tuple[Metric, ...] = ()
+    train: Any = None
+    items: Any = None
+    item_group: str | None = None
     catalogue: Catalogue | None = None
 
     @property
@@ -98,6 +104,16 @@ class Job:
             catalogue=self.catalogue,
         )
 
+    @cached_property
+    def needs_training(self) -> bool:
+        """Whether a metric needs to know what queries had in training."""
+        return any(_needs("training", one) for one in self.metrics)
+
+    @cached_property
+    def needs_groups(self) -> bool:
+        """Whether a metric needs the groups of items."""
+        return any(_needs("groups", one) for one in self.metrics)
+
     @property
     def needs_judged(self) -> bool:
         """Whether a metric asks for judged items of gain 0 or less."""
@@ -125,8 +141,11 @@ class Job:
         """The option that needs every prediction with its ids, as an error names it, or ""."""
         if self.pooled and self.semantics.gap_ties in ORDERED_TIES:
             return f"gap_ties {self.semantics.gap_ties!r}"
-        if self.pooled and self.scope.judged_only:  # a second pass would see confidences alone
+        # A second pass would see confidences alone.
+        if self.pooled and self.scope.judged_only:
             return "gap with judged_only"
+        if self.pooled and self.scope.drop_seen:
+            return "gap with drop_seen"
         return "gap row by row" if self.pooled and self.keep_rows else ""
 
     @property
@@ -141,7 +160,7 @@ class Job:
         They share the memory for confidences.
         """
         memory = 0 if self.part else self.memory // max(1, len(self.pooled))
-        more = (memory, self.holds_rows, self.part)
+        more = (memory, self.holds_rows, self.part, self.catalogue)
         every = (*self.metrics, *self.aside)
         return {metric.text: Asked(metric, self.semantics, *more) for metric in every}
 
@@ -174,6 +193,10 @@ def make_job(
     depth: int | None = None,
     judged_only: bool = False,
     weight: str | None = None,
+    train: Any = None,
+    items: Any = None,
+    item_group: str | None = None,
+    drop_seen: bool = False,
     **more: Any,
 ) -> Job:
     """Check a request and make its job; `more` are fields of `Job`.
@@ -200,8 +223,42 @@ def make_job(
         )
     if weight is not None:
         _check_weight(weight, asked, counting)
-    scope = Scope(rel, depth, bool(judged_only), weight)
-    return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **more)
+    _check_training(train, asked, drop_seen)
+    _check_groups(items, item_group, asked)
+    scope = Scope(rel, depth, bool(judged_only), weight, bool(drop_seen))
+    beside = {"train": train, "items": items, "item_group": item_group, **more}
+    return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **beside)
+
+
+def _needs(what: str, metric: Metric) -> bool:
+    """Whether the aggregate of a metric needs "training" or "groups"."""
+    return bool(getattr(aggregate_of(metric), f"needs_{what}", False))
+
+
+def _check_groups(items: Any, group: str | None, metrics: Iterable[Metric]) -> None:
+    """Raise UsageError if items have no groups, and something needs them."""
+    needs = [metric.text for metric in metrics if _needs("groups", metric)]
+    if group is not None and items is None:
+        raise UsageError(
+            f"item_group {group!r} is a column of the catalogue, and there is none: give it with "
+            "--items (items)"
+        )
+    if needs and group is None:
+        raise UsageError(
+            f"{', '.join(needs)} needs the groups of items, such as genres: give a catalogue with "
+            "--items (items), and name its column of groups with --item-group (item_group)"
+        )
+
+
+def _check_training(train: Any, metrics: Iterable[Metric], drop_seen: bool) -> None:
+    """Raise UsageError if there is no training set, and something needs it."""
+    needs = [metric.text for metric in metrics if _needs("training", metric)]
+    needs += ["drop_seen"] if drop_seen else []
+    if needs and train is None:
+        raise UsageError(
+            f"{', '.join(needs)} needs to know what queries had in training: give the interactions "
+            "with --train (train)"
+        )
 
 
 def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Semantics) -> None:

@@ -17,6 +17,22 @@ COLUMNS = (
 RESOURCES = ("threads", "progress")
 
 
+def untrained(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options without a training set and a catalogue, which a query alone does not need.
+
+    Raises
+    ------
+    UsageError
+        If predictions would have to be dropped.
+    """
+    if options.get("drop_seen"):
+        raise UsageError(
+            "drop_seen is for evaluate, and not for a walk down one list: leave it out, or drop "
+            "the predictions that were seen in training before"
+        )
+    return {**options, "train": None, "items": None, "item_group": None}
+
+
 def split_options(
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:

@@ -90,6 +90,10 @@ _OTHERS = (
     "depth",
     "judged_only",
     "weight",
+    "train",
+    "items",
+    "item_group",
+    "drop_seen",
     "per_query",
     "progress",
 )

@@ -10,7 +10,9 @@ from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
-from rankmill.kernels.identity import Ids
+from rankmill.kernels.identity import SEED, Ids
+from rankmill.kernels.matching import mark_repeats
+from rankmill.matching.catalogue import Catalogue
 from rankmill.matching.hits import Hits, Patterns, alone, group_hits, match, match_judged
 from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
@@ -19,6 +21,7 @@ from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Scored
 from rankmill.metrics.exposure import ExposureCounters
 from rankmill.metrics.gap_groups import GapGroups
+from rankmill.metrics.item_counter import NO_REPEATS
 from rankmill.metrics.values import Matched
 
 # To group queries with gains takes as long as so many metrics of all of them.
@@ -70,6 +73,9 @@ def score_lists(
     rows = index.find(lists.queries)
     lengths, dropped = np.diff(lists.offsets), NO_COUNTS
     predicted = lengths > 0
+    missed = NO_COUNTS
+    if job.catalogue is not None:
+        lists, missed = _known(lists, job.catalogue, job.scope.drop_seen)
     if job.scope.drops:  # a query whose predictions are all dropped still has predictions
         lists, dropped = within(lists, index.labels, rows, job.scope)
     found, judged = match_block(lists, index, rows, job, job.limit)
@@ -83,7 +89,7 @@ def score_lists(
         name: one.update(whole, job.asked[name], predicted) for name, one in job.groups().items()
     }
     if exposed is not None:
-        exposed.add(lists, whole.hits)
+        exposed.add(lists, whole.hits, whole.repeat)
     both = labelled & predicted
     return Block(
         queries=lists.queries,
@@ -104,6 +110,7 @@ def score_lists(
             "tied_ranks": lists.tied,
             "predictions": int(lengths.sum()) + lists.repeats,
             **dropped,
+            **missed,
         },
         counts={
             "unlabelled": int(unlabelled.sum()),
@@ -135,6 +142,13 @@ def _scored(
         hits = at_ends(hits, lists.offsets, lists.confidences)
         judged = judged and at_ends(judged, lists.offsets, lists.confidences)
     whole = Scored(lists, hits, order, found)
+    if job.wanted is not None or job.needs_training or job.needs_groups:
+        whole = whole._replace(repeat=_repeats(lists, found))
+    if job.catalogue is not None:
+        if job.needs_training and job.catalogue.training is not None:
+            whole = whole._replace(trained=job.catalogue.training.find(lists.items))
+        if job.needs_groups:
+            whole = whole._replace(shown=job.catalogue.find(lists.items))
     matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
@@ -156,6 +170,27 @@ def _scored(
                 scored = whole._replace(values=values, weights=weights)
         aggregates[name] = job.aggregate_of(asked.metric).init(asked).update(scored, asked)
     return whole, aggregates, kept
+
+
+def _known(lists: Lists, catalogue: Catalogue, drop_seen: bool) -> tuple[Lists, dict[str, int]]:
+    """The lists, without what their queries had in training if so asked, and counts for the audit.
+
+    They are of predictions that were seen in training, and of those that no catalogue has.
+    """
+    seen = np.zeros(0, np.bool_)
+    if catalogue.training is not None:
+        seen = catalogue.training.seen(lists)
+    unknown = int((catalogue.find(lists.items) < 0).sum())
+    left = lists.keep(~seen) if drop_seen else lists
+    return left, {"seen_items": int(seen.sum()), "unknown_items": unknown}
+
+
+def _repeats(lists: Lists, found: Hits) -> np.ndarray:
+    if not found.repeats:
+        return NO_REPEATS
+    repeat = np.empty(len(lists.items.keys), np.bool_)
+    mark_repeats(lists.offsets, lists.items, SEED, repeat)
+    return repeat
 
 
 def _matched(

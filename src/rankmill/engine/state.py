@@ -48,6 +48,8 @@ class State:
     groups : dict of str to GapGroups
         The predictions by group of queries, for metrics such as gap; empty unless the job keeps
         them.
+    catalogue : str
+        What the catalogue and the training set hold, in a line; "" without both.
     exposure : Exposure or None
         How many lists show each item, if a metric over a catalogue is asked for.
     """
@@ -62,14 +64,16 @@ class State:
     aggregates: Mapping[str, Aggregate]
     groups: Mapping[str, GapGroups] = field(default_factory=dict)
     exposure: Exposure | None = None
+    catalogue: str = ""
 
     @classmethod
     def of(cls, job: Job) -> Self:
         """Return the state of a job before any query is added."""
         names = tuple(metric.text for metric in job.metrics)
         how = job.semantics, job.gain_function, job.scope
+        told = "" if job.catalogue is None else str(job.catalogue)
         added = job.aggregates(), job.groups(), job.exposure()
-        return cls(names, *how, 0, 0, audit.empty(), *added)
+        return cls(names, *how, 0, 0, audit.empty(), *added, catalogue=told)
 
     def merge(self, other: Self) -> Self:
         """Return the state of the queries of both, which must have no query in common.
@@ -77,9 +81,9 @@ class State:
         Raises
         ------
         UsageError
-            If they differ in metrics, semantics, gain function or scope.
+            If they differ in metrics, semantics, gain function, scope or catalogue.
         """
-        for name in ("metrics", "semantics", "gain_function", "scope"):
+        for name in ("metrics", "semantics", "gain_function", "scope", "catalogue"):
             if getattr(self, name) != getattr(other, name):
                 raise UsageError(
                     f"states of other {name} do not merge: {getattr(self, name)} and "
@@ -186,7 +190,7 @@ class State:
 
     def _job(self) -> list[Any]:
         how = self.semantics.to_dict(), self.gain_function, self.scope.to_dict()
-        return [FORMAT, self.metrics, *how]
+        return [FORMAT, self.metrics, *how, *([self.catalogue] if self.catalogue else [])]
 
     def _check(self, name: str, among: Among) -> None:
         """Raise UsageError unless the counts fit this state; kernels do not check them."""
@@ -213,6 +217,7 @@ class State:
             "semantics": json.dumps(self.semantics.to_dict()),
             "gain_function": self.gain_function,
             "scope": json.dumps(self.scope.to_dict()),
+            "catalogue": self.catalogue,
             "queries": self.queries,
             "gap_total": self.gap_total,
         }
@@ -242,6 +247,7 @@ class State:
             semantics=_read(Semantics, row, "semantics"),
             gain_function=rows.text(row, "gain_function"),
             scope=scope,
+            catalogue=rows.text(row, "catalogue"),
             queries=rows.count(row, "queries"),
             gap_total=rows.count(row, "gap_total"),
             audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},

@@ -17,7 +17,7 @@ from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
 from rankmill.engine.job import Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import options_of, split_options
+from rankmill.engine.options import options_of, split_options, untrained
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError, positive
 from rankmill.explain.evaluators_view import Change, Differences, Example
@@ -104,7 +104,7 @@ def explain_evaluators(
     Example(query=0, before=1.0, after=2.0)
     """
     parse(metric)  # one metric, not several
-    job = make_job([metric], **split_options(options)[2])
+    job = make_job([metric], **split_options(untrained(options))[2])
     (asked,) = job.metrics
     given = _named(presets, asked)
     named = {name: _as_seen_by(asked, semantics) for name, semantics in given.items()}
@@ -201,7 +201,7 @@ def _scorer(
     options: dict[str, Any],
 ) -> Callable[[Semantics], _Scored]:
     """Return a function that scores under given semantics; it shares the labels between calls."""
-    columns, resources, choices = split_options(options)
+    columns, resources, choices = split_options(untrained(options))
     held: list[HeldLabels] = []
 
     def score(semantics: Semantics) -> _Scored:

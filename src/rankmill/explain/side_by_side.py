@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from rankmill.columns.ids import id_value, join_ids
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import Job, make_job, open_job
-from rankmill.engine.options import options_of, split_options
+from rankmill.engine.options import options_of, split_options, untrained
 from rankmill.explain.one_query import id_of, lists_of
 from rankmill.explain.trace import index_of, walk_list
 from rankmill.kernels.identity import Ids
@@ -47,7 +47,7 @@ def side_by_side(
     >>> side_by_side(lists([[1], [2, 3]]), {"new": lists([[5], [2, 9]])}, [1], 10)
     [Listed(query=1, labels=[2, 3], lists={'new': [(2, True), (9, False)]})]
     """
-    columns, resources, choices = split_options(options)
+    columns, resources, choices = split_options(untrained(options))
     # The walk of recall tells at each rank whether there is a hit, and it is always defined.
     job = make_job([f"recall@{ranks}"], per_query=False, **choices)
     job = replace(job, scope=replace(job.scope, weight=None))

@@ -18,7 +18,7 @@ from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
 from rankmill.engine.job import Job, Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels, clean_lists
-from rankmill.engine.options import options_of, split_options
+from rankmill.engine.options import options_of, split_options, untrained
 from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
@@ -112,7 +112,7 @@ def explain(
     divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
-    columns, resources, choices = split_options(options)
+    columns, resources, choices = split_options(untrained(options))
     pooled = aggregate_of(parse(metric)).needs_confidences
     job = make_job([metric], per_query=not pooled, keep_rows=pooled, **choices)
     job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight

@@ -1,20 +1,137 @@
-"""The catalogue: the items that can be shown, and finding them by their ids."""
+"""The catalogue: the items that can be shown; and training: which query had which item before."""
+
+from functools import cached_property
 
 import numpy as np
 
+from rankmill.columns.elementary import log2
+from rankmill.columns.groups import Groups
+from rankmill.columns.ranked import Lists
 from rankmill.kernels.identity import Ids
+from rankmill.matching.hits import match
+from rankmill.matching.index import LabelIndex
 from rankmill.matching.lookup import look_up
+
+HEAD, MIDDLE, TAIL = 0, 1, 2
+
+
+class Training:
+    """The items that queries had in training, each once a query.
+
+    Attributes
+    ----------
+    index : LabelIndex
+        The items of each query.
+    items : Ids
+        The distinct items.
+    users : int64
+        How many queries had each item.
+    queries : int
+        How many queries had an item.
+    """
+
+    def __init__(self, index: LabelIndex, items: Ids, users: np.ndarray) -> None:
+        self.index = index
+        self.items = items
+        self.users = users
+        self.queries = int((np.diff(index.labels.offsets) > 0).sum())
+        self._lookup = look_up(items)[0]
+        self._rows: np.ndarray | None = None
+
+    def find(self, items: Ids) -> np.ndarray:
+        """Return the row of each item as int64; -1 for one that no query had."""
+        return self._lookup.find(items)
+
+    def rows_in(self, catalogue: "Catalogue") -> np.ndarray:
+        """Return the row of each item that a query had in a catalogue; -1 for others."""
+        if self._rows is None:
+            self._rows = catalogue.find(self.index.labels.items)
+        return self._rows
+
+    @property
+    def interactions(self) -> int:
+        """How many pairs of a query and an item there are."""
+        return int(self.users.sum())
+
+    @cached_property
+    def popularity(self) -> np.ndarray:
+        """How many queries had each item, as float64."""
+        return self.users.astype(np.float64)
+
+    @cached_property
+    def novelty(self) -> np.ndarray:
+        """-log2 of the share of queries that had each item."""
+        return log2(self.queries / self.popularity)
+
+    @property
+    def novelty_of_others(self) -> float:
+        """The same of an item that no query had, as if one had."""
+        return float(log2(np.array([float(max(1, self.queries))]))[0])
+
+    @cached_property
+    def ranks(self) -> np.ndarray:
+        """The popularity rank of each item, from 1; items of one popularity share it."""
+        return np.unique(-self.users, return_inverse=True)[1].astype(np.int64) + 1
+
+    @cached_property
+    def groups(self) -> np.ndarray:
+        """Whether each item is in the head, the middle or the tail.
+
+        The head is the most popular items that 20 % of interactions are with, the tail the least
+        popular ones. Items of one popularity are in one group: in the head if more popular ones
+        have less than 20 %, else in the tail if less popular ones have.
+        """
+        values, places, times = np.unique(self.users, return_inverse=True, return_counts=True)
+        each = values * times
+        below = each.cumsum() - each
+        above = self.interactions - below - each
+        tail = np.where(5 * below < self.interactions, TAIL, MIDDLE)
+        found: np.ndarray = np.where(5 * above < self.interactions, HEAD, tail)[places]
+        return found.astype(np.int64)
+
+    def seen(self, lists: Lists) -> np.ndarray:
+        """Return whether the query of each prediction had its item, as bool."""
+        rows = self.index.find(lists.queries)
+        every = len(lists.items.keys)
+        labels = self.index.labels
+        found = match(labels, lists.offsets, lists.items, every, rows=rows, repeats_count=True)
+        places = np.repeat(lists.offsets[:-1], np.diff(found.offsets)) + found.ranks - 1
+        seen = np.zeros(every, np.bool_)
+        seen[places] = True
+        return seen
 
 
 class Catalogue:
-    """Distinct items."""
+    """Distinct items, and training and groups of items if there are any.
 
-    def __init__(self, items: Ids) -> None:
+    ``described`` says of each input what was read.
+    """
+
+    def __init__(
+        self,
+        items: Ids,
+        training: Training | None = None,
+        described: dict[str, dict[str, object]] | None = None,
+        groups: Groups | None = None,
+    ) -> None:
         self.items = items
+        self.training = training
+        self.groups = groups
+        self.described = described or {}
         self._lookup = look_up(items)[0]
 
     def __len__(self) -> int:
         return len(self.items.keys)
+
+    def __str__(self) -> str:
+        """What only equal catalogues have in common, in a line."""
+        told = f"{len(self):,} items"
+        if self.groups is not None:
+            told += f" in {len(self.groups.names):,} groups"
+        if self.training is not None:
+            one = self.training
+            told += f", {one.interactions:,} interactions of {one.queries:,} queries"
+        return told
 
     def find(self, items: Ids) -> np.ndarray:
         """Return the row of each item as int64; -1 for one that is not in the catalogue."""

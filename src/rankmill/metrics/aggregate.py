@@ -15,9 +15,11 @@ import numpy as np
 
 from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
+from rankmill.matching.catalogue import Catalogue
 from rankmill.matching.hits import Hits
 from rankmill.metrics.base import Metric
 from rankmill.metrics.exposure import Exposure
+from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS
 from rankmill.semantics.choices import Semantics
 from rankmill.threads import Workers
 
@@ -34,6 +36,8 @@ class Asked(NamedTuple):
         The option that needs every prediction with its ids; empty if none does.
     checksum : bool
         Whether to make a checksum, because another process may run the second pass.
+    catalogue : Catalogue or None
+        The items that can be shown, and what queries had in training, if they were given.
     """
 
     metric: Metric
@@ -41,6 +45,7 @@ class Asked(NamedTuple):
     memory: int = 0
     keep_rows: str = ""
     checksum: bool = False
+    catalogue: Catalogue | None = None
 
 
 class Scored(NamedTuple):
@@ -56,6 +61,11 @@ class Scored(NamedTuple):
     weights : ndarray or None
         The weight of each query; None without weights. With weights, `values` holds the value of
         each query and `counts` is None.
+    repeat : ndarray of bool
+        Whether each item repeats an earlier one of its list; empty if none does.
+    trained, shown : ndarray of int64
+        The row of each item among those of training, and in the catalogue, -1 for others; empty if
+        no metric needs it.
     """
 
     lists: Lists
@@ -65,6 +75,9 @@ class Scored(NamedTuple):
     values: np.ndarray | None = None
     counts: np.ndarray | None = None
     weights: np.ndarray | None = None
+    repeat: np.ndarray = NO_REPEATS
+    trained: np.ndarray = NO_RANKS
+    shown: np.ndarray = NO_RANKS
 
 
 class WeightSums(NamedTuple):

@@ -7,6 +7,8 @@ SHANI = "Shani and Gunawardana, Evaluating Recommendation Systems, Recommender S
 SHANI += "2011"
 GE = "Ge, Delgado-Battenfeld and Jannach, Beyond Accuracy: Evaluating Recommender Systems by "
 GE += "Coverage and Serendipity, RecSys 2010"
+ZHOU = "Zhou et al., Solving the Apparent Diversity-Accuracy Dilemma of Recommender Systems, "
+ZHOU += "PNAS 2010"
 
 
 def fixed_lists(metric: Metric, semantics: Semantics) -> str:
@@ -88,11 +90,108 @@ METRICS = (
         kernel=None,
         definition="1 - the mean over all pairs of lists of the items that both show within k, / k",
         range="0 if all lists show the same, to 1",
-        source="Zhou et al., Solving the Apparent Diversity-Accuracy Dilemma of Recommender "
-        "Systems, PNAS 2010",
+        source=ZHOU,
         cutoff="required",
         aliases=("inter_list_diversity",),
         undefined=fixed_lists,
         aggregate="exposed.Personalization",
+    ),
+    MetricSpec(
+        name="popularity",
+        kernel=None,
+        definition="mean over the lists of the mean over the items within k of how many queries "
+        "had the item in training",
+        range="0 and up",
+        source="Abdollahpouri et al., Managing Popularity Bias in Recommender Systems with "
+        "Personalized Re-ranking, FLAIRS 2019",
+        aliases=("AvgRecPopularity", "arp"),
+        undefined=fixed_lists,
+        aggregate="listed.Popularity",
+    ),
+    MetricSpec(
+        name="popularity_lift",
+        kernel=None,
+        definition="popularity within k / the mean over the queries of training of the mean "
+        "popularity of their items, - 1",
+        range="-1 and up; 0 as popular as what queries had",
+        source="Abdollahpouri et al., The Unfairness of Popularity Bias in Recommendation, "
+        "RMSE 2019",
+        undefined=fixed_lists,
+        aggregate="listed.PopularityLift",
+    ),
+    MetricSpec(
+        name="novelty",
+        kernel=None,
+        definition="mean over the lists of the mean over the items within k of -log2(p), of the "
+        "share p of queries that had the item in training; an item that none had counts as had "
+        "by one",
+        range="0 and up",
+        source=ZHOU,
+        aliases=("MeanInvUserFreq", "miuf"),
+        undefined=fixed_lists,
+        aggregate="listed.Novelty",
+    ),
+    MetricSpec(
+        name="serendipity",
+        kernel=None,
+        definition="mean over the lists of the mean over the items within k of max(0, P(rank) - "
+        "P(popularity rank)) for hits, 0 for others; P(r) is (N + 1 - r) / N with N items in the "
+        "catalogue, 0 for an item that no query had in training",
+        range="0 to 1",
+        source="RecTools: Serendipity",
+        undefined=fixed_lists,
+        aggregate="listed.Serendipity",
+    ),
+    *(
+        MetricSpec(
+            name=f"{group}_share",
+            kernel=None,
+            definition=f"share of all places within k that items of the {group} take, {meaning}",
+            range="0 to 1",
+            source="Abdollahpouri et al., User-Centered Evaluation of Popularity Bias in "
+            "Recommender Systems, UMAP 2021",
+            undefined=fixed_lists,
+            aggregate=f"listed.{group.title()}Share",
+        )
+        for group, meaning in (
+            ("head", "the most popular items with which 20 % of the interactions of training are"),
+            ("middle", "the items between head and tail"),
+            ("tail", "the least popular items with which 20 % of the interactions of training are"),
+        )
+    ),
+    MetricSpec(
+        name="exposure_parity",
+        kernel=None,
+        definition="the exposure of the groups of --item-group over the number of their items, the "
+        "least over the largest; a place has the exposure 1 / log2(rank + 1), and an item with "
+        "several groups shares it among them",
+        range="0 to 1 if all groups are shown alike",
+        source="Singh and Joachims, Fairness of Exposure in Rankings, KDD 2018: demographic parity",
+        undefined=fixed_lists,
+        aggregate="grouped.Parity",
+    ),
+    MetricSpec(
+        name="miscalibration",
+        kernel=None,
+        definition="mean over the lists of the Kullback-Leibler divergence of the shares p of the "
+        "groups among what their query had in training from 0.99 q + 0.01 p, of their shares q "
+        "within k, in nats; an item with several groups counts as a part in each",
+        range="0 and up, lower is better",
+        source="Steck, Calibrated Recommendations, RecSys 2018",
+        undefined=fixed_lists,
+        aggregate="grouped.Miscalibration",
+    ),
+    MetricSpec(
+        name="ild",
+        kernel=None,
+        definition="intra-list diversity: mean over the lists with two items or more of the mean "
+        "over the pairs of items within k of their Jaccard distance: 1 - groups of both / groups "
+        "of any of the two",
+        range="0 to 1",
+        source="Ziegler et al., Improving Recommendation Lists through Topic Diversification, "
+        "WWW 2005",
+        aliases=("intra_list_diversity",),
+        undefined=fixed_lists,
+        aggregate="grouped.Diversity",
     ),
 )

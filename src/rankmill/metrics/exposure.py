@@ -10,14 +10,12 @@ import numpy as np
 from rankmill.columns.ids import take_ids
 from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
-from rankmill.kernels.identity import SEED
-from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.catalogue import Catalogue
 from rankmill.matching.hits import Hits
 from rankmill.matching.labels import Labels
 from rankmill.metrics import rows
 from rankmill.metrics.base import NO_CUTOFF
-from rankmill.metrics.item_counter import NO_REPEATS, ItemCounter
+from rankmill.metrics.item_counter import ItemCounter
 from rankmill.metrics.item_counts import ItemCounts
 
 
@@ -176,14 +174,14 @@ class ExposureCounters:
         self._all: list[_Counter] = []
         self._free: deque[_Counter] = deque()
 
-    def add(self, lists: Lists, hits: Hits) -> None:
-        """Count lists and their hits. Any thread may call it."""
+    def add(self, lists: Lists, hits: Hits, repeat: np.ndarray) -> None:
+        """Count lists and their hits, without marked repeats. Any thread may call it."""
         try:
             counter = self._free.pop()
         except IndexError:
             counter = _Counter(self._wanted)
             self._all.append(counter)
-        counter.add(lists, hits)
+        counter.add(lists, hits, repeat)
         self._free.append(counter)
 
     def exposure(self) -> Exposure:
@@ -203,12 +201,8 @@ class _Counter:
         self._hit = ItemCounter(wanted.cutoffs)
         self._lists = 0
 
-    def add(self, lists: Lists, hits: Hits) -> None:
+    def add(self, lists: Lists, hits: Hits, repeat: np.ndarray) -> None:
         offsets, items = lists.offsets, lists.items
-        repeat = NO_REPEATS
-        if hits.repeats:
-            repeat = np.empty(len(items.keys), np.bool_)
-            mark_repeats(offsets, items, SEED, repeat)
         self._shown.add(offsets, items, repeat=repeat)
         self._lists += int((np.diff(offsets) > 0).sum())
         if self._wanted.hits:

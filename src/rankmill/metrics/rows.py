@@ -44,6 +44,14 @@ def count(row: Row, name: str) -> int:
     return int(value)
 
 
+def number(row: Row, name: str) -> float:
+    """Return a finite number."""
+    value = field(row, name)
+    if not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        raise damaged(f"{name} is {value!r}, not a number")
+    return float(value)
+
+
 def text(row: Row, name: str) -> str:
     """Return a text."""
     value = field(row, name)

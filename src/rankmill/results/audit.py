@@ -23,6 +23,8 @@ FIELDS = (
     "null_items",
     "items_beyond_depth",
     "unjudged_items",
+    "seen_items",
+    "unknown_items",
     "short_lists",
     "tied_confidences",
     "tied_ranks",
@@ -82,6 +84,9 @@ def meanings(semantics: Semantics, scope: Scope = WHOLE) -> dict[str, str]:
         "null_items": "null items among the predictions, dropped: those behind move up",
         "items_beyond_depth": "predictions beyond the depth, cut off",
         "unjudged_items": "predictions that are not judged, dropped: those behind move up",
+        "seen_items": "predictions that their query had in training"
+        + (", dropped: those behind move up" if scope.drop_seen else ""),
+        "unknown_items": "predictions that are not in the catalogue",
         "short_lists": "lists with fewer predictions than the largest cutoff",
         "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
         "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",

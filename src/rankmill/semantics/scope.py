@@ -25,12 +25,15 @@ class Scope:
         Those beyond `depth` are cut off before.
     weight : str or None
         The column of the labels that tells how much each query counts; None if all count the same.
+    drop_seen : bool
+        Whether predictions that their query had in training are dropped, before all else.
     """
 
     rel: float | None = None
     depth: int | None = None
     judged_only: bool = False
     weight: str | None = None
+    drop_seen: bool = False
 
     @property
     def drops(self) -> bool:
@@ -38,10 +41,12 @@ class Scope:
         return self.depth is not None or self.judged_only
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields with their values, the weight only if there is one."""
+        """All fields with their values; the weight and whether seen items are dropped if so."""
         fields = asdict(self)
         if self.weight is None:
             del fields["weight"]
+        if not self.drop_seen:
+            del fields["drop_seen"]
         return fields
 
     def __str__(self) -> str:
@@ -50,6 +55,7 @@ class Scope:
             "" if self.rel is None else f"relevant from gain {self.rel:g}",
             "" if self.depth is None else f"the first {self.depth:,} predictions of each query",
             "judged predictions only" if self.judged_only else "",
+            "without items seen in training" if self.drop_seen else "",
             "" if self.weight is None else f"queries weighted by {self.weight}",
         ]
         return ", ".join(filter(None, said))

@@ -272,11 +272,14 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
     texts. An id of text that is no integer, such as 007, is an error once it is read.
     """
     for role in ("query", "item"):
-        kinds = {kind for one in inputs if not one.source.text_ids for kind in one.id_types(role)}
+        has = [bool(getattr(one.columns, role)) for one in inputs]
+        told = [one for one, there in zip(inputs, has, strict=True) if there]
+        kinds = {kind for one in told if not one.source.text_ids for kind in one.id_types(role)}
         if any(pa.types.is_integer(kind) for kind in kinds):
             kind = pa.uint64() if pa.uint64() in kinds else pa.int64()
             inputs = [
-                with_integer_ids(one, role, kind) if one.source.text_ids else one for one in inputs
+                with_integer_ids(one, role, kind) if there and one.source.text_ids else one
+                for one, there in zip(inputs, has, strict=True)
             ]
     return inputs
 

@@ -171,6 +171,17 @@ def likely_query(source: Source) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def find_item(source: Source, name: str | None) -> str:
+    """The column of the items of a catalogue, which has no queries: `name`, or by usual names.
+
+    Raises
+    ------
+    InputError
+        If there is none, or several could be it.
+    """
+    return _find_item(Finder(source, {"item": name}, "labels"), "")
+
+
 def _find_query(finder: Finder) -> str:
     """The column of query ids; "id" is one if no other column is."""
     names = finder.schema.names
@@ -330,6 +341,8 @@ def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, 
         seen: dict[bool, str] = {}
         for source, columns in (labels, predictions):
             name = getattr(columns, role)
+            if not name:  # the items of a catalogue have no queries
+                continue
             for file, schema in source.schemas.items():
                 kind = schema.field(name).type
                 value = kind.value_type if is_list_type(kind) else kind

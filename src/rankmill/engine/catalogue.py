@@ -1,0 +1,94 @@
+"""Reading the catalogue and the training set of a job."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from rankmill.engine.job import Job
+from rankmill.engine.labels import read_labels
+from rankmill.errors import InputError
+from rankmill.matching.catalogue import Catalogue, Training
+from rankmill.metrics.base import NO_CUTOFF
+from rankmill.metrics.item_counter import ItemCounter
+from rankmill.semantics.choices import DEFAULT
+from rankmill.semantics.scope import WHOLE
+from rankmill.sources.catalogue import open_items, read_items
+from rankmill.sources.inputs import Input, open_input, with_one_id_type
+from rankmill.sources.roles import check_comparable
+from rankmill.threads import Workers
+
+
+def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
+    """Return the job with the items that can be shown, and those that queries had in training.
+
+    Their columns are named as those of the labels, or by their usual names.
+
+    Raises
+    ------
+    InputError, UsageError
+        If an input cannot be read, or its ids cannot be those of the labels.
+    """
+    if job.items is None and job.train is None:
+        return job
+    training, items = None, None
+    groups = None
+    described: dict[str, dict[str, object]] = {}
+    if job.train is not None:
+        with _opened("train", lambda: _open_training(job, labels), labels) as one:
+            training, rows = _read_training(one, job, workers)
+            items, described["train"] = training.items, _described("train", one, rows)
+    if job.items is not None:
+        how = job.items, labels.columns.item, job.item_group
+        with _opened("items", lambda: open_items(*how), labels) as one:
+            items, groups, rows = read_items(one, workers)
+            described["items"] = _described("items", one, rows)
+    assert items is not None
+    return replace(job, catalogue=Catalogue(items, training, described, groups))
+
+
+@contextmanager
+def _opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[Input]:
+    """Open an input whose ids are those of the labels; errors tell what it is given as."""
+    try:
+        one = opener()
+        try:
+            one = with_one_id_type([labels, one])[1]
+            check_comparable((labels.source, labels.columns), (one.source, one.columns))
+            yield one
+        finally:
+            one.source.close()
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _described(name: str, one: Input, rows: int) -> dict[str, object]:
+    """Return the description of an input that was opened as labels are."""
+    found = one.described(rows)
+    if not one.source.format:
+        found["source"] = one.source.name.replace(" of labels", f" of {name}")
+    columns = found["columns"]
+    if isinstance(columns, Mapping):  # the items of a catalogue have no column of queries
+        found["columns"] = {role: column for role, column in columns.items() if column}
+    return found
+
+
+def _open_training(job: Job, labels: Input) -> Input:
+    chosen: dict[str, str | None] = {"query": labels.columns.query, "item": labels.columns.item}
+    how: dict[str, Any] = {"binary": True, "memory": job.memory}
+    try:
+        return open_input(job.train, "labels", None, chosen, **how)
+    except InputError:  # the columns have other names than those of the labels
+        return open_input(job.train, "labels", None, dict.fromkeys(chosen), **how)
+
+
+def _read_training(one: Input, job: Job, workers: Workers) -> tuple[Training, int]:
+    # Repeated rows are one interaction, whatever the semantics make of labels.
+    plainly = replace(job, semantics=DEFAULT, scope=WHOLE, metrics=(), aside=())
+    index = read_labels(one, plainly, workers)
+    counter = ItemCounter([NO_CUTOFF])
+    counter.add(index.labels.offsets, index.labels.items)
+    items, counts = counter.counts().joined()
+    if not len(counts):
+        raise InputError(f"{one.source.name} holds no items; expected what queries had in training")
+    return Training(index, items, counts[:, 0].copy()), index.rows

@@ -1,0 +1,53 @@
+"""What the items of each list are worth, by the row that each has among the items of training.
+
+Row -1 is an item that is not in training. Items marked in `repeat` do not count; it is empty if
+there is none.
+"""
+
+import numpy as np
+
+from rankmill.kernels.jit import kernel
+
+
+@kernel
+def mean_values(offsets, rows, repeat, k, values, other, out):
+    """Write the mean value of the first k items of each list; 0 if it is empty."""
+    some = len(repeat) > 0
+    for q in range(len(out)):
+        total = 0.0
+        count = 0
+        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
+            if not (some and repeat[i]):
+                total += values[rows[i]] if rows[i] >= 0 else other
+                count += 1
+        out[q] = total / max(1, count)
+
+
+@kernel
+def count_groups(offsets, rows, repeat, k, groups, other, out_counts):
+    """Count the first k items of all lists by the group of each."""
+    some = len(repeat) > 0
+    for q in range(len(offsets) - 1):
+        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
+            if not (some and repeat[i]):
+                out_counts[groups[rows[i]] if rows[i] >= 0 else other] += 1
+
+
+@kernel
+def serendipity(offsets, hit_offsets, hit_ranks, rows, k, popular, items, out):
+    """Write the mean over the first k of each list of how much less a hit is to be expected.
+
+    Expected is 1 at the first rank of popularity, and less by 1 / `items` at each further one; so
+    is the place of a hit. `popular` are the ranks of popularity.
+    """
+    for q in range(len(out)):
+        total = 0.0
+        for h in range(hit_offsets[q], hit_offsets[q + 1]):
+            rank = hit_ranks[h]
+            if rank > k:
+                break
+            row = rows[offsets[q] + rank - 1]
+            here = (items + 1 - rank) / items
+            usual = (items + 1 - popular[row]) / items if row >= 0 else 0.0
+            total += max(here - usual, 0.0)
+        out[q] = total / np.int64(max(1, min(k, offsets[q + 1] - offsets[q])))

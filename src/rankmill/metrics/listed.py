@@ -1,0 +1,228 @@
+"""Aggregates that need what was seen in training: means over all lists, and shares of places."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from rankmill.kernels import listed as kernels
+from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, Catalogue, Training
+from rankmill.metrics import rows
+from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.mean import Mean
+from rankmill.threads import Workers
+
+
+@dataclass(frozen=True)
+class ListMean:
+    """The mean over all lists with a prediction, also those of queries without a label.
+
+    Attributes
+    ----------
+    mean : Mean
+    """
+
+    passes: ClassVar[int] = 1
+    needs_confidences: ClassVar[bool] = False
+    needs_training: ClassVar[bool] = True
+
+    mean: Mean = field(default_factory=Mean)
+
+    @classmethod
+    def init(cls, asked: Asked) -> Self:
+        """Return the mean of no list."""
+        return cls()
+
+    def update(self, scored: Scored, asked: Asked) -> Self:
+        """Return the mean with the lists of a block."""
+        assert asked.catalogue is not None
+        there = np.diff(scored.lists.offsets) > 0
+        values = self.values(scored, asked.metric.limit, asked.catalogue)
+        return replace(self, mean=self.mean.merge(Mean.of(values[there])))
+
+    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+        """Return the value of each list, float64[n]."""
+        raise NotImplementedError
+
+    def merge(self, other: Self) -> Self:
+        """Return the mean of the lists of both."""
+        return replace(self, mean=self.mean.merge(other.mean))
+
+    def close(self, closing: Closing) -> Self:
+        """Return the same, because all lists count."""
+        return self
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the mean and its standard error."""
+        return Value(self.mean.mean, self.mean.standard_error)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row for Arrow."""
+        row = self.mean.to_row()
+        return {"lists": row.pop("count"), **row}
+
+    @classmethod
+    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+        """Return the mean from a row that `to_row` made."""
+        count = rows.count(row, f"{prefix}lists")
+        return cls(Mean.from_row({**row, f"{prefix}count": count}, prefix))
+
+
+class Popularity(ListMean):
+    """The mean number of queries that had an item."""
+
+    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+        """Return the mean popularity of each list."""
+        return _means(scored, k, _training(catalogue).popularity, 0.0)
+
+
+class Novelty(ListMean):
+    """The mean self-information of items."""
+
+    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+        """Return the mean novelty of each list."""
+        training = _training(catalogue)
+        return _means(scored, k, training.novelty, training.novelty_of_others)
+
+
+class Serendipity(ListMean):
+    """How much better than by popularity hits are placed."""
+
+    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+        """Return the serendipity of each list."""
+        offsets, hits = scored.lists.offsets, scored.hits
+        out = np.empty(len(offsets) - 1)
+        how = k, _training(catalogue).ranks, len(catalogue)
+        kernels.serendipity(offsets, hits.offsets, hits.ranks, scored.trained, *how, out)
+        return out
+
+
+@dataclass(frozen=True)
+class PopularityLift(Popularity):
+    """How much more popular items are than those that queries had in training.
+
+    Attributes
+    ----------
+    before : float
+        The mean over the queries of training of the mean popularity of their items.
+    """
+
+    before: float = 0.0
+
+    @classmethod
+    def init(cls, asked: Asked) -> Self:
+        """Return the lift of no list."""
+        assert asked.catalogue is not None
+        return cls(before=_before(_training(asked.catalogue)))
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the lift and its standard error."""
+        mean, error = self.mean.mean, self.mean.standard_error
+        if mean is None or not self.before:
+            return Value(None)
+        return Value(mean / self.before - 1, None if error is None else error / self.before)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row for Arrow."""
+        return {**super().to_row(), "before": self.before}
+
+    @classmethod
+    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+        """Return the lift from a row that `to_row` made."""
+        before = rows.number(row, f"{prefix}before")
+        return replace(super().from_row(row, prefix), before=before)
+
+
+@dataclass(frozen=True)
+class GroupShare:
+    """The share of all places that items of one group of popularity take.
+
+    Attributes
+    ----------
+    places, every : int
+        How many items of the group stand within the cutoff, and how many of all.
+    """
+
+    passes: ClassVar[int] = 1
+    needs_confidences: ClassVar[bool] = False
+    needs_training: ClassVar[bool] = True
+    group: ClassVar[int] = HEAD
+
+    places: int = 0
+    every: int = 0
+
+    @classmethod
+    def init(cls, asked: Asked) -> Self:
+        """Return the share of no list."""
+        return cls()
+
+    def update(self, scored: Scored, asked: Asked) -> Self:
+        """Return the share with the lists of a block."""
+        assert asked.catalogue is not None
+        groups, counts = _training(asked.catalogue).groups, np.zeros(3, np.int64)
+        offsets, repeat, k = scored.lists.offsets, scored.repeat, asked.metric.limit
+        kernels.count_groups(offsets, scored.trained, repeat, k, groups, TAIL, counts)
+        return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
+
+    def merge(self, other: Self) -> Self:
+        """Return the share among the lists of both."""
+        return type(self)(self.places + other.places, self.every + other.every)
+
+    def close(self, closing: Closing) -> Self:
+        """Return the same, because all lists count."""
+        return self
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the share; it has no standard error."""
+        return Value(self.places / self.every if self.every else None)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row for Arrow."""
+        return {"places": self.places, "every": self.every}
+
+    @classmethod
+    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+        """Return the share from a row that `to_row` made."""
+        found = cls(*(rows.count(row, prefix + name) for name in ("places", "every")))
+        if found.places > found.every:
+            raise rows.damaged(f"{prefix}places is {found.places:,} of {found.every:,}")
+        return found
+
+
+class HeadShare(GroupShare):
+    """The share of the most popular items."""
+
+    group = HEAD
+
+
+class MiddleShare(GroupShare):
+    """The share of the items between."""
+
+    group = MIDDLE
+
+
+class TailShare(GroupShare):
+    """The share of the least popular items."""
+
+    group = TAIL
+
+
+def _training(catalogue: Catalogue) -> Training:
+    """Return the training that the job has checked to be there."""
+    assert catalogue.training is not None
+    return catalogue.training
+
+
+def _means(scored: Scored, k: int, values: np.ndarray, other: float) -> np.ndarray:
+    out = np.empty(len(scored.lists.offsets) - 1)
+    of_items = scored.lists.offsets, scored.trained, scored.repeat
+    kernels.mean_values(*of_items, k, values, other, out)
+    return out
+
+
+def _before(training: Training) -> float:
+    labels = training.index.labels
+    out = np.empty(len(labels.offsets) - 1)
+    of_items = labels.offsets, training.find(labels.items), np.empty(0, np.bool_)
+    kernels.mean_values(*of_items, len(labels.items.keys), training.popularity, 0.0, out)
+    return Mean.of(out[np.diff(labels.offsets) > 0]).mean or 0.0

@@ -1,0 +1,131 @@
+"""Metrics over groups of items: the oracle, known answers, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import catalogue_oracle
+import rankmill
+from conftest import tells
+from rankmill import InputError, UsageError
+from strategies import examples
+from test_catalogue import KINDS, LISTS, assert_values, table
+
+METRICS = [f"{name}{at}" for name in catalogue_oracle.GROUPED for at in ("@1", "@3", "")]
+GROUPS = st.dictionaries(
+    st.integers(0, 11), st.sets(st.sampled_from(["x", "y", "z", "w"])), min_size=2
+)
+
+
+@pytest.mark.small
+@settings(max_examples=examples(60))
+@given(LISTS, LISTS, LISTS, GROUPS, st.sampled_from([*KINDS]))
+def test_the_oracle(
+    labels: dict[int, list[int]],
+    predictions: dict[int, list[int]],
+    train: dict[int, list[int]],
+    groups: dict[int, set[str]],
+    kind: str,
+) -> None:
+    """Lists of groups, or a row for each: the same bits; so are two parts in any order."""
+    if not any(labels.values()) or not any(train.values()) or not any(groups.values()):
+        return
+    name, arrow = KINDS[kind]
+    sides = [
+        {query: [name(item) for item in listed] for query, listed in one.items()}
+        for one in (labels, predictions, train)
+    ]
+    named = {name(item): one for item, one in groups.items()}
+    expected = {
+        text: catalogue_oracle.value(text, *sides[:2], train=sides[2], groups=named)
+        for text in METRICS
+    }
+    lists = {
+        "item": pa.array([*named], arrow),
+        "genres": pa.array([sorted(one) for one in named.values()], pa.list_(pa.string())),
+    }
+    pairs = [(item, one) for item, several in named.items() for one in [*several, None]]
+    rows = {
+        "item": pa.array([item for item, _ in reversed(pairs)], arrow),
+        "genres": pa.array([one for _, one in reversed(pairs)], pa.string()),
+    }
+    tables = [table(one, arrow) for one in sides]
+    options = {"train": tables[2], "item_group": "genres"}
+    found = []
+    for items in (pa.table(lists), pa.table(rows)):
+        parts = []
+        for half in (0, 1):
+            cut = [
+                one.filter(pa.array([q % 2 == half for q in one["query"].to_pylist()], pa.bool_()))
+                for one in tables[:2]
+            ]
+            row = rankmill.evaluate_part(*cut, METRICS, items=items, **options).to_row()
+            parts.append(rankmill.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
+        found.append(parts[1].merge(parts[0]).result().metrics)
+        whole = rankmill.evaluate_part(*tables[:2], METRICS, items=items, **options)
+        found.append(whole.result().metrics)
+    assert_values(found[0], expected)
+    assert all(one == found[0] for one in found)
+
+
+GENRES = pa.table(
+    {"item_id": ["a", "b", "c", "d"], "genre": [["art"], ["boat"], ["art", "boat"], ["art"]]}
+)
+LABELS = table({1: ["a"], 2: ["b"]}, pa.string())
+TRAIN = table({1: ["a", "d"], 2: ["c"], 3: ["b"]}, pa.string())
+PREDICTIONS = table({1: ["a", "b"], 2: ["c", "q", "d"]}, pa.string())
+
+
+@pytest.mark.small
+def test_known_answers(tmp_path: Path) -> None:
+    given = {"items": GENRES, "item_group": "genre", "train": TRAIN}
+    found = rankmill.evaluate(LABELS, PREDICTIONS, METRICS, **given)
+    # Query 1 had art alone, and gets half of it; query 2 had half of each, and gets 3/4 art.
+    first = math.log(1 / (0.99 / 2 + 0.01))
+    second = sum(math.log(0.5 / (0.99 * q + 0.005)) for q in (0.75, 0.25)) / 2
+    assert found["miscalibration"] == pytest.approx((first + second) / 2, rel=1e-12)
+    assert found["miscalibration@1"] == pytest.approx(0, abs=1e-12)
+    # The pairs a, b and c, d; q is in no group.
+    assert found["ild"] == (1 + 1 / 2) / 2
+    assert found.metrics["ild@1"] is None
+    # Of 2.5 items of art and 1.5 of boats: a and half of c at rank 1, and half of c.
+    assert found["exposure_parity@1"] == pytest.approx((0.5 / 1.5) / (1.5 / 2.5), rel=1e-12)
+    rows = pa.table({"item_id": ["a", "b", "c", "d", "c"], "genre": ["1", "2", "1", "1", "2"]})
+    pyarrow.csv.write_csv(rows, tmp_path / "items.csv")
+    again = rankmill.evaluate(
+        LABELS, PREDICTIONS, METRICS, **given | {"items": str(tmp_path / "items.csv")}
+    )
+    assert again.metrics == found.metrics
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ["ild@3", "--item-group", "--items"]),
+        ({"item_group": "genre"}, ["item_group 'genre'", "--items"]),
+        ({"items": GENRES, "item_group": "genus"}, ["items:", "'genus'", "genre", "--item-group"]),
+        (
+            {"items": pa.table({"items": [["a"]], "g": ["x"]}), "item_group": "g"},
+            ["items:", "lists", "'g'"],
+        ),
+        (
+            {"items": pa.table({"item": ["a"], "g": pa.array([None], pa.string())})}
+            | {"item_group": "g"},
+            ["items:", "'g' is empty"],
+        ),
+        ({"metrics": "miscalibration", "items": GENRES, "item_group": "genre"}, ["--train"]),
+    ],
+)
+def test_refused(options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises((UsageError, InputError)) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, **({"metrics": "ild@3"} | options))
+    tells(caught.value, words)
