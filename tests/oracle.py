@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
+import oracle_confidence
 import oracle_lists
 
 Item = Hashable
@@ -28,9 +29,12 @@ ALIASES = {
     **{"NumRet": "num_ret", "NumRel": "num_rel", "SetP": "set_p", "SetF": "set_f"},
     **{"SetAP": "set_map", "SetRelP": "set_relative_p", "11pt_avg": "iprec_avg"},
     **{"accuracy": "auc", "Q": "q_measure"},
+    "pr_auc": "auprc",
+    "d_prime": "dprime",
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}
+AT |= {"recall_at_precision": "precision", "precision_at_recall": "recall"}
 
 
 # ------------------------------------------------------------------ lists
@@ -288,6 +292,7 @@ ORACLES: dict[str, Callable[..., float]] = {
     "bpref": bpref,
     "gap": gap,
     **{name: partial(of_list, name) for name in oracle_lists.VALUES},
+    **oracle_confidence.VALUES,
 }
 
 
@@ -356,6 +361,11 @@ def evaluate(
                 gap(labels, predictions, k, "worst"),
                 gap(labels, predictions, k, "best"),
             )
+            continue
+        if name in oracle_confidence.VALUES:
+            found = gap_list(labels, predictions, k), len(labelled)
+            result.metrics[text] = ORACLES[name](*found, **parameters(text))
+            result.standard_errors[text] = None
             continue
         values = {
             query: query_value(text, labels[query], predictions.get(query), gains)

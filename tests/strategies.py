@@ -17,6 +17,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 import oracle
+import oracle_confidence
 
 INTEGER_TYPES = [
     pa.int8(),
@@ -310,11 +311,12 @@ def ragged(side: Side, kind: pa.DataType, index: int = 0) -> Any:
 
 GIVEN = {
     **{"rel": "rel=2", "p": "p=0.5", "beta": "beta=0.5", "max": "max=2", "t": "t=1.5"},
-    **{"a": "a=0.5", "b": "b=-0.25", "c": "c=-1"},
+    **{"a": "a=0.5", "b": "b=-0.25", "c": "c=-1", "bins": "bins=4"},
 }
 # At all cutoffs; the others at the first and the last.
 EVERYWHERE = {"map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap"}
 SHARES = {"recall": ("0", "0.3", "1"), "times": ("0.2", "1", "1.8")}
+SHARES |= {"precision": ("0.3", "0.5", "1")}
 
 
 def metric_names(
@@ -323,7 +325,7 @@ def metric_names(
     """Every registered metric, at each of the cutoffs, and without one where that is allowed.
 
     Those with parameters also with them, at one of the cutoffs. Without `every`, those that the
-    default semantics refuse are left out.
+    default semantics refuse are left out. Those that need confidences from 0 to 1 always are.
     """
     from rankmill import UsageError
     from rankmill.metrics.registry import REGISTRY, check_defined, parse
@@ -331,10 +333,13 @@ def metric_names(
 
     names = []
     for name, spec in REGISTRY.items():
+        if name in oracle_confidence.BOUNDED:
+            continue
         given = [GIVEN[one.name] for one in spec.parameters if one is not spec.at]
         if spec.at is not None:
             names += [f"{name}@{share}" for share in SHARES[spec.at.name]]
-            names.append(f"{name}({','.join(given)})@{SHARES[spec.at.name][1]}")
+            if given:
+                names.append(f"{name}({','.join(given)})@{SHARES[spec.at.name][1]}")
             continue
         if spec.cutoff != "required" and (bare or spec.cutoff == "none"):
             names.append(name)

@@ -15,6 +15,7 @@ import pytrec_eval
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import oracle_confidence
 import oracle_lists
 import rankmill
 import semantics_oracle
@@ -242,7 +243,11 @@ def test_some_metrics_do_not_heed_rel() -> None:
     }
     graded = oracle_lists.GRADED | oracle_lists.POWERS | {"ndcg", "dcg"}
     judged = oracle_lists.JUDGED_GAINS | {"judged"}
-    assert REGISTRY.keys() - taking == graded | judged | {"gap", "num_ret"}
+    assert REGISTRY.keys() - taking == graded | judged | {
+        "gap",
+        "num_ret",
+        *oracle_confidence.VALUES,
+    }
 
 
 @pytest.mark.small

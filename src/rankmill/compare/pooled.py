@@ -7,6 +7,7 @@ from rankmill.compare.differences import Difference, Estimate, Tested
 from rankmill.compare.jackknife import estimate, interval, jackknife_test
 from rankmill.compare.judging import Judged, relative
 from rankmill.engine.tally import Tally
+from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import LeftOut
 from rankmill.metrics.registry import parse
@@ -95,6 +96,8 @@ def pooled(
         of = {name: one.metrics[metric] for name, one in results.items()}
         known = without.get(metric, {})  # a system of an earlier run has values of queries alone
         why = "its predictions are not at hand"
+        if aggregate_of(parse(metric)) is not Gap:
+            why = "the jackknife here is that of gap"
         if summary := parse(metric).summary:
             why = f"the tests here are of means, and not of {summary!r}"
         left = {name: known.get(name, why) for name in of}

@@ -6,7 +6,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics import browsing, gain, graded, judged, pooled, precision, ranks, wholelist
+from rankmill.metrics import (
+    browsing,
+    confidence,
+    gain,
+    graded,
+    judged,
+    pooled,
+    precision,
+    ranks,
+    wholelist,
+)
 from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
@@ -14,7 +24,9 @@ from rankmill.semantics.choices import Semantics
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
-    for family in (precision, ranks, wholelist, gain, graded, browsing, judged, pooled)
+    for family in (
+        *(precision, ranks, wholelist, gain, graded, browsing, judged, pooled, confidence),
+    )
     for spec in family.METRICS
 }
 NAMES = {name: spec for spec in REGISTRY.values() for name in (spec.name, *spec.aliases)}
