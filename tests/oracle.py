@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import catalogue_oracle
+import oracle_confidence
 import oracle_lists
 
 Item = Hashable
@@ -34,9 +35,12 @@ ALIASES = {
     **dict.fromkeys(("MeanInvUserFreq", "miuf"), "novelty"),
     **{"GiniIndex": "gini", "ShannonEntropy": "entropy", "herfindahl": "hhi"},
     **{"inter_list_diversity": "personalization", "intra_list_diversity": "ild"},
+    "pr_auc": "auprc",
+    "d_prime": "dprime",
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}
+AT |= {"recall_at_precision": "precision", "precision_at_recall": "recall"}
 
 
 # ------------------------------------------------------------------ lists
@@ -295,6 +299,7 @@ ORACLES: dict[str, Callable[..., float]] = {
     "gap": gap,
     **{name: partial(of_list, name) for name in oracle_lists.VALUES},
     **{name: partial(catalogue_oracle.value, name) for name in catalogue_oracle.VALUES},
+    **oracle_confidence.VALUES,
 }
 
 
@@ -363,6 +368,11 @@ def evaluate(
                 gap(labels, predictions, k, "worst"),
                 gap(labels, predictions, k, "best"),
             )
+            continue
+        if name in oracle_confidence.VALUES:
+            found = gap_list(labels, predictions, k), len(labelled)
+            result.metrics[text] = ORACLES[name](*found, **parameters(text))
+            result.standard_errors[text] = None
             continue
         values = {
             query: query_value(text, labels[query], predictions.get(query), gains)

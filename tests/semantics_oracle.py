@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import oracle
+import oracle_confidence
 import oracle_lists
 from oracle import Item, mean_and_error, parameters, parse
 
@@ -400,7 +401,7 @@ def evaluate(
     tied = 0
     for metric in metrics:
         name, k = parse(metric)
-        if name == "gap":
+        if name == "gap" or name in oracle_confidence.VALUES:
             listed = pooled(runs, k, order)
             totals = {
                 "labelled_queries": len(labelled),
@@ -412,10 +413,14 @@ def evaluate(
             if semantics["gap_total"] == "hits":
                 total = max(1, total)  # 0 without hits, as in scikit-learn
             result.metrics[metric] = result.standard_errors[metric] = None
-            if total:
+            if total and name != "gap":
+                pairs = [(one.confidence, one.right) for one in listed]
+                result.metrics[metric] = oracle.ORACLES[name](pairs, total, **parameters(metric))
+            elif total:
                 result.metrics[metric] = gap(listed, semantics["gap_ties"]) / total
                 result.bounds[metric] = gap(listed, "worst") / total, gap(listed, "best") / total
-            tied = max(tied, tied_with_right(listed))
+            if name == "gap":
+                tied = max(tied, tied_with_right(listed))
             continue
         own = {q: truth_for(metric, listed, gains, semantics) for q, listed in labels.items()}
         values = {

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import catalogue_oracle
 import oracle
+import oracle_confidence
 
 INTEGER_TYPES = [
     pa.int8(),
@@ -311,11 +312,12 @@ def ragged(side: Side, kind: pa.DataType, index: int = 0) -> Any:
 
 GIVEN = {
     **{"rel": "rel=2", "p": "p=0.5", "beta": "beta=0.5", "max": "max=2", "t": "t=1.5"},
-    **{"a": "a=0.5", "b": "b=-0.25", "c": "c=-1"},
+    **{"a": "a=0.5", "b": "b=-0.25", "c": "c=-1", "bins": "bins=4"},
 }
 # At all cutoffs; the others at the first and the last.
 EVERYWHERE = {"map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap"}
 SHARES = {"recall": ("0", "0.3", "1"), "times": ("0.2", "1", "1.8")}
+SHARES |= {"precision": ("0.3", "0.5", "1")}
 
 
 def metric_names(
@@ -326,19 +328,21 @@ def metric_names(
     But not those over a catalogue, which are of all lists together: see test_catalogue.py.
 
     Those with parameters also with them, at one of the cutoffs. Without `every`, those that the
-    default semantics refuse are left out, at least where a query has no predictions.
+    default semantics refuse are left out, at least where a query has no predictions. Those that
+    need confidences from 0 to 1 always are.
     """
     from rankmill.metrics.registry import REGISTRY, is_defined, parse
     from rankmill.semantics.choices import DEFAULT
 
     names = []
     for name, spec in REGISTRY.items():
-        if name in catalogue_oracle.VALUES:
+        if name in catalogue_oracle.VALUES or name in oracle_confidence.BOUNDED:
             continue
         given = [GIVEN[one.name] for one in spec.parameters if one is not spec.at]
         if spec.at is not None:
             names += [f"{name}@{share}" for share in SHARES[spec.at.name]]
-            names.append(f"{name}({','.join(given)})@{SHARES[spec.at.name][1]}")
+            if given:
+                names.append(f"{name}({','.join(given)})@{SHARES[spec.at.name][1]}")
             continue
         if spec.cutoff != "required" and (bare or spec.cutoff == "none"):
             names.append(name)

@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import catalogue_oracle
+import oracle_confidence
 import oracle_lists
 import rankmill
 import semantics_oracle
@@ -243,7 +244,13 @@ def test_some_metrics_do_not_heed_rel() -> None:
     }
     graded = oracle_lists.GRADED | oracle_lists.POWERS | {"ndcg", "dcg"}
     judged = oracle_lists.JUDGED_GAINS | {"judged"}
-    others = {"gap", "num_ret", "user_coverage"} | catalogue_oracle.VALUES.keys()
+    others = {
+        "gap",
+        "num_ret",
+        "user_coverage",
+        *catalogue_oracle.VALUES,
+        *oracle_confidence.VALUES,
+    }
     assert REGISTRY.keys() - taking == graded | judged | others
 
 

@@ -28,14 +28,15 @@ _HELP = """Walk down one query's list of PREDICTIONS, and show how a metric come
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. A row is a rank: the item, whether it is a
 hit, and the term that it adds to the sum; below stands what the sum is divided by. The value is the
 one that 'rankmill evaluate' has for this query. For gap, which ranks all predictions in one list,
-leave out --query-id; they have to fit in memory, with about 200 bytes a prediction.
+leave out --query-id; they have to fit in memory, with about 200 bytes a prediction. For auprc,
+best_f1, ece and the like the rows are the curve of precision and recall, or the bins.
 
 \b
 Examples:
   rankmill explain labels.parquet run.parquet --query-id 17 -m map@12
   rankmill explain labels run --query-id 17 -m ndcg@10 --preset trec_eval
   rankmill explain labels run -m gap --rows 20
-  rankmill explain labels run -m gap -o gap.parquet
+  rankmill explain labels run -m auprc -o curve.parquet
 """
 
 _ROWS = 50

@@ -96,6 +96,8 @@ def pooled(
         of = {name: one.metrics[metric] for name, one in results.items()}
         known = without.get(metric, {})  # a system of an earlier run has values of queries alone
         why = "its predictions are not at hand"
+        if aggregate_of(parse(metric)) is not Gap:
+            why = "the jackknife here is that of gap"
         if summary := parse(metric).summary:
             why = f"the tests here are of means, and not of {summary!r}"
         elif not aggregate_of(parse(metric)).needs_confidences:

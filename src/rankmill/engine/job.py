@@ -13,7 +13,7 @@ from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.exposed import OfExposure
 from rankmill.metrics.exposure import Exposure, Wanted
-from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
@@ -139,7 +139,8 @@ class Job:
     @property
     def holds_rows(self) -> str:
         """The option that needs every prediction with its ids, as an error names it, or ""."""
-        if self.pooled and self.semantics.gap_ties in ORDERED_TIES:
+        by_order = any("gap_ties" in metric.spec.fields for metric in self.pooled)
+        if by_order and self.semantics.gap_ties in ORDERED_TIES:
             return f"gap_ties {self.semantics.gap_ties!r}"
         # A second pass would see confidences alone.
         if self.pooled and self.scope.judged_only:
@@ -157,9 +158,11 @@ class Job:
     def asked(self) -> dict[str, Asked]:
         """How to make the aggregate of each metric, those aside among them.
 
-        They share the memory for confidences.
+        They share the memory for confidences; metrics without a cutoff keep the same ones.
         """
-        memory = 0 if self.part else self.memory // max(1, len(self.pooled))
+        kept = [metric for metric in self.pooled if aggregate_of(metric).passes > 1]
+        whole = 0 if self.holds_rows else sum(metric.k is None for metric in kept)
+        memory = 0 if self.part else self.memory // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = (*self.metrics, *self.aside)
         return {metric.text: Asked(metric, self.semantics, *more) for metric in every}
@@ -178,7 +181,8 @@ class Job:
 
     def groups(self) -> dict[str, GapGroups]:
         """The groups of each metric over all predictions before any query is added, if kept."""
-        names = [metric.text for metric in self.pooled] if self.gap_groups else []
+        pooled = self.pooled if self.gap_groups else []
+        names = [metric.text for metric in pooled if aggregate_of(metric) is Gap]
         return {name: GapGroups.init(self.memory // len(names)) for name in names}
 
 

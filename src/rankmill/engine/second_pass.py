@@ -24,20 +24,38 @@ def count_among(
     held = {name: one.held() for name, one in state.two_passes.items()}
     if any(confidences is None for confidences in held.values()):
         return reread_among(state, predictions, workers, memory)
-    counted = {}
+    counted: dict[str, Among] = {}
+    alike = _alike(state)
     for name, confidences in held.items():
-        counter = state.two_passes[name].counter(workers)
-        for part in confidences or ():
-            counter.add(part)
-        counted[name] = counter.finish()
-    return counted
+        if alike[name] == name:
+            counter = state.two_passes[name].counter(workers)
+            for part in confidences or ():
+                counter.add(part)
+            counted[name] = counter.finish()
+    return {name: counted[first] for name, first in alike.items()}
+
+
+def _alike(state: State) -> dict[str, str]:
+    """Return for each metric of the second pass the first one that counts the same."""
+    metrics = state.two_passes
+    if len(metrics) == 1:
+        return {name: name for name in metrics}
+    limits = limits_of(state)
+    first: dict[tuple[Any, ...], str] = {}
+    return {
+        name: first.setdefault((limits[name], type(one).counter, one.fingerprint("")), name)
+        for name, one in metrics.items()
+    }
 
 
 def reread_among(
     state: State, predictions: Input, workers: Workers, memory: int, *, checksum: bool = False
 ) -> dict[str, Among]:
     """Read the confidences of an opened input a second time, and count them."""
-    counters = {name: one.counter(workers) for name, one in state.two_passes.items()}
+    alike = _alike(state)
+    counters = {
+        name: state.two_passes[name].counter(workers) for name in dict.fromkeys(alike.values())
+    }
     seen = dict.fromkeys(counters, NOTHING)
     limits = limits_of(state)
     arranged: Callable[[Any], Any] | None = None
@@ -55,7 +73,8 @@ def reread_among(
             for name, (confidences, new) in zip(counters, block, strict=True):
                 counters[name].add(confidences)
                 seen[name] = seen[name].merge(new)
-    return {name: replace(one.finish(), seen=seen[name]) for name, one in counters.items()}
+    counted = {name: replace(one.finish(), seen=seen[name]) for name, one in counters.items()}
+    return {name: counted[first] for name, first in alike.items()}
 
 
 def limits_of(state: State) -> dict[str, int]:

@@ -22,6 +22,7 @@ from rankmill.engine.options import options_of, split_options, untrained
 from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
+from rankmill.explain.curve import trace_curve
 from rankmill.explain.one_query import id_of, list_of
 from rankmill.explain.trace_view import Trace
 from rankmill.explain.walk import (
@@ -79,9 +80,10 @@ def explain(
     query_id : int or str, optional
         Which query; an integer may be given as text. With `Ragged` inputs the number of the list.
         For gap there is none: it ranks all predictions in one list, which has to fit in memory,
-        with about 200 bytes a prediction.
+        with about 200 bytes a prediction. Nor is there for other metrics of all predictions, such
+        as auprc and ece: their rows are the curve of precision and recall, or the bins.
     rows : int, optional
-        How many rows to show; all if not given.
+        How many rows to show; all if not given. Those of a curve are at even steps of recall.
 
     Returns
     -------
@@ -114,7 +116,8 @@ def explain(
     """
     columns, resources, choices = split_options(untrained(options))
     pooled = aggregate_of(parse(metric)).needs_confidences
-    job = make_job([metric], per_query=not pooled, keep_rows=pooled, **choices)
+    holds_rows = aggregate_of(parse(metric)) is Gap
+    job = make_job([metric], per_query=not pooled, keep_rows=holds_rows, **choices)
     job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
     check_walk(job.metrics[0], "given")
     rows = rows if rows is None else positive(rows, "rows")
@@ -132,6 +135,8 @@ def explain(
     ):
         if pooled:
             progress = resources["progress"]
+            if not holds_rows:
+                return trace_curve(job, label_input, inputs[""], rows, workers, progress)
             return _trace_gap(job, label_input, inputs[""], rows, workers, progress)
         query = id_of(query_id, label_input)
         found = _trace_query(job, query, label_input, inputs[""], workers)

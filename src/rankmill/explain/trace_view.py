@@ -130,7 +130,7 @@ def _shown(table: pa.Table) -> Table:
 
 
 def _kind(name: str, kind: Any) -> Kind:
-    if name in _TEXTS:
+    if name in _TEXTS and not (name == "correct" and types.is_integer(kind)):
         return "text"
     if name == "confidence":
         return "score"

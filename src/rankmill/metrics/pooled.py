@@ -4,7 +4,8 @@ from rankmill.metrics.base import Metric, MetricSpec
 from rankmill.semantics.choices import Semantics
 
 
-def _undefined(metric: Metric, semantics: Semantics) -> str:
+def cut_ties(metric: Metric, semantics: Semantics) -> str:
+    """Say why a cutoff has no value under some semantics; "" if it has."""
     if semantics.order == "expected" and metric.k is not None:
         return (
             f"depends on which of equal confidences are among the first {metric.k}: choose another "
@@ -23,7 +24,7 @@ METRICS = (
         source="Perronnin, Liu and Renders, A Family of Contextual Measures of Similarity between "
         "Distributions with Application to Image Retrieval, CVPR 2009",
         fields=("gap_ties", "gap_total"),
-        undefined=_undefined,
+        undefined=cut_ties,
         aggregate="gap.Gap",
     ),
 )

@@ -9,6 +9,7 @@ from rankmill.errors import UsageError
 from rankmill.metrics import (
     browsing,
     catalogue,
+    confidence,
     gain,
     graded,
     judged,
@@ -25,7 +26,7 @@ from rankmill.semantics.choices import DEFAULT, Semantics
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
     for family in (
-        *(precision, ranks, wholelist, gain, graded, browsing, judged, pooled),
+        *(precision, ranks, wholelist, gain, graded, browsing, judged, pooled, confidence),
         catalogue,
     )
     for spec in family.METRICS

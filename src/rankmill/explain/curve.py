@@ -1,0 +1,54 @@
+"""How a number of all predictions by confidence came about: its curve, as a trace."""
+
+from contextlib import closing
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.engine.finish import finish
+from rankmill.engine.first_pass import run
+from rankmill.engine.job import Job, Progress
+from rankmill.engine.labels import HeldLabels
+from rankmill.explain.trace_view import Trace
+from rankmill.semantics.choices import CHOICES
+from rankmill.sources.inputs import Input
+from rankmill.threads import Workers
+
+
+def trace_curve(
+    job: Job,
+    labels: Input,
+    predictions: Input,
+    rows: int | None,
+    workers: Workers,
+    progress: Progress | None,
+) -> Trace:
+    """Return the curve of the only metric of a job, in `rows` rows at most."""
+    (metric,), semantics = job.metrics, job.semantics
+    with closing(run(job, HeldLabels(labels), {"": predictions}, workers, progress)) as tallies:
+        tally = next(tallies)
+        result = finish(tally, labels, predictions, workers, 0)
+    one: Any = tally.state.aggregates[metric.text]
+    table = one.table(tally.state.totals, tally.among.get(metric.text))
+    facts = {}
+    if "gap_total" in metric.spec.fields:
+        total = semantics.gap_total
+        meaning = CHOICES["gap_total"][total].removeprefix("divided by ")
+        facts["recall"] = f"of {meaning} (gap_total {total})"
+    count = len(next(iter(table.values())))
+    if rows is not None and rows < count and "recall" in table:  # bins are all shown
+        kept = _evenly(table["correct"], rows)
+        table = {name: column[kept] for name, column in table.items()}
+        facts["rows"] = f"{len(kept):,} of {count:,}, by even steps of correct predictions"
+    value = result.metrics[metric.text]
+    columns = {name: pa.array(column) for name, column in table.items()}
+    return Trace(
+        metric.text, None, value, value or 0.0, None, pa.table(columns), facts, semantics, job.scope
+    )
+
+
+def _evenly(correct: np.ndarray, rows: int) -> np.ndarray:
+    """The rows at which so many even shares of all correct predictions are reached."""
+    shares = np.arange(1, rows + 1) * (correct[-1] / rows)
+    return np.unique(np.searchsorted(correct, shares).clip(max=len(correct) - 1))

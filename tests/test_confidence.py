@@ -1,0 +1,269 @@
+"""Metrics of all predictions by confidence: the oracle, scikit-learn, parts, errors."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle_confidence
+import rankmill
+import strategies
+from conftest import tells
+from oracle import parameters, parse
+from rankmill import InputError, State, UsageError
+
+CURVES = ["auprc", "auprc_step", "best_f1", "best_f1_threshold"]
+CURVES += [f"recall_at_precision@{at}" for at in ("0", "0.5", "0.9", "1")]
+CURVES += [f"precision_at_recall@{at}" for at in ("0", "0.5", "0.9", "1")]
+SUMS = ["ece", "ece(bins=1)", "ece(bins=4)", "brier", "dprime"]
+METRICS = [*CURVES, *SUMS, "auprc@2", "best_f1@1", "ece(bins=10)@2", "brier@1", "dprime@2"]
+# At, below and above the edges of bins, and equal ones.
+CONFIDENCES = [0.0, -0.0, 0.1, 0.25, 0.5, math.nextafter(0.5, 1), 0.75, 0.9, 1.0, 5e-324]
+CLOSE = {"rel": 1e-12, "abs": 1e-12}
+
+Listed = list[list[tuple[float, bool]]]
+
+
+def tables(listed: Listed, kind: Any = None) -> tuple[pa.Table, pa.Table]:
+    """Query q has the label 0; a right prediction is 0, wrong ones are all others."""
+    items, scores = [], []
+    for one in listed:
+        right = [place for place, (_, is_right) in enumerate(one) if is_right][:1]
+        items.append([0 if place in right else place + 1 for place in range(len(one))])
+        scores.append([confidence for confidence, _ in one])
+    queries = list(range(len(listed)))
+    labels = pa.table({"query_id": queries, "items": [[0]] * len(listed)})
+    columns = {
+        "query_id": pa.array(queries, pa.int64()),
+        "items": pa.array(items, pa.list_(pa.int64())),
+        "scores": pa.array(scores, pa.list_(kind or pa.float64())),
+    }
+    return labels, pa.table(columns)
+
+
+def expected(listed: Listed, metric: str) -> float | None:
+    """Only the first right one of a list is right."""
+    name, k = parse(metric)
+    flat = []
+    for one in listed:
+        found = False
+        for confidence, right in one[:k]:
+            flat.append((confidence, right and not found))
+            found = found or right
+    return oracle_confidence.VALUES[name](flat, len(listed), **parameters(metric))
+
+
+lists = st.lists(
+    st.lists(st.tuples(st.sampled_from(CONFIDENCES), st.booleans()), max_size=5),
+    min_size=1,
+    max_size=6,
+).filter(any)
+
+
+@pytest.mark.small
+@settings(max_examples=strategies.examples(60))
+@given(listed=lists, memory=st.sampled_from([1, 1 << 30]), chunk=st.sampled_from([1, 100]))
+def test_is_the_oracle(listed: Listed, memory: int, chunk: int) -> None:
+    labels, predictions = tables(listed)
+    chunked = strategies.chunked(predictions, chunk)
+    result = rankmill.evaluate(labels, chunked, METRICS, memory=memory)
+    for metric in METRICS:
+        wanted = expected(listed, metric)
+        if wanted is not None:
+            wanted = pytest.approx(wanted, **CLOSE)
+        assert result.metrics[metric] == wanted, metric
+        assert result.standard_errors[metric] is None
+    # Neither batches nor threads change a bit, nor does a second pass.
+    again = rankmill.evaluate(labels, predictions, METRICS, threads=1)
+    assert again.metrics == result.metrics
+
+
+@pytest.mark.small
+@settings(max_examples=strategies.examples(20))
+@given(listed=lists, cut=st.integers(0, 6))
+def test_parts_and_rows_give_the_same_bits(listed: Listed, cut: int) -> None:
+    labels, predictions = tables(listed)
+    whole = rankmill.evaluate(labels, predictions, METRICS)
+    halves = [(one.slice(0, cut), one.slice(cut)) for one in (labels, predictions)]
+    sides = list(zip(*halves, strict=True))
+    states = [rankmill.evaluate_part(*side, METRICS) for side in sides]
+    rows = pa.Table.from_pylist([one.to_row() for one in states]).to_pylist()
+    first, second = map(State.from_row, rows)
+    state = second.merge(first)
+    assert state.fingerprint == states[0].merge(states[1]).fingerprint
+    counts = [rankmill.second_pass(state, side[1]) for side in sides]
+    among = {name: counts[1][name].merge(one) for name, one in counts[0].items()}
+    assert state.result(among).metrics == whole.metrics
+
+
+def test_scikit_learn() -> None:
+    """On 200 random dumps; recall is by the number of hits, as it is there."""
+    from sklearn import metrics as sklearn
+
+    generator = np.random.default_rng(3)
+    hits = {"gap_total": "hits"}
+    for _ in range(200):
+        count = int(generator.integers(2, 40))
+        scores = np.round(generator.random((count, 3)), int(generator.integers(1, 4)))
+        right = np.zeros((count, 3), bool)
+        right[np.arange(count), generator.integers(0, 3, count)] = generator.random(count) < 0.6
+        right[0, 0] = not right[0].any() or right[0, 0]
+        listed = [
+            list(zip(*pair, strict=True))
+            for pair in zip(scores.tolist(), right.tolist(), strict=True)
+        ]
+        names = ["auprc", "auprc_step", "brier", "best_f1", "best_f1_threshold"]
+        names += ["recall_at_precision@0.5", "precision_at_recall@0.9"]
+        found = rankmill.evaluate(*tables(listed), names, semantics=hits)
+        y, p = right.ravel(), scores.ravel()
+        precision, recall, thresholds = sklearn.precision_recall_curve(y, p)
+        with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+            warnings.simplefilter("ignore")
+            f1 = np.nan_to_num(2 * precision * recall / (precision + recall))
+        assert found["auprc"] == pytest.approx(sklearn.auc(recall, precision), **CLOSE)
+        assert found["auprc_step"] == pytest.approx(sklearn.average_precision_score(y, p), **CLOSE)
+        assert found["brier"] == pytest.approx(sklearn.brier_score_loss(y, p), **CLOSE)
+        assert found["best_f1"] == pytest.approx(f1.max(), **CLOSE)
+        at = f1[:-1][thresholds == found["best_f1_threshold"]]
+        assert at == pytest.approx(f1.max(), **CLOSE)
+        reached = recall[precision >= 0.5].max()
+        assert found["recall_at_precision@0.5"] == pytest.approx(reached, **CLOSE)
+        reached = precision[recall >= 0.9].max()
+        assert found["precision_at_recall@0.9"] == pytest.approx(reached, **CLOSE)
+
+
+@pytest.mark.small
+def test_by_hand() -> None:
+    """Right at 0.9, wrong at 0.8, right at 0.6, wrong at 0.6; two queries have a label."""
+    listed = [[(0.9, True), (0.8, False)], [(0.6, True), (0.6, False)]]
+    found = rankmill.evaluate(*tables(listed), METRICS)
+    # Points (0.5, 1), (0.5, 1/2) and (1, 1/2), from (0, 1).
+    assert found["auprc"] == 0.5 + 0.5 * 0.5
+    assert found["auprc_step"] == 0.5 + 0.5 * 0.5
+    assert found["recall_at_precision@0.9"] == 0.5
+    assert found["precision_at_recall@0.9"] == 0.5
+    assert (found["best_f1"], found["best_f1_threshold"]) == (2 / 3, 0.9)
+    assert found["brier"] == pytest.approx((0.01 + 0.64 + 0.16 + 0.36) / 4)
+    # Bins end at 0.25, 0.5, 0.75 and 1: two of 0.6, of which one is right, and 0.8 and 0.9.
+    assert found["ece(bins=4)"] == pytest.approx((abs(1 - 1.2) + abs(1 - 1.7)) / 4)
+    assert found["dprime"] == pytest.approx(0.05 / math.sqrt((0.15**2 + 0.1**2) / 2))
+
+
+@pytest.mark.small
+def test_without_a_value() -> None:
+    nothing = rankmill.evaluate(*tables([[(0.5, False)], []]), METRICS)
+    assert nothing["best_f1_threshold"] is None
+    assert nothing["dprime"] is None
+    assert [nothing[name] for name in ("auprc", "best_f1", "ece", "brier")] == [0, 0, 0.5, 0.25]
+    equal = rankmill.evaluate(*tables([[(0.5, False)], [(0.5, True)]]), ["dprime"])
+    assert equal["dprime"] is None
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("confidence", "metric", "wanted"),
+    [
+        (1.5, "ece", ["query 1", "1.5", "ece needs one from 0 to 1", "rescale"]),
+        (-0.1, "brier@2", ["query 1", "-0.1", "brier@2"]),
+        (math.inf, "dprime", ["query 1", "inf", "a finite one"]),
+    ],
+)
+def test_confidences_are_checked(confidence: float, metric: str, wanted: list[str]) -> None:
+    listed = [[(0.5, True)], [(0.9, True), (confidence, False)]]
+    with pytest.raises(InputError) as error:
+        rankmill.evaluate(*tables(listed), [metric])
+    tells(error.value, wanted)
+    assert rankmill.evaluate(*tables(listed), CURVES)["best_f1"] > 0
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("metric", "wanted"),
+    [
+        ("recall_at_precision", ["needs precision", "recall_at_precision@0.5"]),
+        ("recall_at_precision@1.5", ["'1.5'", "from 0 to 1"]),
+        ("ece(bins=0)", ["bins", "'0'"]),
+        ("ece(bins=1001)", ["bins", "below 1001"]),
+        ("ece(bins=2.5)", ["an integer"]),
+    ],
+)
+def test_parameters_are_checked(metric: str, wanted: list[str]) -> None:
+    with pytest.raises(UsageError) as error:
+        rankmill.evaluate(*tables([[(0.5, True)]]), [metric])
+    tells(error.value, wanted)
+
+
+@pytest.mark.small
+def test_damaged_rows_are_refused() -> None:
+    row = rankmill.evaluate_part(*tables([[(0.5, True), (0.25, False)]]), METRICS).to_row()
+    for name, value in (
+        ("recall_at_precision@0.5.at", 2.0),
+        ("ece.predictions", [1]),
+        ("ece.correct", [9] * 15),
+        ("ece.totals", ["x"] * 15),
+        ("brier.correct.squares", str(10**1000)),
+        ("dprime.correct.count", 9),
+    ):
+        with pytest.raises(UsageError) as error:
+            State.from_row({**row, name: value})
+        tells(error.value, ["damaged"])
+
+
+@pytest.mark.small
+def test_the_curve_is_explained() -> None:
+    labels, predictions = tables([[(0.9, True), (0.8, False)], [(0.6, True), (0.6, False)]])
+    found = rankmill.explain(labels, predictions, "auprc")
+    assert found.value == rankmill.evaluate(labels, predictions, "auprc")["auprc"]
+    assert found.table.to_pydict() == {
+        "confidence": [0.9, 0.6],
+        "predictions": [1, 4],
+        "correct": [1, 2],
+        "precision": [1.0, 0.5],
+        "recall": [0.5, 1.0],
+        "f1": [2 / 3, 2 / 3],
+    }
+    short = rankmill.explain(labels, predictions, "best_f1", rows=1)
+    assert short.table["recall"].to_pylist() == [1.0]
+    tells(short, ["1 of 2, by even steps", "best_f1 = 0.666", "recall"])
+    bins = rankmill.explain(labels, predictions, "ece(bins=4)", rows=1).table.to_pydict()
+    assert (bins["up to"], bins["correct"], bins["accuracy"]) == ([0.75, 1.0], [1, 1], [0.5, 0.5])
+    kinds = rankmill.explain(labels, predictions, "dprime").table.to_pydict()
+    assert kinds["predictions"] == [2, 2]
+    assert kinds["deviation"] == pytest.approx([0.15, 0.1])
+
+
+def test_rows_of_a_long_curve_are_even() -> None:
+    listed = [[(place / 1000, place % 3 > 0)] for place in range(1000)]
+    found = rankmill.explain(*tables(listed), "auprc", rows=10).table
+    assert found["correct"].to_pylist() == [67, 134, 200, 267, 333, 400, 467, 533, 600, 666]
+
+
+@pytest.mark.small
+def test_compare_says_what_it_lacks() -> None:
+    labels, predictions = tables([[(0.5, True)], [(0.25, False)], [(0.75, True)]])
+    found = rankmill.compare(labels, {"a": predictions, "b": predictions}, ["brier", "best_f1"])
+    assert any("brier is no mean over queries" in note for note in found.notes)
+
+
+@pytest.mark.small
+def test_the_second_pass_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics of the same confidences share their counts."""
+    from rankmill.metrics.gap_counts import GapCounter
+
+    made = []
+    plain = GapCounter.__init__
+    monkeypatch.setattr(
+        GapCounter, "__init__", lambda self, *told: (made.append(self), plain(self, *told))[1]
+    )
+    pair = tables([[(0.5, True), (0.25, False)], [(0.75, False)]])
+    for memory in (1, 1 << 30):
+        made.clear()
+        rankmill.evaluate(*pair, ["gap", *CURVES, "auprc@1", "best_f1@1"], memory=memory)
+        assert len(made) == 2
