@@ -25,7 +25,8 @@ import oracle_lists
 Item = Hashable
 ALIASES = {
     **dict.fromkeys(("mrr", "rr", "recip_rank", "reciprocal_rank"), "first_hit"),
-    **dict.fromkeys(("hit_rate", "success"), "hit"),
+    **dict.fromkeys(("hit_rate", "HitRate", "success"), "hit"),
+    **{"r-precision": "rprec", "r_precision": "rprec", "NumRelRet": "num_rel_ret"},
     **{"ap": "map", "P": "precision", "R": "recall", "set_recall": "recall", "SetR": "recall"},
     **{"NumRet": "num_ret", "NumRel": "num_rel", "SetP": "set_p", "SetF": "set_f"},
     **{"SetAP": "set_map", "SetRelP": "set_relative_p", "11pt_avg": "iprec_avg"},

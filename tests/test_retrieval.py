@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import sklearn.metrics
 import rankmill
 from conftest import tells
 from rankmill import InputError, UsageError
+from rankmill.metrics.elsewhere import names_elsewhere
+from rankmill.metrics.registry import parse
 from test_registry import long_table, random_run
 
 # Metric here -> measure asked for there -> name of its value.
@@ -198,6 +201,23 @@ def test_those_without_a_walk_say_so(text: str) -> None:
 
 
 def test_the_page_of_metrics_is_that_of_the_registry(run: Any) -> None:
-    """Its table is what `rankmill metrics --format markdown` prints."""
+    """Its tables are what `rankmill metrics --format markdown` prints, also with --elsewhere."""
     page = (Path(rankmill.__file__).parent / "docs" / "metrics.md").read_text(encoding="utf-8")
     assert page.partition("## All metrics\n\n")[2] == run("metrics", "--format", "markdown")[1]
+    names = page.partition("## Names elsewhere\n\n")[2].partition("\n## ")[0]
+    assert run("metrics", "--elsewhere", "--format", "markdown")[1] in names
+
+
+@pytest.mark.small
+def test_names_elsewhere_are_names_here() -> None:
+    """Of trec_eval, ir_measures, ranx and RecTools, but where parameters are written otherwise."""
+    written_otherwise = {"rbp.p", "F1Beta(k)"}
+    for metric, there in names_elsewhere().items():
+        for library in ("trec_eval", "ir_measures", "ranx", "rectools"):
+            for name in filter(None, there[library].split(", ")):
+                if name in written_otherwise:
+                    continue
+                name = re.sub(r"\bk\b|_k$", lambda found: found[0].replace("k", "5"), name)
+                name = re.sub(r"([@_])x$", r"\g<1>0.5", name).replace("p=p", "p=0.5")
+                name = re.sub(r"\(5\)$", "@5", name)
+                assert parse(name).name == metric, name

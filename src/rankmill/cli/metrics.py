@@ -29,10 +29,22 @@ divisors, the order of ties, and which queries a mean is over.
 
 @click.command("metrics")
 @click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
-def command(format: str) -> None:
+@click.option("--elsewhere", is_flag=True, help="List what other libraries call them instead.")
+def command(format: str, elsewhere: bool) -> None:
     """List the metrics: name, aliases, parameters, definition, range and source."""
+    from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
     from rankmill.metrics.registry import REGISTRY
 
+    if elsewhere:
+        names = names_elsewhere()
+        cells = [[name, *there.values()] for name, there in names.items()]
+        emit(
+            write(
+                listing(Table([Column(one) for one in ("metric", *LIBRARIES)], cells), names),
+                format,
+            )
+        )
+        return
     specs = list(REGISTRY.values())
     if format == "table":
         emit("\n".join([_LEGEND, *map(_paragraph, specs)]))

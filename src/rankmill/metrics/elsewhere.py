@@ -3,8 +3,73 @@
 from collections.abc import Iterable
 
 from rankmill.metrics.base import Metric
+from rankmill.metrics.registry import REGISTRY
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS
+
+# The libraries of the table of names. Those with a preset have the metrics of the preset, whose
+# values are equal, and those below, which they define alike.
+LIBRARIES = (
+    *("trec_eval", "ir_measures", "ranx", "rectools", "replay", "sklearn", "torchmetrics"),
+    "recommenders",
+)
+_NAMES = {
+    "trec_eval": {
+        "iprec": "iprec_at_recall_x",
+        "rprec_mult": "Rprec_mult_x",
+        "num_ret": "num_ret",
+        "num_rel": "num_rel",
+        "num_nonrel_judged_ret": "num_nonrel_judged_ret",
+        "utility": "utility",
+        "infap": "infAP",
+    },
+    "ir_measures": {
+        "map": "AP, AP@k",
+        "first_hit": "RR, RR@k",
+        "precision": "P@k",
+        "recall": "R@k",
+        "hit": "Success@k",
+        "rprec": "Rprec",
+        "ndcg": "nDCG, nDCG@k",
+        "num_ret": "NumRet",
+        "num_rel": "NumRel",
+        "num_rel_ret": "NumRelRet",
+        "set_p": "SetP",
+        "set_f": "SetF",
+        "set_map": "SetAP",
+        "set_relative_p": "SetRelP",
+        "iprec": "IPrec@x",
+        "rbp": "RBP(p=p)",
+        "err": "ERR@k",
+        "bpm": "BPM@k",
+        "inst": "INST",
+        "insq": "INSQ",
+        "judged": "Judged@k",
+        "bpref": "Bpref",
+        "infap": "infAP",
+    },
+    "ranx": {"bpref": "bpref", "rbp": "rbp.p"},
+}
+
+
+def names_elsewhere() -> dict[str, dict[str, str]]:
+    """Metric -> library -> what the library calls it; "" where it has no such metric.
+
+    Metrics that no library has are left out.
+    """
+    found = {}
+    for name in REGISTRY:
+        there = {library: ", ".join(_names_of(library, name)) for library in LIBRARIES}
+        if any(there.values()):
+            found[name] = there
+    return found
+
+
+def _names_of(library: str, name: str) -> list[str]:
+    of_preset = PRESETS[library].metrics if library in PRESETS else {}
+    names = [there for metric, there in of_preset.items() if metric.partition("@")[0] == name]
+    more = _NAMES.get(library, {}).get(name)
+    return [*names, *([more] if more else [])]
 
 
 def name_there(name: str, metric: Metric) -> str:

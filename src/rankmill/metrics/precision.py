@@ -190,7 +190,7 @@ METRICS = (
         range="0 or 1",
         source="Deshpande and Karypis, Item-Based Top-N Recommendation Algorithms, TOIS 2004",
         parameters=(REL,),
-        aliases=("hit_rate", "success"),
+        aliases=("hit_rate", "HitRate", "success"),
         cut_names=("success",),
         walk=_any_hit,
         expected_walk=_expected_any_hit,
@@ -211,6 +211,7 @@ METRICS = (
     ),
     MetricSpec(
         name="rprec",
+        aliases=("r-precision", "r_precision"),
         kernel="count_hits_of_labels",
         expected="count_hits_of_labels",
         definition="hits in the first R / R",

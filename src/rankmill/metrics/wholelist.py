@@ -67,6 +67,7 @@ METRICS = (
     ),
     MetricSpec(
         name="num_rel_ret",
+        aliases=("NumRelRet",),
         kernel="count_hits",
         expected="count_hits",
         definition="the number of hits",
