@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 import oracle_confidence
+import oracle_diversity
 import oracle_lists
 
 Item = Hashable
@@ -31,6 +32,11 @@ ALIASES = {
     **{"accuracy": "auc", "Q": "q_measure"},
     "pr_auc": "auprc",
     "d_prime": "dprime",
+    "alpha_nDCG": "alpha_ndcg",
+    "alpha-nDCG": "alpha_ndcg",
+    "err-ia": "err_ia",
+    "strec": "subtopic_recall",
+    "StRecall": "subtopic_recall",
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}
@@ -293,6 +299,7 @@ ORACLES: dict[str, Callable[..., float]] = {
     "gap": gap,
     **{name: partial(of_list, name) for name in oracle_lists.VALUES},
     **oracle_confidence.VALUES,
+    **oracle_diversity.VALUES,
 }
 
 

@@ -325,7 +325,8 @@ def metric_names(
     """Every registered metric, at each of the cutoffs, and without one where that is allowed.
 
     Those with parameters also with them, at one of the cutoffs. Without `every`, those that the
-    default semantics refuse are left out. Those that need confidences from 0 to 1 always are.
+    default semantics refuse are left out. Those that need confidences from 0 to 1 always
+    are, and those of subtopics.
     """
     from rankmill import UsageError
     from rankmill.metrics.registry import REGISTRY, check_defined, parse
@@ -333,7 +334,7 @@ def metric_names(
 
     names = []
     for name, spec in REGISTRY.items():
-        if name in oracle_confidence.BOUNDED:
+        if name in oracle_confidence.BOUNDED or spec.gains == "subtopics":
             continue
         given = [GIVEN[one.name] for one in spec.parameters if one is not spec.at]
         if spec.at is not None:

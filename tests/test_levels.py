@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle_confidence
+import oracle_diversity
 import oracle_lists
 import rankmill
 import semantics_oracle
@@ -247,6 +248,7 @@ def test_some_metrics_do_not_heed_rel() -> None:
         "gap",
         "num_ret",
         *oracle_confidence.VALUES,
+        *oracle_diversity.VALUES,
     }
 
 

@@ -20,7 +20,8 @@ USES = """
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
 from rankmill.metrics.registry import REGISTRY
 from rankmill.semantics.choices import CHOICES
-kernels = {name: spec for name, spec in REGISTRY.items() if spec.kernel or name == "gap"}
+kernels = {name: one for name, one in REGISTRY.items() if one.kernel or name == "gap"}
+kernels = {name: one for name, one in kernels.items() if one.gains != "subtopics"}
 names = [name + "@7" if spec.cutoff != "none" else name for name, spec in kernels.items()]
 generator = np.random.default_rng(0)
 for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
@@ -63,6 +64,9 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
     for name in ("average_precision", "first_hit_precision", "recall", "hit", "r_precision", "dcg"):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")
+topics = pa.table({"query": ["1", "1"], "item": ["a", "b"], "subtopic": ["x", "y"]})
+diverse = [f"{name}@9" for name, one in REGISTRY.items() if one.gains == "subtopics"]
+rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse, subtopic="subtopic")
 rankmill.fuse([table, table.take(mixed)], method="combmed", top=3, weights=[1, 2])
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss

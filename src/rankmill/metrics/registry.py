@@ -9,6 +9,7 @@ from rankmill.errors import UsageError
 from rankmill.metrics import (
     browsing,
     confidence,
+    diversity,
     gain,
     graded,
     judged,
@@ -25,7 +26,18 @@ from rankmill.semantics.choices import Semantics
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
     for family in (
-        *(precision, ranks, wholelist, gain, graded, browsing, judged, pooled, confidence),
+        *(
+            precision,
+            ranks,
+            wholelist,
+            gain,
+            graded,
+            browsing,
+            judged,
+            pooled,
+            confidence,
+            diversity,
+        ),
     )
     for spec in family.METRICS
 }

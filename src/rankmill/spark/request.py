@@ -15,7 +15,10 @@ from rankmill.spark.layout import Side, check_ordered, empty_source, shuffled, s
 from rankmill.spark.partitions import partition_count
 
 # Options of `evaluate` that files have, or that are Spark's own business.
-NOT_TAKEN = ("labels_as", "predictions_as", "columns", "label_columns", "threads", "progress")
+NOT_TAKEN = (
+    *("labels_as", "predictions_as", "columns", "label_columns", "subtopic"),
+    *("threads", "progress"),
+)
 
 
 @dataclass(frozen=True)
