@@ -20,6 +20,7 @@ from typing import Any
 
 import catalogue_oracle
 import oracle_confidence
+import oracle_diversity
 import oracle_lists
 
 Item = Hashable
@@ -38,6 +39,11 @@ ALIASES = {
     **{"inter_list_diversity": "personalization", "intra_list_diversity": "ild"},
     "pr_auc": "auprc",
     "d_prime": "dprime",
+    "alpha_nDCG": "alpha_ndcg",
+    "alpha-nDCG": "alpha_ndcg",
+    "err-ia": "err_ia",
+    "strec": "subtopic_recall",
+    "StRecall": "subtopic_recall",
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}
@@ -301,6 +307,7 @@ ORACLES: dict[str, Callable[..., float]] = {
     **{name: partial(of_list, name) for name in oracle_lists.VALUES},
     **{name: partial(catalogue_oracle.value, name) for name in catalogue_oracle.VALUES},
     **oracle_confidence.VALUES,
+    **oracle_diversity.VALUES,
 }
 
 

@@ -329,7 +329,7 @@ def metric_names(
 
     Those with parameters also with them, at one of the cutoffs. Without `every`, those that the
     default semantics refuse are left out, at least where a query has no predictions. Those that
-    need confidences from 0 to 1 always are.
+    need confidences from 0 to 1 always are, and those of subtopics.
     """
     from rankmill.metrics.registry import REGISTRY, is_defined, parse
     from rankmill.semantics.choices import DEFAULT
@@ -337,6 +337,8 @@ def metric_names(
     names = []
     for name, spec in REGISTRY.items():
         if name in catalogue_oracle.VALUES or name in oracle_confidence.BOUNDED:
+            continue
+        if spec.gains == "subtopics":
             continue
         given = [GIVEN[one.name] for one in spec.parameters if one is not spec.at]
         if spec.at is not None:

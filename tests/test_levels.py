@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import catalogue_oracle
 import oracle_confidence
+import oracle_diversity
 import oracle_lists
 import rankmill
 import semantics_oracle
@@ -250,6 +251,7 @@ def test_some_metrics_do_not_heed_rel() -> None:
         "user_coverage",
         *catalogue_oracle.VALUES,
         *oracle_confidence.VALUES,
+        *oracle_diversity.VALUES,
     }
     assert REGISTRY.keys() - taking == graded | judged | others
 

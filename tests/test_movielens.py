@@ -20,6 +20,7 @@ import pytest
 import catalogue_oracle
 import oracle
 import oracle_confidence
+import oracle_diversity
 import rankmill
 from rankmill.metrics.registry import REGISTRY
 
@@ -178,6 +179,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_every_metric_is_compared() -> None:
     compared = {oracle.parse(metric)[0] for metric in METRICS}
     elsewhere = catalogue_oracle.VALUES.keys() | oracle_confidence.BOUNDED
+    elsewhere |= oracle_diversity.VALUES.keys()
     assert compared == set(REGISTRY) - REFUSED - elsewhere
 
 

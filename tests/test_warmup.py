@@ -20,11 +20,12 @@ pytestmark = pytest.mark.skipif(
 # Calls of users, written in other ways than those of warmup().
 USES = """
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
-from rankmill.metrics import confidence
+from rankmill.metrics import confidence, diversity
 from rankmill.metrics.registry import examples, parse
 from rankmill.semantics.presets import semantics_of
 from rankmill.semantics.choices import CHOICES
-names = [name for name in examples() if parse(name).spec not in confidence.METRICS]
+others = (*confidence.METRICS, *diversity.METRICS)
+names = [name for name in examples() if parse(name).spec not in others]
 generator = np.random.default_rng(0)
 def given(labels):
     items = pa.table({"item": labels["item"], "group": [n % 3 for n in range(len(labels))]})
@@ -79,6 +80,9 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
     for name in ("average_precision", "first_hit_precision", "recall", "hit", "r_precision", "dcg"):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")
+topics = pa.table({"query": ["1", "1"], "item": ["a", "b"], "subtopic": ["x", "y"]})
+diverse = [f"{name}@9" for name, one in REGISTRY.items() if one.gains == "subtopics"]
+rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse, subtopic="subtopic")
 rankmill.fuse([table, table.take(mixed)], method="combmed", top=3, weights=[1, 2])
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss

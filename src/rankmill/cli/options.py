@@ -71,6 +71,12 @@ _COLUMNS = (
         help="Labels are just relevant or not: no gains are read, and every label is relevant.",
     ),
     click.option(
+        "--subtopic",
+        metavar="COLUMN",
+        help="The column of subtopics in long labels, for alpha_ndcg, err_ia and subtopic_recall; "
+        "'iteration' in TREC's qrels of diversity.",
+    ),
+    click.option(
         "--gain-function",
         type=ChoiceOrPairs(("linear", "exp")),
         metavar="[linear|exp|GAIN=WORTH,...]",

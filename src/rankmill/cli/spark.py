@@ -81,6 +81,7 @@ def command(
     predictions_as: str | None,
     columns: str | None,
     label_columns: str | None,
+    subtopic: str | None,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
@@ -88,6 +89,10 @@ def command(
 
     if columns is not None or label_columns is not None:
         raise UsageError("files of Spark have headers: leave out --columns and --label-columns")
+    if subtopic is not None:
+        raise UsageError(
+            "labels with subtopics are evaluated on one machine: use rankmill evaluate"
+        )
     output = None if output == "-" else output
     parse_all(metrics)
     chosen = format_for(format, output)

@@ -19,10 +19,11 @@ from rankmill.engine.evaluate import evaluate
 from rankmill.fuse.fuse import fuse
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.jit import compiled_so_far
-from rankmill.metrics import confidence
+from rankmill.metrics import confidence, diversity
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.gap_array import global_average_precision
 from rankmill.metrics.registry import examples, parse
+from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import semantics_of
 from rankmill.training.listwise import listwise_ap_loss
 
@@ -66,9 +67,8 @@ def warmup() -> WarmUp:
     """
     began = time.perf_counter()
     before = compiled_so_far()
-    # Metrics by confidence have the kernels of gap, and some refuse confidences above 1.
-    own = [name for name in examples() if parse(name).spec not in confidence.METRICS]
-    names = [*own, "map(rel=2)", "map:median"]
+    names = [*_plain(DEFAULT), "map(rel=2)", "map:median"]
+    diverse = [spec.example for spec in diversity.METRICS]
     for labels, predictions in _tables():
         items = _items(labels)
         beside = {"train": labels, "items": items, "item_group": "group"}
@@ -78,8 +78,11 @@ def warmup() -> WarmUp:
         evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")
         for semantics in SEMANTICS:
             chosen = semantics_of(semantics)
-            per_query = [name for name in examples(chosen) if parse(name).spec.kernel]
+            per_query = [name for name in _plain(chosen) if parse(name).spec.kernel]
             evaluate(labels, predictions, per_query, threads=1, semantics=chosen)
+    topics = _long(False, None, None)
+    topics = topics.append_column("subtopic", pa.array(np.arange(len(topics)) % 3))
+    evaluate(topics, _wide(_long(False, None, None)), diverse, threads=1, subtopic="subtopic")
     run = _wide(_long(False, "score", pa.float64()))
     fuse([run, run], threads=1)
     _evaluate_arrays()
@@ -113,6 +116,15 @@ def _tables() -> Iterator[tuple[Any, Any]]:
         ranked = _long(text, "score", pa.float64())
         ranks = pa.array(range(len(ranked)), pa.int32())
         yield _long(text, None, None), _scattered(ranked.append_column("rank", ranks))
+
+
+def _plain(semantics: Semantics) -> list[str]:
+    """The metrics that any labels and predictions have.
+
+    Those by confidence have the kernels of gap, and some of them refuse confidences above 1.
+    """
+    others = (*confidence.METRICS, *diversity.METRICS)
+    return [name for name in examples(semantics) if parse(name).spec not in others]
 
 
 def _items(labels: Any) -> Any:

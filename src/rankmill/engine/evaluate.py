@@ -41,6 +41,7 @@ def evaluate(
     label_columns: str | Sequence[str] | None = None,
     in_order: bool = False,
     binary: bool = False,
+    subtopic: str | None = None,
     gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
     rel: float | None = None,
@@ -100,6 +101,10 @@ def evaluate(
         Whether labels are just relevant or not: no gains are read, and every label is relevant. By
         default, a RuntimeWarning names columns of numbers in labels that could be gains but have no
         name by which they are found.
+    subtopic : str, optional
+        The column of long labels that says which subtopic of its query a row is about, for
+        alpha_ndcg, err_ia and subtopic_recall; "iteration" for TREC's qrels of diversity. Other
+        metrics see an item as relevant if it is to any subtopic.
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         What a label of gain g is worth in ndcg, dcg and their like: g, 2**g - 1, or what a map says
         for every gain above 0, as trec_eval's ndcg.1=3,2=7. ``rel`` is in units of the gain itself.

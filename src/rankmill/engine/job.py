@@ -11,6 +11,7 @@ from rankmill.matching.catalogue import Catalogue
 from rankmill.matching.gains import canonical_gain_function
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
+from rankmill.metrics.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.exposed import OfExposure
 from rankmill.metrics.exposure import Exposure, Wanted
 from rankmill.metrics.gap import ORDERED_TIES, Gap
@@ -281,6 +282,25 @@ def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Semantic
         )
 
 
+def _check_subtopics(job: Job, subtopic: str | None) -> None:
+    """Raise UsageError if a metric does not fit labels with, or without, subtopics."""
+    for metric in job.metrics:
+        if subtopic is None and is_of_subtopics(metric):
+            raise UsageError(
+                f"{metric.text} needs labels with subtopics: name their column with --subtopic "
+                "(subtopic)"
+            )
+        if subtopic is not None and not is_of_subtopics(metric) and heeds_gains(metric):
+            raise UsageError(
+                f"{metric.text} looks at gains, and labels with subtopics have a gain for each "
+                "subtopic: leave it out, or leave out --subtopic (subtopic)"
+            )
+    if subtopic is not None and job.gain_function != "linear":
+        raise UsageError(
+            f"gain_function {job.gain_function!r} has no meaning for subtopics: leave it out"
+        )
+
+
 @contextmanager
 def open_job(
     job: Job,
@@ -293,6 +313,7 @@ def open_job(
 
     `facts` are columns of the labels with a value a query, which the caller will read.
     """
+    _check_subtopics(job, columns.get("subtopic"))
     weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
     with open_inputs(
         labels,

@@ -84,6 +84,7 @@ _OTHERS = (
     "labels_as",
     "label_columns",
     "binary",
+    "subtopic",
     "gain_function",
     "semantics",
     "rel",

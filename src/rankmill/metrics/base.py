@@ -165,9 +165,10 @@ class MetricSpec:
     needs_judged : bool
         Whether hits and labels are all judged items, at any gain. With ``rel`` their gain is 1 if
         they are relevant, else 0, and those below 0 count as not judged.
-    gains : {"given", "levels", "powers"}
+    gains : {"given", "levels", "powers", "subtopics"}
         The gains that the kernel sees: as `gain_function` made them; of judged items 1 if they are
-        relevant, 0 if not, and -1 if their gain is below 0; or 2**g - 1 of a gain g in any case.
+        relevant, 0 if not, and -1 if their gain is below 0; 2**g - 1 of a gain g in any case; or
+        the subtopics of labels that have them (`rankmill.kernels.diversity`).
     within_labels : bool
         Whether it looks at the first R predictions.
     undefined : callable, optional
@@ -203,7 +204,7 @@ class MetricSpec:
     aliases: tuple[str, ...] = ()
     cut_names: tuple[str, ...] = ()
     needs_judged: bool = False
-    gains: Literal["given", "levels", "powers"] = "given"
+    gains: Literal["given", "levels", "powers", "subtopics"] = "given"
     within_labels: bool = False
     undefined: Callable[[Metric, Semantics], str] | None = None
     never_scored: tuple[str, ...] = ()
@@ -272,10 +273,11 @@ class Metric:
 
 
 def kernel_of(name: str) -> Callable[..., None]:
-    """The kernel of that name, which stands in one of three files."""
-    from rankmill.kernels import graded, metrics, ranks  # numba takes a while, which names need not
+    """The kernel of that name, which stands in one of four files."""
+    # numba takes a while, which names need not
+    from rankmill.kernels import diversity, graded, metrics, ranks
 
-    modules = [one for one in (metrics, ranks, graded) if hasattr(one, name)]
+    modules = [one for one in (metrics, ranks, graded, diversity) if hasattr(one, name)]
     found: Callable[..., None] = getattr(modules[0], name)
     return found
 

@@ -10,6 +10,7 @@ from rankmill.metrics import (
     browsing,
     catalogue,
     confidence,
+    diversity,
     gain,
     graded,
     judged,
@@ -27,7 +28,7 @@ REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
     for family in (
         *(precision, ranks, wholelist, gain, graded, browsing, judged, pooled, confidence),
-        catalogue,
+        *(diversity, catalogue),
     )
     for spec in family.METRICS
 }

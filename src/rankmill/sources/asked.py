@@ -20,6 +20,8 @@ class Asked:
         The names of the columns, if the files have no header.
     query, item : str or None
         The columns of query ids and items.
+    facts : tuple of str
+        More columns of the labels.
     """
 
     role: Role = "labels"
@@ -27,6 +29,7 @@ class Asked:
     columns: tuple[str, ...] = ()
     query: str | None = None
     item: str | None = None
+    facts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, role: Role, options: Mapping[str, Any]) -> "Asked":

@@ -19,12 +19,12 @@ from rankmill.sources.roles import Columns
 from rankmill.sources.wide import queries_of
 from rankmill.threads import Workers
 
-Kind = Literal["number", "segment"]
-"""What a column holds: a number, or any value by which queries are told apart."""
+Kind = Literal["number", "segment", "subtopic"]
+"""What a column holds: a number, any value by which queries are told apart, or subtopics."""
 
 NO_FACTS: Mapping[str, Kind] = MappingProxyType({})
 
-_ROLES: dict[Kind, str] = {"number": "weight", "segment": "slices"}
+_ROLES: dict[Kind, str] = {"number": "weight", "segment": "slices", "subtopic": "subtopic"}
 
 
 class Facts(NamedTuple):
@@ -57,7 +57,7 @@ def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
             _check_type(file, name, kind, schema.field(name).type)
     if source.typed is None:
         return source
-    of_kind = {"number": pa.float64(), "segment": pa.large_string()}
+    of_kind = {"number": pa.float64(), "segment": pa.large_string(), "subtopic": pa.large_string()}
     # The first rows of a text do not tell what the others hold.
     told = {n: of_kind[k] for n, k in wanted.items() if k == "number" or source.text_ids}
     return source.with_types(told)

@@ -130,7 +130,7 @@ def open_input(
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
     named = chosen.get("query"), chosen.get("item")
-    asked = Asked(role, told_format, column_names(columns), *named)
+    asked = Asked(role, told_format, column_names(columns), *named, tuple(facts))
     source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
     try:
         found = find_columns(
@@ -217,13 +217,17 @@ def open_inputs(
     label_columns: Sequence[str] | str | None = None,
     in_order: bool = False,
     binary: bool = False,
+    subtopic: str | None = None,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open labels and all predictions, find their columns, and check that their ids can match.
 
-    `facts` are columns of the labels, as in `open_input`.
+    `facts` are columns of the labels, as in `open_input`. With `subtopic`, the gains of the labels
+    say which subtopics they have.
     """
+    if subtopic is not None:
+        facts = {**facts, subtopic: "subtopic"}
     if not runs:
         raise UsageError("there are no predictions to evaluate")
     check_options(semantics, rank=rank, in_order=in_order, gain=gain, binary=binary)
@@ -259,6 +263,10 @@ def open_inputs(
             )
             stack.callback(inputs[name].source.close)
         label_input, *others = with_one_id_type([label_input, *inputs.values()])
+        if subtopic is not None:
+            from rankmill.sources.subtopics import with_subtopics
+
+            label_input = with_subtopics(label_input, subtopic)
         for one in others:
             _check_positions(label_input.source, one.source)
             check_comparable((label_input.source, label_input.columns), (one.source, one.columns))

@@ -19,6 +19,8 @@ RUNS: Kinds = {
         {"query_id": Column(0, TEXT), "doc_id": Column(2, TEXT), "score": Column(4, NUMBER)},
     )
 }
+# The second field of qrels, which holds subtopics in those of diversity, and is read if asked for.
+ITERATION = "iteration"
 QRELS: Kinds = {
     4: (
         "query, iteration, document, relevance",
@@ -68,7 +70,10 @@ def _layout(
             f"{todo}"
         )
     density = count_lines(head.data) / max(1, len(head.data))
-    return Layout(kinds[count][1], count, density=density)
+    columns = kinds[count][1]
+    if ITERATION in asked.facts and count == 4:
+        columns = {**columns, ITERATION: Column(1, TEXT)}
+    return Layout(columns, count, density=density)
 
 
 def fields_of(head: TextBlock) -> int | None:

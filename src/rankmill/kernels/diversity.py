@@ -1,0 +1,150 @@
+"""Kernels of labels with subtopics; their arguments are as in rankmill.kernels.metrics.
+
+The gain of a label is a number whose lower 32 bits say which subtopics of the query the item is
+relevant to. The upper bits are the place of the item among the labels of the query by id, so that
+the labels of a query, which fall by gain, stand by falling id.
+"""
+
+import numpy as np
+
+from rankmill.kernels.jit import helper, kernel
+
+SUBTOPICS = 32
+MASK = (1 << SUBTOPICS) - 1
+
+
+@helper
+def mask_of(gain):
+    """The subtopics of a label."""
+    return np.int64(gain) & MASK
+
+
+@helper
+def label_mask(hits, q, place):
+    """The subtopics of the label at a place, from 0, among those of the query."""
+    if len(hits.label_gains) == 0:  # all gains are 1
+        return np.int64(1)
+    return mask_of(hits.label_gains[hits.label_offsets[q] + place])
+
+
+@helper
+def worth(mask, weights):
+    """What an item adds, where weights[s] is what one more item of subtopic s is worth."""
+    total = 0.0
+    for subtopic in range(SUBTOPICS):
+        if mask >> subtopic & 1:
+            total += weights[subtopic]
+    return total
+
+
+@helper
+def fade(mask, weights, left):
+    """Lower what one more item of each subtopic of an item is worth."""
+    for subtopic in range(SUBTOPICS):
+        if mask >> subtopic & 1:
+            weights[subtopic] *= left
+
+
+@helper
+def count_bits(mask):
+    count = 0
+    while mask:
+        mask &= mask - 1
+        count += 1
+    return count
+
+
+@helper
+def all_subtopics(hits, q):
+    mask = np.int64(0)
+    for place in range(hits.label_counts[q]):
+        mask |= label_mask(hits, q, place)
+    return mask
+
+
+@kernel
+def novelty_discounted(hits, k, alpha, out):
+    """Sum what hits are worth by the subtopics they add, over log2(rank + 1)."""
+    weights = np.empty(SUBTOPICS)
+    for q in range(len(out)):
+        weights[:] = 1.0
+        out[q] = 0.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] > k:
+                break
+            mask = mask_of(hits.gains[h])
+            out[q] += worth(mask, weights) / hits.discounts[hits.ranks[h]]
+            fade(mask, weights, 1.0 - alpha)
+
+
+@kernel
+def ideal_novelty_discounted(hits, k, alpha, out):
+    """The same of the list that takes the label that is worth most, one after the other.
+
+    Of labels that are worth the same, that of the larger id is taken.
+    """
+    weights = np.empty(SUBTOPICS)
+    for q in range(len(out)):
+        weights[:] = 1.0
+        out[q] = 0.0
+        count = hits.label_counts[q]
+        taken = np.zeros(count, np.bool_)
+        for rank in range(1, min(k, count) + 1):
+            best = -1
+            most = -1.0
+            for place in range(count):
+                if not taken[place]:
+                    found = worth(label_mask(hits, q, place), weights)
+                    if found > most:
+                        best = place
+                        most = found
+            taken[best] = True
+            out[q] += most / hits.discounts[rank]
+            fade(label_mask(hits, q, best), weights, 1.0 - alpha)
+
+
+@kernel
+def novelty_cascade(hits, k, alpha, out):
+    """Sum what hits are worth by the subtopics they add, over their ranks."""
+    weights = np.empty(SUBTOPICS)
+    for q in range(len(out)):
+        weights[:] = 1.0
+        out[q] = 0.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] > k:
+                break
+            mask = mask_of(hits.gains[h])
+            out[q] += worth(mask, weights) / hits.ranks[h]
+            fade(mask, weights, 1.0 - alpha)
+
+
+@kernel
+def largest_novelty_cascade(hits, k, alpha, out):
+    """The same of a list whose every item is relevant to all subtopics of the query."""
+    total = 0.0
+    left = 1.0
+    for rank in range(1, k + 1):
+        total += left / rank
+        left *= 1.0 - alpha
+        if left < 1e-300:
+            break
+    for q in range(len(out)):
+        out[q] = count_bits(all_subtopics(hits, q)) * total
+
+
+@kernel
+def count_subtopics(hits, k, out):
+    """Count the subtopics of the hits."""
+    for q in range(len(out)):
+        mask = np.int64(0)
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] > k:
+                break
+            mask |= mask_of(hits.gains[h])
+        out[q] = count_bits(mask)
+
+
+@kernel
+def count_all_subtopics(hits, k, out):
+    for q in range(len(out)):
+        out[q] = count_bits(all_subtopics(hits, q))
