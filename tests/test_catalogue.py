@@ -93,10 +93,13 @@ def test_the_oracle(
 
 
 @pytest.mark.small
-def test_by_hand() -> None:
+@pytest.mark.parametrize("kind", ["near", "far", "text"])
+def test_by_hand(kind: str) -> None:
     """Three lists show a, b, b, c, b at two places each; of b a repeat does not count."""
-    labels = table({1: ["a"], 2: ["b"], 3: ["z"]}, pa.string())
-    predictions = table({1: ["a", "b", "b"], 2: ["b", "c", "d"], 4: ["b"], 5: []}, pa.string())
+    (name, arrow), lists = KINDS[kind], [["a", "b", "b"], ["b", "c", "d"], ["b"], []]
+    shown = [[name("abcdz".index(one)) for one in listed] for listed in lists]
+    labels = table({q: [name(n)] for q, n in ((1, 0), (2, 1), (3, 4))}, arrow)
+    predictions = table(dict(zip((1, 2, 4, 5), shown, strict=True)), arrow)
     result = rankmill.evaluate(labels, predictions, [*METRICS, "user_coverage@2", "user_coverage"])
     assert result["coverage@1"] == 2 / 5
     assert result["coverage"] == 4 / 5
