@@ -1,4 +1,7 @@
-"""Sessions of Spark, in this process and on a cluster; skipped where there is no Java."""
+"""Sessions of Spark, in this process and on a cluster; skipped where there is no Java.
+
+PYTEST_DONT_REWRITE, because pytest looks for doctests here before a test loads it as a plugin.
+"""
 
 from __future__ import annotations
 
