@@ -14,12 +14,9 @@ from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.spark.counting import counted
-from rankmill.spark.layout import arrow_schema
-from rankmill.spark.merging import collected
 from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.placing import first_pass
 from rankmill.spark.request import NOT_TAKEN, Request, request_of
-from rankmill.spark.rows import RowFormat
-from rankmill.spark.tasks import Scoring
 
 
 @options_of(local.evaluate, without=NOT_TAKEN)
@@ -95,12 +92,7 @@ def _evaluate(
 ) -> dict[str, Result]:
     began = time.perf_counter()
     request = request_of(labels, runs, metrics, options)
-    rows, sides = request.rows(*range(len(request.sides)))
-    form = RowFormat.of(State.of(request.job).to_row())
-    task = Scoring(request.metrics, request.options, tuple(sides), arrow_schema(rows), form)
-    # A state without confidences is so small that the driver merges those of all partitions.
-    tree = request.partitions if request.job.pooled else 0
-    found = {one.system: one for one in collected(rows, task, State, form, tree)}
+    found = first_pass(request)
     results = {}
     for number, name in enumerate(runs, 1):
         side = request.sides[number]
