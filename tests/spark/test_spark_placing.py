@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +43,7 @@ OPTIONS: dict[str, Any] = {
 def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How rows came to the tasks, in the order of the jobs."""
     found: list[str] = []
-    for name in ("broadcast", "_shuffled"):
+    for name in ("broadcast", "score_joined", "_shuffled"):
         usual = getattr(placing, name)
 
         def noted(*arguments: Any, name: str = name, usual: Any = usual) -> Any:
@@ -154,6 +155,74 @@ def test_wrong_data_is_one_clear_error(
     request = request_of(both[0], {"": both[1]}, "map", OPTIONS | {"semantics": semantics})
     with pytest.raises(rankmill.InputError, match=message):
         broadcast(request, 1, rows(labels))
+
+
+# ------------------------------------------------------------------ both sides in place
+
+
+@pytest.fixture
+def unsent(spark: Any) -> Iterator[Any]:
+    """The session, in which no labels are sent to all tasks."""
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", -1)
+    yield spark
+    spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+@pytest.mark.parametrize("kind", ["integers", "strings"])
+def test_tables_bucketed_by_query_are_not_shuffled(
+    unsent: Any, ways: list[str], tmp_path: Any, kind: str
+) -> None:
+    both = tables(kind, "wide", "wide")
+    frames = []
+    for name, one in zip(("labels", "predictions"), both, strict=True):
+        written = unsent.createDataFrame(one).write.option("path", str(tmp_path / name))
+        written.bucketBy(3, "query").saveAsTable(f"{name}_{kind}")
+        frames.append(unsent.table(f"{name}_{kind}"))
+    found = rankmill.spark.evaluate(*frames, METRICS)
+    assert ways == ["score_joined"]
+    same(found, rankmill.evaluate(*both, METRICS))
+    rows = placing_of(request_of(frames[0], {"": frames[1]}, METRICS, OPTIONS), 1).rows
+    tasks = rows.mapInArrow(lambda batches: batches, rows.schema)
+    plan = tasks._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow" in plan
+    assert "Exchange" not in plan
+
+
+def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: list[str]) -> None:
+    labels, predictions = tables("integers", "wide", "wide")
+    twice = pa.concat_tables([predictions, predictions.slice(0, 1)])
+    of_labels, of_predictions, of_twice = (
+        unsent.createDataFrame(one).repartition(4, "query") for one in (labels, predictions, twice)
+    )
+    same(
+        rankmill.spark.evaluate(of_labels, of_predictions, METRICS),
+        rankmill.evaluate(labels, predictions, METRICS),
+    )
+    assert ways == ["score_joined"]
+    query = predictions["query"][0]
+    for found, message in (
+        ((of_labels, of_twice), f"predictions: query {query} stands a second time"),
+        ((of_twice, of_labels), f"labels: query {query} stands a second time"),
+    ):
+        with pytest.raises(rankmill.InputError, match=message):
+            rankmill.spark.evaluate(*found, "map")
+    assert ways == ["score_joined"] * 3
+    other = request_of(of_labels, {"": of_predictions.repartition(3, "query")}, "map", OPTIONS)
+    assert placing_of(other, 1).how == "shuffle"
+
+
+def test_partitions_too_large_for_a_task_are_shuffled(
+    unsent: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = [unsent.createDataFrame(one) for one in tables("integers", "wide", "wide")]
+    both = [one.repartition(4, "query") for one in both]
+    request = request_of(both[0], {"": both[1]}, "map", OPTIONS)
+    assert placing_of(request, 1).tasks == 4
+    size = sum(request.sizes)
+    monkeypatch.setattr(placing, "LARGEST", size // 4)
+    assert placing_of(request, 1).how == "in place"
+    monkeypatch.setattr(placing, "LARGEST", size // 4 - 1)
+    assert placing_of(request, 1).how == "shuffle"
 
 
 # ------------------------------------------------------------------ sizes

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from rankmill.engine.state import State
 from rankmill.spark.broadcasting import broadcast
+from rankmill.spark.joining import joined, score_joined, tasks_of
 from rankmill.spark.layout import arrow_schema, column
 from rankmill.spark.merging import collected
 from rankmill.spark.partitions import PARTITION_BYTES
@@ -14,29 +15,60 @@ from rankmill.spark.tasks import Scoring
 
 # Labels may take so many times the limit in memory, as the limit is one for files.
 UNPACKED = 4
+# Partitions stay in place if they have at most so many bytes of files.
+LARGEST = 8 * PARTITION_BYTES
 
 
 @dataclass(frozen=True)
 class Placing:
-    """How the rows of a system come to the tasks that score them, and why so."""
+    """How the rows of a system come to the tasks that score them, and why so.
 
-    how: Literal["broadcast", "shuffle"]
+    Attributes
+    ----------
+    how : {"broadcast", "in place", "shuffle"}
+    why : str
+    rows : pyspark.sql.DataFrame or None
+        The joined rows of both sides, if these stay in place.
+    tasks : int or None
+        How many tasks score them; None if Spark decides when it reads the predictions.
+    """
+
+    how: Literal["broadcast", "in place", "shuffle"]
     why: str
+    rows: Any = None
+    tasks: int | None = None
 
 
 def placing_of(request: Request, number: int) -> Placing:
     """Return how the rows of a system come to the tasks."""
+    why, size = _why_shuffled(request, number), request.sizes[0]
+    if not why:
+        most = limit(request.frames[0].sparkSession)
+        if size is not None and size <= most:
+            return Placing("broadcast", f"the labels are not larger than {most:,} bytes")
+        rows = joined(request, number)
+        if rows is None:
+            known = "are larger than" if size is not None else "may be larger than"
+            why = f"the labels {known} {most:,} bytes"
+        else:
+            tasks = tasks_of(rows)
+            held = sum(request.sizes[one] or 0 for one in (0, number)) // tasks
+            if held <= LARGEST:
+                why = "both sides are partitioned by query in the same way"
+                return Placing("in place", why, rows, tasks)
+            why = f"a partition of both sides has {held:,} bytes, more than {LARGEST:,}"
+    return Placing("shuffle", why, tasks=request.partitions)
+
+
+def _why_shuffled(request: Request, number: int) -> str:
+    """Return why rows are shuffled, whatever their size is; "" if they need not be."""
     if request.told:
-        return Placing("shuffle", "the number of partitions was told")
-    size = request.sizes[0]
-    if size is None:
-        return Placing("shuffle", "Spark does not tell the size of the labels")
+        return "the number of partitions was told"
+    if not hasattr(request.frames[0], "_jdf"):
+        return "Spark Connect tells neither sizes nor partitions"
     if not request.sides[number].columns.wide:
-        return Placing("shuffle", "predictions are long, so that a query may be in two partitions")
-    most = limit(request.frames[0].sparkSession)
-    if size > most:
-        return Placing("shuffle", f"labels have {size:,} bytes, which is more than {most:,}")
-    return Placing("broadcast", f"labels have {size:,} bytes, which is at most {most:,}")
+        return "a query of long predictions may be in two partitions"
+    return ""
 
 
 def limit(session: Any) -> int:
@@ -47,15 +79,22 @@ def limit(session: Any) -> int:
 
 def first_pass(request: Request) -> dict[str, Returned]:
     """Return the states of the systems, by the names of their sides."""
-    numbers = range(1, len(request.sides))
-    small = [one for one in numbers if placing_of(request, one).how == "broadcast"]
-    labels = _labels_of(request) if small else None
-    returned = [broadcast(request, one, labels) for one in small if labels is not None]
-    found = {one.system: one for one in returned if one is not None}
-    left = [one for one in numbers if request.sides[one].system not in found]
-    if left:
-        found |= {one.system: one for one in _shuffled(request, left)}
-    return found
+    placings = {number: placing_of(request, number) for number in range(1, len(request.sides))}
+    sent = any(one.how == "broadcast" for one in placings.values())
+    labels = _labels_of(request) if sent else None
+    returned, left = [], []
+    for number, placing in placings.items():
+        one = None
+        if placing.how == "broadcast" and labels is not None:
+            one = broadcast(request, number, labels)
+        if placing.how == "in place":
+            returned += score_joined(request, number, placing.rows)
+        elif one is None:
+            left.append(number)
+        else:
+            returned.append(one)
+    returned += _shuffled(request, left) if left else []
+    return {one.system: one for one in returned}
 
 
 def _labels_of(request: Request) -> Any:
