@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
@@ -10,7 +11,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from data import same, tables
 from fake_frames import FakeFrame
 from hypothesis import given, settings
@@ -18,6 +21,7 @@ from hypothesis import strategies as st
 
 import rankmill
 import rankmill.spark
+from rankmill.cli.spark import command
 from rankmill.engine.parts import evaluate_part
 from rankmill.engine.state import State
 from rankmill.spark import broadcasting, placing
@@ -269,3 +273,40 @@ def test_partitions_by_size(sizes: list[int | None], count: int) -> None:
         sparkContext=SimpleNamespace(defaultParallelism=2),
     )
     assert partition_count(session, sizes) == count
+
+
+# ------------------------------------------------------------------ the plan
+
+
+def test_a_plan_tells_what_would_move(unsent: Any, tmp_path: Any) -> None:
+    labels, predictions = tables("integers", "wide", "wide")
+    paths = [str(tmp_path / name) for name in ("labels.parquet", "a.parquet", "b.parquet")]
+    for path, one in zip(paths, (labels, predictions, predictions), strict=True):
+        pq.write_table(one, path)
+    of_labels, one, other = map(unsent.read.parquet, paths)
+    sizes = request_of(of_labels, {"": one}, "map", OPTIONS).sizes
+    runs = {"a": one, "b": other.repartition(2)}
+    found = rankmill.spark.plan_runs(of_labels, runs, ["map", "gap"], partitions=5)
+    assert found["labels"]["bytes"] == sizes[0]
+    a, b = found["predictions"].values()
+    assert (a["placing"], a["tasks"]) == (b["placing"], b["tasks"]) == ("shuffle", 5)
+    assert a["shuffled"] == a["bytes"] + sizes[0]
+    assert b["shuffled"] == b["bytes"] == a["bytes"]
+    whole = a["shuffled"] + b["shuffled"]
+    assert found["task_memory"] == (300 << 20) + 12 * (whole // 5)
+    assert found["driver_memory"] == 8 * sizes[0]
+    unsent.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+    sent = rankmill.spark.plan(of_labels, one, "map")
+    assert (sent["predictions"]["placing"], sent["predictions"]["shuffled"]) == ("broadcast", 0)
+    assert sent["task_memory"] == (300 << 20) + 3 * (4 * sizes[0] + (64 << 20))
+    assert sent["driver_memory"] == 8 * sizes[0]
+    unknown = unsent.createDataFrame(one.rdd, one.schema)
+    assert rankmill.spark.plan(unknown, one, "map")["task_memory"] is None
+
+    shown = CliRunner().invoke(command, [*paths, "-m", "map", "--plan"])
+    assert shown.exit_code == 0, shown.output
+    assert "broadcast" in shown.output
+    told = ["--plan", "--partitions", "3", "--format", "json"]
+    shown = CliRunner().invoke(command, [*paths[:2], *told])
+    (only,) = json.loads(shown.output)["predictions"].values()
+    assert only["tasks"] == 3

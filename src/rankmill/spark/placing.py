@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rankmill.engine.state import State
+from rankmill.results.tables import size_text
 from rankmill.spark.broadcasting import broadcast
 from rankmill.spark.joining import joined, score_joined, tasks_of
 from rankmill.spark.layout import arrow_schema, column
@@ -45,18 +46,18 @@ def placing_of(request: Request, number: int) -> Placing:
     if not why:
         most = limit(request.frames[0].sparkSession)
         if size is not None and size <= most:
-            return Placing("broadcast", f"the labels are not larger than {most:,} bytes")
+            return Placing("broadcast", f"the labels are not larger than {size_text(most)}")
         rows = joined(request, number)
         if rows is None:
             known = "are larger than" if size is not None else "may be larger than"
-            why = f"the labels {known} {most:,} bytes"
+            why = f"the labels {known} {size_text(most)}"
         else:
             tasks = tasks_of(rows)
             held = sum(request.sizes[one] or 0 for one in (0, number)) // tasks
             if held <= LARGEST:
                 why = "both sides are partitioned by query in the same way"
                 return Placing("in place", why, rows, tasks)
-            why = f"a partition of both sides has {held:,} bytes, more than {LARGEST:,}"
+            why = f"a partition of both sides has {size_text(held)}, more than {size_text(LARGEST)}"
     return Placing("shuffle", why, tasks=request.partitions)
 
 

@@ -42,8 +42,8 @@ def evaluate(
     metrics : str or iterable of str
         As for `rankmill.evaluate`.
     partitions : int, optional
-        How many partitions the rows are shuffled into, by query. By default there is one for
-        each 32 MB of both inputs, as far as Spark knows their size.
+        How many partitions the rows are shuffled into, by query. By default they are shuffled only
+        if they must be, into one for each 32 MB of both inputs, as far as Spark knows their size.
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
         computed when it is used, and never collected.
