@@ -66,7 +66,7 @@ def rows(of: list[tuple[int | None, list[int]]]) -> pa.Table:
 # ------------------------------------------------------------------ labels in each task
 
 
-@settings(max_examples=20)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 1 << 32),
     kind=st.sampled_from(["integers", "strings"]),
@@ -74,9 +74,10 @@ def rows(of: list[tuple[int | None, list[int]]]) -> pa.Table:
     weighted=st.booleans(),
     at_once=st.sampled_from([1 << 10, 1 << 20]),
     twice=st.booleans(),
+    labelled=st.booleans(),
 )
 def test_any_placing_of_predictions_gives_the_state_of_all(
-    seed: int, kind: str, shape: str, weighted: bool, at_once: int, twice: bool
+    seed: int, kind: str, shape: str, weighted: bool, at_once: int, twice: bool, labelled: bool
 ) -> None:
     draw = random.Random(seed)
     labels, predictions = tables(kind, shape, "wide", seed)
@@ -86,7 +87,9 @@ def test_any_placing_of_predictions_gives_the_state_of_all(
     batch = predictions.combine_chunks().to_batches()[0]
     numbers = list(range(len(batch)))
     if twice:  # a query has two rows
-        numbers.append(draw.choice(numbers))
+        queries = predictions["query"].to_pylist()
+        known = set(labels["query"].to_pylist())
+        numbers.append(draw.choice([n for n in numbers if (queries[n] in known) == labelled]))
     parts: list[list[Any]] = [[] for _ in range(4)]
     for number in numbers:
         draw.choice(parts).append(batch.slice(number, 1))

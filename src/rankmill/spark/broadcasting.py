@@ -145,14 +145,15 @@ def _tables(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _matched(known: Ids, queries: Any) -> tuple[np.ndarray, Ids]:
-    """Return the rows of the labels of some queries, and the queries that have none."""
-    nothing = np.zeros(0, np.int64)
-    if queries.null_count:  # an error, which the engine tells
-        return nothing, take_ids(known, nothing)
+    """Return the rows of the labels of some queries, and the queries that have none.
+
+    Null ids are an error, which the engine tells, of the labels or the queries that it is given.
+    """
     asked = to_ids(queries.combine_chunks(), "query")
     index, repeated = look_up(asked)
-    if repeated >= 0:  # an error as well
-        return nothing, take_ids(known, nothing)
+    if repeated >= 0:  # an error, which the engine tells
+        nothing = np.zeros(0, np.int64)
+        return nothing, take_ids(asked, nothing)
     places = index.find(known)
     taken = np.flatnonzero(places >= 0)
     others = np.ones(len(asked.keys), np.bool_)
@@ -213,8 +214,6 @@ def broadcast(request: Request, number: int, labels: Any) -> Returned | None:
     side, frame = request.sides[number], request.frames[number]
     rows = frame.select(*(column(frame, name).alias(name) for name in side.slots))
     nothing = arrow_schema(rows).empty_table()
-    if labels.column(request.sides[0].columns.query).null_count:
-        _score(request, number, labels, nothing)  # raises the error
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, labels.schema) as writer:
         writer.write_table(labels)
