@@ -132,6 +132,18 @@ def test_each_system_is_placed_by_itself(spark: Any, ways: list[str]) -> None:
         same(found[name], one)
 
 
+def test_long_predictions_stay_if_spark_knows_that_queries_are_together(
+    spark: Any, ways: list[str]
+) -> None:
+    both = tables("strings", "long", "long")
+    labels, predictions = (spark.createDataFrame(one) for one in both)
+    found = rankmill.spark.evaluate(labels, predictions.repartition(4, "query"), METRICS)
+    assert ways == ["broadcast"]
+    same(found, rankmill.evaluate(*both, METRICS))
+    for other in (predictions.repartition(4, "item"), predictions.repartition(4)):
+        assert placing_of(request_of(labels, {"": other}, "map", OPTIONS), 1).how == "shuffle"
+
+
 @pytest.mark.parametrize("query", [1, 7])  # with labels, and without
 def test_a_query_in_two_partitions_ends_in_the_error_of_the_shuffle(
     spark: Any, ways: list[str], query: int

@@ -27,7 +27,7 @@ from rankmill.spark.layout import Side, arrow_schema, column
 from rankmill.spark.merging import FAN, function_of, gathered, merged_rows
 from rankmill.spark.request import Request
 from rankmill.spark.rows import Returned, RowFormat
-from rankmill.spark.tasks import partition, told
+from rankmill.spark.tasks import ordered, partition, told
 
 # A task scores so many bytes of predictions at a time.
 AT_ONCE = 64 << 20
@@ -105,8 +105,10 @@ class Matching:
         placed, label_rows, rows = self.empty, 0, 0
         try:
             known = to_ids(labels.column(of_labels.columns.query).combine_chunks(), "query")
-            for table in _tables(batches):
-                one = Input(open_table(table, of_predictions.name), of_predictions.columns)
+            # Of long predictions, a query may have rows in all batches.
+            for table in _tables(batches, AT_ONCE if of_predictions.columns.wide else None):
+                found = open_table(ordered(table, of_predictions), of_predictions.name)
+                one = Input(found, of_predictions.columns)
                 taken, others = _matched(known, table.column(of_predictions.columns.query))
                 own = Input(open_table(labels.take(taken), of_labels.name), of_labels.columns)
                 state = part_states(own, {"": one}, self.metrics, dict(self.options))[""]
@@ -131,13 +133,13 @@ class Matching:
             yield _with_keys(nothing, group, keys[groups == group].tobytes())
 
 
-def _tables(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield the rows of a partition in tables that a task can hold."""
+def _tables(batches: Iterator[Any], most: int | None) -> Iterator[Any]:
+    """Yield the rows of a partition in tables of so many bytes, or all in one."""
     held, size = [], 0
     for batch in batches:
         held.append(batch)
         size += batch.nbytes
-        if size >= AT_ONCE:
+        if most is not None and size >= most:
             yield pa.Table.from_batches(held)
             held, size = [], 0
     if held:
@@ -147,13 +149,10 @@ def _tables(batches: Iterator[Any]) -> Iterator[Any]:
 def _matched(known: Ids, queries: Any) -> tuple[np.ndarray, Ids]:
     """Return the rows of the labels of some queries, and the queries that have none.
 
-    Null ids are an error, which the engine tells, of the labels or the queries that it is given.
+    Null ids are an error, which the engine tells, as are wide rows of one query.
     """
-    asked = to_ids(queries.combine_chunks(), "query")
-    index, repeated = look_up(asked)
-    if repeated >= 0:  # an error, which the engine tells
-        nothing = np.zeros(0, np.int64)
-        return nothing, take_ids(asked, nothing)
+    asked = to_ids(queries.drop_null().unique(), "query")
+    index, _ = look_up(asked)
     places = index.find(known)
     taken = np.flatnonzero(places >= 0)
     others = np.ones(len(asked.keys), np.bool_)

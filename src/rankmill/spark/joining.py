@@ -14,7 +14,7 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.engine.state import State
 from rankmill.sources.inputs import Input
 from rankmill.sources.table import open_table
-from rankmill.spark.layout import Side, arrow_schema, column
+from rankmill.spark.layout import QUERY, Side, arrow_schema, column
 from rankmill.spark.merging import collected
 from rankmill.spark.request import Request
 from rankmill.spark.rows import Returned, RowFormat
@@ -61,6 +61,13 @@ def joined(request: Request, number: int) -> Any:
     on = functions.col(_names(0, sides[0])[0]) == functions.col(_names(1, sides[1])[0])
     rows = both[0].join(both[1], on, "full_outer")
     return rows if exchanges(rows) == sum(map(exchanges, both)) else None
+
+
+def together(request: Request, number: int) -> bool:
+    """Return whether Spark knows that all rows of a query are in one partition."""
+    query = column(request.frames[number], request.sides[number].columns.query)
+    rows = request.frames[number].select(query.alias(QUERY))
+    return exchanges(rows.groupBy(QUERY).count()) == exchanges(rows)
 
 
 def exchanges(frame: Any) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from rankmill.engine.state import State
 from rankmill.results.tables import size_text
 from rankmill.spark.broadcasting import broadcast
-from rankmill.spark.joining import joined, score_joined, tasks_of
+from rankmill.spark.joining import joined, score_joined, tasks_of, together
 from rankmill.spark.layout import arrow_schema, column
 from rankmill.spark.merging import collected
 from rankmill.spark.partitions import PARTITION_BYTES
@@ -67,7 +67,7 @@ def _why_shuffled(request: Request, number: int) -> str:
         return "the number of partitions was told"
     if not hasattr(request.frames[0], "_jdf"):
         return "Spark Connect tells neither sizes nor partitions"
-    if not request.sides[number].columns.wide:
+    if not request.sides[number].columns.wide and not together(request, number):
         return "a query of long predictions may be in two partitions"
     return ""
 

@@ -107,6 +107,8 @@ def _task_memory(
     request: Request, number: int, placing: Placing, shuffled: list[int]
 ) -> int | None:
     if placing.how == "broadcast":
+        if not request.sides[number].columns.wide:  # a partition, whose size Spark decides
+            return None
         return A_TASK + TIMES_HELD * (UNPACKED * (request.sizes[0] or 0) + AT_ONCE)
     size = _bytes(request, [0, *(shuffled if placing.how == "shuffle" else [number])])
     if size is None or placing.tasks is None:
