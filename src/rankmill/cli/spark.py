@@ -18,6 +18,7 @@ from rankmill.cli.options import (
 from rankmill.cli.process import EXIT_CODES
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.results.cluster_plan import cluster_plan_view
 from rankmill.results.result import check_values, view_of
 from rankmill.results.systems import systems_view
 
@@ -60,7 +61,8 @@ Examples:
     "--partitions",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Into how many partitions rows are shuffled; by default one for 32 MB of input.",
+    help="Into how many partitions rows are shuffled; by default one for 32 MB of input, and only "
+    "if they must be.",
 )
 @click.option(
     "--memory",
@@ -70,6 +72,12 @@ Examples:
     show_default=True,
     help="The memory limit of a task, as in 'rankmill evaluate'.",
 )
+@click.option(
+    "--plan",
+    "only_plan",
+    is_flag=True,
+    help="Only tell what would be shuffled, by how many tasks, and the memory it would take.",
+)
 def command(
     labels: str,
     predictions: tuple[str, ...],
@@ -77,6 +85,7 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
+    only_plan: bool,
     labels_as: str | None,
     predictions_as: str | None,
     columns: str | None,
@@ -102,6 +111,11 @@ def command(
         name: read(spark, text, predictions_as)
         for name, text in zip(names, predictions, strict=True)
     }
+    if only_plan:
+        from rankmill.spark.planning import plan_runs
+
+        deliver(cluster_plan_view(plan_runs(frame, runs, metrics, **options)), chosen, output)
+        return
     results = evaluate_runs(frame, runs, metrics, per_query=per_query is not None, **options)
     for name, one in results.items() if per_query is not None else ():
         place = str(per_query) if len(results) == 1 else f"{per_query}/{name}"

@@ -35,6 +35,17 @@ def collected(
 ) -> list[Returned]:
     """Run a task on each partition of a DataFrame and return what they return, merged by system.
 
+    Raises
+    ------
+    InputError, UsageError
+        The error of the first partition that has one.
+    """
+    return gathered(rows.mapInArrow(function_of(task), form.spark_schema), kind, form, partitions)
+
+
+def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -> list[Returned]:
+    """Return what is in a DataFrame of what tasks return, merged by system.
+
     With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
     the confidences of all partitions at once.
 
@@ -45,7 +56,6 @@ def collected(
     """
     from pyspark.sql import functions
 
-    found = rows.mapInArrow(function_of(task), form.spark_schema)
     while partitions > FAN:
         partitions = -(-partitions // FAN)
         group = (functions.col("partition") / FAN).cast("long")

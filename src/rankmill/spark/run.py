@@ -14,12 +14,9 @@ from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.spark.counting import counted
-from rankmill.spark.layout import arrow_schema
-from rankmill.spark.merging import collected
 from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.placing import first_pass
 from rankmill.spark.request import NOT_TAKEN, Request, request_of
-from rankmill.spark.rows import RowFormat
-from rankmill.spark.tasks import Scoring
 
 
 @options_of(local.evaluate, without=NOT_TAKEN)
@@ -45,8 +42,8 @@ def evaluate(
     metrics : str or iterable of str
         As for `rankmill.evaluate`.
     partitions : int, optional
-        How many partitions the rows are shuffled into, by query. By default there is one for
-        each 32 MB of both inputs, as far as Spark knows their size.
+        How many partitions the rows are shuffled into, by query. By default they are shuffled only
+        if they must be, into one for each 32 MB of both inputs, as far as Spark knows their size.
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
         computed when it is used, and never collected.
@@ -95,12 +92,7 @@ def _evaluate(
 ) -> dict[str, Result]:
     began = time.perf_counter()
     request = request_of(labels, runs, metrics, options)
-    rows, sides = request.rows(*range(len(request.sides)))
-    form = RowFormat.of(State.of(request.job).to_row())
-    task = Scoring(request.metrics, request.options, tuple(sides), arrow_schema(rows), form)
-    # A state without confidences is so small that the driver merges those of all partitions.
-    tree = request.partitions if request.job.pooled else 0
-    found = {one.system: one for one in collected(rows, task, State, form, tree)}
+    found = first_pass(request)
     results = {}
     for number, name in enumerate(runs, 1):
         side = request.sides[number]

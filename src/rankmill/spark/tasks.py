@@ -50,7 +50,7 @@ class Scoring:
         """Yield the states of all systems over the queries of a partition, once."""
         where = partition()
         try:
-            runs = inputs_of(batches, self.schema, self.sides)
+            runs = self.inputs(batches)
             labels = runs.pop("")
             states = part_states(labels, runs, self.metrics, dict(self.options))
             returned = [
@@ -64,6 +64,10 @@ class Scoring:
             # within the traces of two languages.
             returned = [Returned(where, error=told(error, where))]
         yield self.form.batch(returned)
+
+    def inputs(self, batches: Iterator[Any]) -> dict[str, Input]:
+        """Return the rows of a partition as labels under "", and each system."""
+        return inputs_of(batches, self.schema, self.sides)
 
 
 def function_of(task: Task) -> Task:
