@@ -172,12 +172,18 @@ def test_lines_are_those_where_keys_were_written(
         ("{date:%Y%m%d}{date:%j}", "20240501122"),
         ("${A}/${B:-b}/${A:-b}", "a/b/a"),
         ("${EMPTY:-b}${B:-}${B:-{date}}", "b2024-05-01"),
-        ("{dat} {1} $A }{", "{dat} {1} $A }{"),
+        ("{1} {a,b} $A }{", "{1} {a,b} $A }{"),
         ("${TRICK}", "${A}{date}"),
     ],
 )
 def test_texts_are_filled_in(text: str, filled: str) -> None:
     assert fill(text, DAY, {"A": "a", "EMPTY": "", "TRICK": "${A}{date}"}) == filled
+
+
+@pytest.mark.parametrize("text", ["p/{dat}/x", "{Date:%Y}", "${B:-{day}}"])
+def test_an_unknown_name_in_braces_is_no_path(text: str) -> None:
+    with pytest.raises(rankmill.UsageError, match=r"is unknown .* expected \{date\}"):
+        fill(text, DAY, {})
 
 
 # ------------------------------------------------------------------ mistakes

@@ -264,6 +264,12 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     for name in ("result.json", "queries.parquet"):
         with pytest.raises(rankmill.UsageError, match="gain_function is 'linear' there, 'exp'"):
             word(dumps, "same", rule, baseline=str(written / name), gain_function="exp")
+    graded = dumps["labels"].append_column("gain", pa.array([[1]] * QUERIES))
+    for name in ("result.json", "queries.parquet"):
+        with pytest.raises(rankmill.UsageError, match=r"just relevant or not in .* had gains here"):
+            gate(graded, dumps["same"], rule, baseline=str(written / name))
+        same = gate(graded, dumps["same"], rule, baseline=str(written / name), binary=True)
+        assert same.word == word(dumps, "same", rule, baseline=str(written / name)).word
     labels = dumps["labels"].append_column("w", pa.array([1.0] * QUERIES))
     weighted = rankmill.evaluate(labels, dumps["old"], ["map@5"], weight="w")
     with pytest.raises(rankmill.UsageError, match="weight is 'w' there, None here"):

@@ -14,6 +14,7 @@ _HOLE = re.compile(
     r"\{date(?::(?P<form>[^{}]*))?\}"
     r"|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?:[^{}]|\{[^{}]*\})*)?\}"
     r"|(?P<wrong>\$\{)"
+    r"|(?P<unknown>\{[A-Za-z_]\w*(?::[^{}]*)?\})"
 )
 
 
@@ -26,7 +27,7 @@ def fill(text: str, date: datetime.date, environment: Mapping[str, str]) -> str:
     Raises
     ------
     UsageError
-        If a variable is not set, or is not written as above.
+        If a variable is not set or not written as above, or another name stands in braces.
 
     Examples
     --------
@@ -38,6 +39,8 @@ def fill(text: str, date: datetime.date, environment: Mapping[str, str]) -> str:
     def value(found: re.Match[str]) -> str:
         if found["wrong"]:
             raise UsageError(f"'${{' begins no ${{NAME}} or ${{NAME:-default}} in {text!r}")
+        if found["unknown"]:
+            raise UsageError(f"{found['unknown']} is unknown in {text!r}; expected {{date}}")
         name = found["name"]
         if name is None:
             return _shown(date, found["form"])

@@ -223,6 +223,21 @@ def check_alike(baseline: Baseline, job: Job, metrics: Iterable[str]) -> None:
         )
 
 
+def check_gains(baseline: Baseline, result: Result) -> None:
+    """Raise UsageError if labels had gains in one of an earlier run and this one."""
+    labels = ((baseline.told or {}).get("inputs") or {}).get("labels") or {}
+    theirs: Any = labels.get("columns")
+    mine: Any = result.inputs["labels"]["columns"]
+    if theirs is None or ("gain" in theirs) == ("gain" in mine):
+        return
+    words = {True: "had gains", False: "were just relevant or not"}
+    raise UsageError(
+        f"labels {words['gain' in theirs]} in the baseline {baseline.source}, and "
+        f"{words['gain' in mine]} here: evaluate it again, or say --gain (gain) or --binary "
+        "(binary) as it did"
+    )
+
+
 def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
     pairs = ((name, theirs.get(name), mine.get(name)) for name in names)

@@ -19,6 +19,7 @@ from rankmill.gate.baseline import (
     CANDIDATE,
     Baseline,
     check_alike,
+    check_gains,
     from_history,
     is_of_history,
     open_baseline,
@@ -115,6 +116,8 @@ def gate(
     cuts = _cuts(by, asked)
     joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options, details)
     result = joined.results[CANDIDATE]
+    if earlier is not None:
+        check_gains(earlier, result)
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     with Workers(options["threads"]) as workers:
