@@ -128,10 +128,7 @@ def test_after_a_warmup_nothing_is_compiled(tmp_path):
 
 def test_a_terminal_is_told_of_a_long_compilation(tmp_path, monkeypatch):
     labels, predictions = map(str, write_dump(tmp_path))
-    code = (
-        "import rankmill\n"
-        f"rankmill.evaluate({labels!r}, {predictions!r}, 'map')"
-    )
+    code = f"import rankmill\nrankmill.evaluate({labels!r}, {predictions!r}, 'map')"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
     assert on_a_terminal(code, 80) == ["compiling kernels (first run only) ..."]
     assert on_a_terminal(code, 80) == []

@@ -109,7 +109,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:
 
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
-    with closing(open_source(table, None, Asked("labels"))) as source:
+    with closing(open_source(table, None, Asked("labels"), may_be_empty=True)) as source:
         return list(next(iter(source.schemas.values())).names)
 
 

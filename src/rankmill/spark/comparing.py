@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rankmill.compare.compare import OPTIONS, Asked, asked_of, compared
+from rankmill.compare.compare import OPTIONS, asked_of, compared
 from rankmill.compare.compare import compare as compare_here
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, warn_of_strangers
@@ -14,6 +14,7 @@ from rankmill.compare.pooled import Without
 from rankmill.compare.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.options import options_of
+from rankmill.gate.baseline import Baseline
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.spark.found import Found
@@ -24,7 +25,7 @@ from rankmill.spark.merging import collected, function_of
 from rankmill.spark.request import NOT_TAKEN, Request, request_of
 from rankmill.spark.rows import RowFormat
 from rankmill.spark.run import result_of
-from rankmill.spark.slices import with_tables
+from rankmill.spark.slices import with_tables, with_values
 from rankmill.threads import thread_count
 
 
@@ -63,7 +64,17 @@ def compare(
     given = {name: options.pop(name) for name in OPTIONS}
     asked = asked_of(runs, given, options["weight"])
     scoring = options | {"partitions": partitions, "per_query": False}
-    joined = join(labels, runs, metrics, asked, scoring)
+    joined = join(
+        labels,
+        runs,
+        metrics,
+        scoring,
+        baseline=asked.baseline,
+        cuts=asked.cuts,
+        moved=asked.settings.moved,
+        crossed=asked.crossed,
+        values=asked.rows,
+    )
     found = compared(
         joined.results,
         joined.without,
@@ -114,12 +125,39 @@ class Joined(NamedTuple):
 
 
 def join(
-    labels: Any, runs: Mapping[str, Any], metrics: Any, asked: Asked, options: dict[str, Any]
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: Any,
+    options: dict[str, Any],
+    *,
+    baseline: str,
+    cuts: Cuts,
+    moved: int,
+    crossed: bool,
+    values: bool = False,
+    earlier: Baseline | None = None,
 ) -> Joined:
-    """Score all systems and join them; `options` are those of `evaluate_runs`."""
-    facts: Any = dict.fromkeys(asked.cuts.columns, "segment")
+    """Score all systems and join them; `options` are those of `evaluate_runs`.
+
+    Parameters
+    ----------
+    labels, runs, metrics, options
+    baseline, cuts
+        As for the `join` of one machine.
+    moved : int
+        How many of the queries that moved most are wanted, up and down.
+    crossed, values : bool
+        Whether slices of two ways to cut are needed, and the values that Tukey's test takes.
+    earlier : Baseline, optional
+        An earlier run with a DataFrame of its values by query, which the only system is paired
+        with.
+    """
+    facts: Any = dict.fromkeys(cuts.columns, "segment")
     scored = request_of(labels, runs, metrics, options, facts)
-    request = with_tables(scored, asked.cuts)
+    request = with_tables(scored, cuts)
+    if earlier is not None:
+        request = with_values(request, earlier)
+        earlier = replace(earlier, predictions=None)
     rows, sides = request.rows(*range(len(request.sides)))
     joining = Joining(
         request.metrics,
@@ -127,16 +165,17 @@ def join(
         tuple(sides),
         arrow_schema(rows),
         tuple(runs),
-        asked.baseline,
-        asked.cuts._replace(tables=()),
+        baseline,
+        cuts._replace(tables=()),
+        earlier,
     )
-    comparing = Comparing(joining, asked.settings.moved, asked.crossed, asked.rows)
+    comparing = Comparing(joining, moved, crossed, values)
     # What is wrong with the request is found before Spark reads a row.
     form = RowFormat.of(comparing.found(iter(())).to_row())
     (one,) = collected(rows, Sending(comparing, form), Found, form, request.partitions)
     found = Found.from_row(one.fields or {})
     _check_slices(found.state)
-    _warn_of_strangers(found.state, asked.cuts, request)
+    _warn_of_strangers(found.state, cuts, request)
     results, among = {}, {}
     for number, name in enumerate(runs, 1):
         read = found.rows[""], found.rows[request.sides[number].system]
@@ -155,6 +194,6 @@ def _warn_of_strangers(state: ComparisonState, cuts: Cuts, request: Request) -> 
     """Warn of each table none of whose values is known of any query that counts."""
     sides = dict(zip((one.system for one in request.sides), request.inputs, strict=True))
     for number, table in enumerate(cuts.tables):
-        names = sides[f"{TABLE} {number}"].columns.facts
+        names = sides[f"{TABLE}{number}"].columns.facts
         if all(set(state.slices[name,]) <= {(None,)} for name in names):
             warn_of_strangers(table)

@@ -1,19 +1,21 @@
 """Comparing on Spark: each task joins the systems over the queries of its partition."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rankmill.compare.cutting import Cuts
 from rankmill.compare.joined import Joined, join
 from rankmill.errors import RankmillError
+from rankmill.gate.baseline import Baseline, with_table
 from rankmill.spark.found import Found
 from rankmill.spark.layout import Side
 from rankmill.spark.rows import Returned, RowFormat
-from rankmill.spark.tasks import inputs_of, partition, told
+from rankmill.spark.tasks import input_of, partition, tables_of, told
 
-# What the sides of tables of slices are called, and of that with the popularity of labels.
-TABLE, POPULARITY = "by", "popularity"
+# What sides besides those that are scored are called: tables of slices, the popularity of labels,
+# and the values by query of an earlier run.
+TABLE, POPULARITY, EARLIER = "by ", "popularity", "earlier"
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Joining:
     baseline : str
     cuts : Cuts
         Without the tables, which come with the rows.
+    earlier : Baseline or None
+        An earlier run whose values by query come with the rows: the baseline of the only system.
     """
 
     metrics: tuple[str, ...]
@@ -42,20 +46,36 @@ class Joining:
     systems: tuple[str, ...]
     baseline: str
     cuts: Cuts
+    earlier: Baseline | None = None
 
     def join(self, batches: Iterator[Any]) -> tuple[Joined, dict[str, int]]:
         """Return the systems over the queries of a partition, and the rows of each side."""
-        inputs = inputs_of(batches, self.schema, self.sides)
-        rows = {side: one.source.rows or 0 for side, one in inputs.items()}
-        tables = [one.source for side, one in inputs.items() if side.startswith(f"{TABLE} ")]
-        known = inputs.get(POPULARITY)
+        tables = tables_of(batches, self.schema, self.sides)
+        rows = {side: one.num_rows for side, one in tables.items()}
+        inputs = {side.system: input_of(tables.pop(side.system), side) for side in self.scored}
+        labels, *runs = inputs.values()
         cuts = self.cuts._replace(
-            tables=tuple(tables), popularity=None if known is None else known.source
+            tables=tuple(one for side, one in tables.items() if side.startswith(TABLE)),
+            popularity=tables.get(POPULARITY),
         )
-        runs = {name: inputs[f"run {name}"] for name in self.systems}
-        options = dict(self.options)
-        found = join(inputs[""], runs, self.metrics, self.baseline, cuts, options, part=True)
+        found = join(
+            labels,
+            dict(zip(self.systems, runs, strict=True)),
+            self.metrics,
+            self.baseline,
+            cuts,
+            dict(self.options),
+            part=True,
+        )
+        if self.earlier is not None:
+            earlier = replace(self.earlier, table=tables[EARLIER])
+            found = with_table(found, earlier, part=True)
         return found, rows
+
+    @property
+    def scored(self) -> tuple[Side, ...]:
+        """The labels and the systems among the sides."""
+        return self.sides[: 1 + len(self.systems)]
 
 
 @dataclass(frozen=True)
