@@ -116,17 +116,52 @@ def test_wrong_comparisons_are_refused_before_a_job(
 
 def test_the_command_does_what_evaluate_does(spark: Any, tmp_path: Path, run_cli: Any) -> None:
     labels, predictions = tables("integers", "wide", "long")
-    paths = [str(tmp_path / f"{name}.parquet") for name in ("labels", "predictions")]
-    for one, path in zip((labels, predictions), paths, strict=True):
+    _, other = tables("integers", "wide", "long", seed=3)
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("labels", "old", "new")]
+    for one, path in zip((labels, predictions, other), paths, strict=True):
         pq.write_table(one, path)
-    usual = ["-m", "map@3", "-m", "gap", "--weight", "weight"][:4]
-    values = tmp_path / "values"
-    found = run_cli("spark", *paths, *usual, "--format", "json", "--per-query", str(values))
-    whole = run_cli("evaluate", *paths, *usual, "--format", "json")
-    assert found.exit_code == whole.exit_code == 0, found.stderr
-    for field in ("metrics", "standard_errors", "bounds", "audit"):
-        assert json.loads(found.stdout)[field] == json.loads(whole.stdout)[field]
-    assert pq.read_table(values).num_rows == json.loads(whole.stdout)["queries"]
+    config = tmp_path / "rankmill.toml"
+    config.write_text(
+        'labels = "labels.parquet"\nmetrics = ["map@3", "p@2"]\nweight = "weight"\n'
+        '[systems]\nold = "old.parquet"\nnew = "new.parquet"\n'
+    )
+    (tmp_path / "runs").mkdir()
+    for number, given in enumerate(([*paths[:2], "-m", "map@3", "-m", "gap"], [str(config)])):
+        outputs = {}
+        for command in ("spark", "evaluate"):
+            values, runs = tmp_path / f"{command}{number}", tmp_path / "runs" / command
+            runs.mkdir(exist_ok=True)
+            more = ["--per-query", str(values), "--history", str(runs), "--tag", "a=b"]
+            outcome = run_cli(command, *given, "--format", "json", *more)
+            assert outcome.exit_code == 0, outcome.stderr
+            table = pq.read_table(values)
+            told = json.loads(outcome.stdout)
+            recorded = rankmill.history(runs).runs[-1]
+            outputs[command] = told, table, recorded
+        (found, table, recorded), (whole, values_here, recorded_here) = outputs.values()
+        for one, of in ((found, whole), *zip(*map(_systems, (found, whole)), strict=True)):
+            for field in ("metrics", "standard_errors", "bounds", "audit", "semantics", "scope"):
+                assert one.get(field) == of.get(field), field
+        sort = [(table.column_names[0], "ascending")]
+        assert table.sort_by(sort).to_pydict() == values_here.sort_by(sort).to_pydict()
+        assert recorded.metrics == recorded_here.metrics
+
+
+def _systems(told: dict[str, Any]) -> list[dict[str, Any]]:
+    systems: Any = told.get("systems", {})
+    return list(systems.values()) if isinstance(systems, dict) else list(systems)
+
+
+def test_text_without_a_header_takes_the_names_of_columns(
+    spark: Any, tmp_path: Path, run_cli: Any
+) -> None:
+    (tmp_path / "labels.tsv").write_text("1\t5\n2\t6\n")
+    (tmp_path / "run.csv").write_text("1,5,0.5\n1,7,0.75\n2,6,0.5\n")
+    paths = [str(tmp_path / name) for name in ("labels.tsv", "run.csv")]
+    arguments = [*paths, "-m", "map", "--format", "json", "--columns", "query,item,score"]
+    outcome = run_cli("spark", *arguments, "--label-columns", "query,item")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert json.loads(outcome.stdout)["metrics"] == {"map": 0.75}
 
 
 @pytest.mark.parametrize(

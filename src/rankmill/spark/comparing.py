@@ -1,7 +1,7 @@
 """compare() of DataFrames of Spark."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,14 +17,15 @@ from rankmill.engine.options import options_of
 from rankmill.gate.baseline import Baseline
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
+from rankmill.spark.aligning import TABLE, Comparing, Joining, Sending, Valuing
 from rankmill.spark.found import Found
-from rankmill.spark.joining import TABLE, Comparing, Joining, Sending
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.leaving import left_out
 from rankmill.spark.merging import collected, function_of
+from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.request import NOT_TAKEN, Request, request_of
 from rankmill.spark.rows import RowFormat
-from rankmill.spark.run import result_of
+from rankmill.spark.run import evaluate_runs, result_of
 from rankmill.spark.slices import with_tables, with_values
 from rankmill.threads import thread_count
 
@@ -82,7 +83,7 @@ def compare(
         asked.settings,
         thread_count(None),
         moved=lists_moved(joined.found.moved),
-        per_query=joined.per_query() if per_query else None,
+        per_query=values_of_runs(labels, runs, metrics, **scoring) if per_query else None,
     )
     return replace(found, seconds=time.perf_counter() - began)
 
@@ -93,8 +94,6 @@ class Joined(NamedTuple):
     Attributes
     ----------
     request : Request
-    joining : Joining
-        How tasks join them.
     found : Found
         What all queries add up to.
     results : dict of str to Result
@@ -104,24 +103,26 @@ class Joined(NamedTuple):
     """
 
     request: Request
-    joining: Joining
     found: Found
     results: dict[str, Result]
     without: Mapping[str, Without]
 
-    def per_query(self) -> Any:
-        """Return a DataFrame with the values of each query for all systems."""
-        from pyspark.sql.pandas.types import from_arrow_schema
 
-        joining = self.joining
-        rows, _ = self.request.rows(*range(len(self.request.sides)))
-        nothing, _ = joining.join(iter(()))
-        schema = nothing.aligned.table().schema
+@options_of(evaluate_runs)
+def values_of_runs(labels: Any, runs: Mapping[str, Any], metrics: Any, **options: Any) -> Any:
+    """Return a DataFrame with the values of each query for all systems; see `join_per_query`.
 
-        def tabled(batches: Iterator[Any]) -> Iterator[Any]:
-            yield from joining.join(batches)[0].aligned.table().cast(schema).to_batches()
+    The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-        return rows.mapInArrow(function_of(tabled), from_arrow_schema(schema))
+    request = request_of(labels, runs, metrics, options | {"per_query": True})
+    if len(runs) == 1:
+        return per_query_frame(request, 1)
+    rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
+    nothing, _ = joining.join(iter(()))
+    schema = nothing.aligned.table().schema
+    return rows.mapInArrow(function_of(Valuing(joining, schema)), from_arrow_schema(schema))
 
 
 def join(
@@ -158,17 +159,7 @@ def join(
     if earlier is not None:
         request = with_values(request, earlier)
         earlier = replace(earlier, predictions=None)
-    rows, sides = request.rows(*range(len(request.sides)))
-    joining = Joining(
-        request.metrics,
-        {**request.options, "per_query": True},
-        tuple(sides),
-        arrow_schema(rows),
-        tuple(runs),
-        baseline,
-        cuts._replace(tables=()),
-        earlier,
-    )
+    rows, joining = _joining(request, tuple(runs), baseline, cuts, earlier)
     comparing = Comparing(joining, moved, crossed, values)
     # What is wrong with the request is found before Spark reads a row.
     form = RowFormat.of(comparing.found(iter(())).to_row())
@@ -181,7 +172,22 @@ def join(
         read = found.rows[""], found.rows[request.sides[number].system]
         results[name], among[name] = result_of(request, number, found.states[name], *read)
     without = left_out(request, found.states, among)
-    return Joined(request, joining, found, results, without)
+    return Joined(request, found, results, without)
+
+
+def _joining(
+    request: Request,
+    systems: tuple[str, ...],
+    baseline: str,
+    cuts: Cuts,
+    earlier: Baseline | None = None,
+) -> tuple[Any, Joining]:
+    """Return the shuffled rows of all sides, and how tasks join them."""
+    rows, sides = request.rows(*range(len(request.sides)))
+    options = {**request.options, "per_query": True}
+    form = tuple(sides), arrow_schema(rows)
+    cuts = cuts._replace(tables=())
+    return rows, Joining(request.metrics, options, *form, systems, baseline, cuts, earlier)
 
 
 def _check_slices(state: ComparisonState) -> None:

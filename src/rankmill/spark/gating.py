@@ -25,8 +25,8 @@ from rankmill.gate.gate import OPTIONS, ages_of, asked_of, verdict_of
 from rankmill.gate.gate import gate as gate_here
 from rankmill.gate.verdict import Verdict
 from rankmill.results.result import Result
+from rankmill.spark.aligning import EARLIER
 from rankmill.spark.comparing import Joined, join
-from rankmill.spark.joining import EARLIER
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.request import NOT_TAKEN, is_frame

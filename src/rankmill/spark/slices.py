@@ -14,7 +14,7 @@ from rankmill.kernels.identity import UNSIGNED
 from rankmill.results.result import WEIGHT
 from rankmill.sources.inputs import Input
 from rankmill.sources.roles import Columns
-from rankmill.spark.joining import EARLIER, POPULARITY, TABLE
+from rankmill.spark.aligning import EARLIER, POPULARITY, TABLE
 from rankmill.spark.layout import empty_source, sides_of
 from rankmill.spark.popularity import popularity_frame
 from rankmill.spark.request import Request, is_frame

@@ -117,3 +117,19 @@ class Sending:
         except RankmillError as error:
             returned = Returned(where, error=told(error, where))
         yield self.form.batch([returned])
+
+
+@dataclass(frozen=True)
+class Valuing:
+    """What a task does that gives the values of each query for all systems, as in `schema`."""
+
+    joining: Joining
+    schema: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the values of the queries of a partition."""
+        try:
+            joined, _ = self.joining.join(batches)
+        except RankmillError as error:
+            raise told(error, partition()) from None
+        yield from joined.aligned.table().cast(self.schema).to_batches()
