@@ -104,8 +104,13 @@ def request_of(
     return Request(job, bare, frames, list(named.values()), sides, sizes, count, told)
 
 
+def is_frame(value: Any) -> bool:
+    """Return whether a value is a DataFrame of Spark."""
+    return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
+
+
 def _check_frame(frame: Any, what: str) -> None:
-    if not all(hasattr(frame, name) for name in ("mapInArrow", "schema", "sparkSession")):
+    if not is_frame(frame):
         raise UsageError(
             f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark: "
             "rankmill.evaluate takes all else"

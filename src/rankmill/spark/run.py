@@ -12,6 +12,7 @@ from rankmill.engine.options import options_of
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.gap_counts import Among
 from rankmill.results.result import Result
 from rankmill.spark.counting import counted
 from rankmill.spark.per_query import per_query_frame
@@ -95,29 +96,35 @@ def _evaluate(
     found = first_pass(request)
     results = {}
     for number, name in enumerate(runs, 1):
-        side = request.sides[number]
-        one = found.get(side.system)
+        one = found.get(request.sides[number].system)
         state = State.of(request.job) if one is None else State.from_row(one.fields or {})
-        label_rows, of_run = (0, 0) if one is None else (one.label_rows, one.rows)
-        _check_rows(request, number, state, label_rows, of_run)
-        among = {}
-        if state.two_passes:
-            memory = request.job.memory
-            among = counted(state, request.frames[number], side, request.partitions, memory)
-        result = state.result(among)
-        result = replace(
-            result,
-            notes=[*result.notes, *nothing_in_common(result), *_ties(request, number, state)],
-            inputs={
-                "labels": request.inputs[0].described() | {"rows": label_rows},
-                "predictions": request.inputs[number].described() | {"rows": of_run},
-            },
-            per_query=per_query_frame(request, number) if request.job.keep_values else None,
-            seconds=time.perf_counter() - began,
-        )
-        results[name] = result
+        rows_read = (0, 0) if one is None else (one.label_rows, one.rows)
+        result, _ = result_of(request, number, state, *rows_read)
+        results[name] = replace(result, seconds=time.perf_counter() - began)
         began = time.perf_counter()
     return results
+
+
+def result_of(
+    request: Request, number: int, state: State, label_rows: int, rows: int
+) -> tuple[Result, dict[str, Among]]:
+    """Return the result of a system, given its number, state and rows read; and its second pass."""
+    _check_rows(request, number, state, label_rows, rows)
+    among: dict[str, Among] = {}
+    if state.two_passes:
+        side, memory = request.sides[number], request.job.memory
+        among = counted(state, request.frames[number], side, request.partitions, memory)
+    result = state.result(among)
+    result = replace(
+        result,
+        notes=[*result.notes, *nothing_in_common(result), *_ties(request, number, state)],
+        inputs={
+            "labels": request.inputs[0].described() | {"rows": label_rows},
+            "predictions": request.inputs[number].described() | {"rows": rows},
+        },
+        per_query=per_query_frame(request, number) if request.job.keep_values else None,
+    )
+    return result, among
 
 
 def _check_rows(request: Request, number: int, state: State, labels: int, rows: int) -> None:

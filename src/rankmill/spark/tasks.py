@@ -112,6 +112,17 @@ def told(error: RankmillError, where: int) -> RankmillError:
 
 def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
     """Return what is among the rows of a shuffle: labels under "", and each system."""
+    tables = tables_of(batches, schema, sides)
+    return {side.system: input_of(tables[side.system], side) for side in sides}
+
+
+def input_of(table: Any, side: Side) -> Input:
+    """Return the rows of labels, or of a system, as an input."""
+    return Input(open_table(ordered(table, side), side.name), side.columns)
+
+
+def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
+    """Return the same as tables, with the rows as they come."""
     found: list[list[Any]] = [[] for _ in sides]
     for batch in batches:
         numbers = numbers_of(batch.column(SIDE))
@@ -119,12 +130,11 @@ def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dic
             chosen = numbers == number
             of_side = batch if chosen.all() else batch.filter(pa.array(chosen))
             found[number].append(_columns(of_side, sides[number]))
-    inputs = {}
+    tables = {}
     for side, parts in zip(sides, found, strict=True):
         names = _columns(pa.RecordBatch.from_pylist([], schema), side).schema
-        table = pa.Table.from_batches(parts, names)
-        inputs[side.system] = Input(open_table(ordered(table, side), side.name), side.columns)
-    return inputs
+        tables[side.system] = pa.Table.from_batches(parts, names)
+    return tables
 
 
 def _columns(batch: Any, side: Side) -> Any:
