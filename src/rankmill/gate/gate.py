@@ -14,6 +14,7 @@ from rankmill.compare.differences import Settings
 from rankmill.compare.joined import join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
+from rankmill.compare.sums import Sums
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import make_job
 from rankmill.engine.options import options_of, split_options
@@ -67,7 +68,8 @@ def gate(
     Parameters
     ----------
     labels, predictions
-        As for `evaluate`.
+        As for `evaluate`. Or `predictions` is a `Result` and `labels` is None: its numbers are held
+        against rules without slices, and the baseline is an earlier run.
     rules : str or iterable of str
         Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
         ``rankmill docs gate`` has the grammar.
@@ -107,7 +109,12 @@ def gate(
     """
     began = time.perf_counter()
     given = locals()
-    asked = asked_of(rules, {name: given[name] for name in OPTIONS}, options)
+    own = {name: given[name] for name in OPTIONS}
+    if isinstance(predictions, Result):
+        more = {"labels": labels is not None, "details": details}
+        found = _of_result(predictions, rules, own, options, more)
+        return replace(found, seconds=time.perf_counter() - began)
+    asked = asked_of(rules, own, options)
     ages = ages_of(asked, labels, predictions, now)
     runs, earlier = asked.runs(predictions), asked.earlier
     first = next(iter(runs))
@@ -189,6 +196,55 @@ def asked_of(
     settings = Settings(**{name: given[name] for name in names_of_settings})
     cuts = _cuts(given["by"], asked)
     return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
+
+
+def _of_result(
+    result: Result,
+    rules: Any,
+    given: Mapping[str, Any],
+    options: dict[str, Any],
+    more: Mapping[str, bool],
+) -> Verdict:
+    """Hold the numbers of a result against rules; it was counted as it says.
+
+    `more` tells what else was given.
+    """
+    names = ("by", "moved", "worst_slices", "metrics")
+    wrong = [name for name in names if given[name]]
+    wrong += [name for name, there in more.items() if there]
+    if wrong:
+        raise UsageError(
+            f"{', '.join(wrong)}: a Result is judged by its numbers alone; leave this out, with "
+            "None for labels, or give predictions"
+        )
+    how = result.semantics, result.gain_function
+    counted = dict(zip(("semantics", "gain_function"), how, strict=True))
+    asked = asked_of(rules, given, options | counted | result.scope.to_dict(), _numbers)
+    subjects = sorted({one.subject for one in asked.rules if one.kind == "metric"})
+    for one in parse_all(subjects, result.scope.rel) if subjects else ():
+        if one.text not in result.metrics:
+            there = ", ".join(result.metrics)
+            raise UsageError(f"there is a rule for {one.text}, but the Result has {there}")
+    if any(one.slices for one in asked.rules):
+        raise UsageError("rules for slices need the values of queries: give predictions")
+    if asked.earlier is not None:
+        check_gains(asked.earlier, result)
+    sums = Sums(result.queries, {}, {})
+    nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
+    state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
+    ages = ages_of(asked, result, result, None)
+    return verdict_of(asked, {CANDIDATE: result}, {}, state, ages, None)
+
+
+def _numbers(value: Any, metrics: Sequence[str]) -> Baseline:
+    """Return an earlier run as a baseline by its numbers."""
+    found = open_baseline(value, metrics)
+    if found.told is None:
+        raise UsageError(
+            f"the baseline {found.source} does not tell the numbers of an earlier run; expected a "
+            "Result, its JSON, or a run of a history"
+        )
+    return replace(found, kind="result", table=None)
 
 
 def ages_of(asked: Asked, labels: Any, predictions: Any, now: float | None) -> dict[str, float]:

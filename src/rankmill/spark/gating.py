@@ -29,7 +29,7 @@ from rankmill.spark.aligning import EARLIER
 from rankmill.spark.comparing import Joined, join
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.per_query import per_query_frame
-from rankmill.spark.request import NOT_TAKEN, is_frame
+from rankmill.spark.request import NOT_TAKEN, check_frame, is_frame
 from rankmill.threads import thread_count
 
 
@@ -72,7 +72,8 @@ def gate(
     # What is checked before anything is read are tables with the columns of DataFrames.
     given["by"] = [arrow_schema(one).empty_table() if is_frame(one) else one for one in by]
     frames = {id(one): frame for one, frame in zip(given["by"], by, strict=True)}
-    opened = partial(_opened, getattr(labels, "sparkSession", None))
+    check_frame(labels, "labels")
+    opened = partial(_opened, labels.sparkSession)
     asked = asked_of(rules, given, {**options, **dict.fromkeys(NOT_TAKEN)}, opened)
     ages = ages_of(asked, labels, predictions, None)
     runs, earlier, cuts = asked.runs(predictions), asked.earlier, asked.cuts

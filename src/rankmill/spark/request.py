@@ -79,7 +79,7 @@ def request_of(
     partitions, per_query = options.pop("partitions"), options.pop("per_query")
     frames = [labels, *runs.values()]
     for frame, what in zip(frames, ["labels", *["predictions"] * len(runs)], strict=True):
-        _check_frame(frame, what)
+        check_frame(frame, what)
     columns, _, choices = split_options(options)
     job = make_job(metrics, per_query=per_query, part=True, **choices)
     check_in_parts(job)
@@ -109,7 +109,8 @@ def is_frame(value: Any) -> bool:
     return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
 
 
-def _check_frame(frame: Any, what: str) -> None:
+def check_frame(frame: Any, what: str) -> None:
+    """Raise UsageError if an input is no DataFrame of Spark."""
     if not is_frame(frame):
         raise UsageError(
             f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark: "
