@@ -15,14 +15,26 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
+
+import catalogue_oracle
+import oracle_lists
 
 Item = Hashable
 ALIASES = {
     **dict.fromkeys(("mrr", "rr", "recip_rank", "reciprocal_rank"), "first_hit"),
     **dict.fromkeys(("hit_rate", "success"), "hit"),
-    **{"ap": "map", "P": "precision", "R": "recall"},
+    **{"ap": "map", "P": "precision", "R": "recall", "set_recall": "recall", "SetR": "recall"},
+    **{"NumRet": "num_ret", "NumRel": "num_rel", "SetP": "set_p", "SetF": "set_f"},
+    **{"SetAP": "set_map", "SetRelP": "set_relative_p", "11pt_avg": "iprec_avg"},
+    **{"accuracy": "auc", "Q": "q_measure", "UserCoverage": "user_coverage"},
+    **dict.fromkeys(("catalog_coverage", "CatalogCoverage"), "coverage"),
+    **{"GiniIndex": "gini", "ShannonEntropy": "entropy", "herfindahl": "hhi"},
+    **{"inter_list_diversity": "personalization"},
 }
+# What stands behind the @ of a metric without a cutoff.
+AT = {"iprec": "recall", "rprec_mult": "times"}
 
 
 # ------------------------------------------------------------------ lists
@@ -164,6 +176,37 @@ def bpref(labels: Any, predictions: Any, rel: float | None = None) -> float:
     return math.fsum(terms) / len(relevant) if relevant else 0.0
 
 
+def of_list(
+    name: str,
+    labels: Any,
+    predictions: Any,
+    k: int | None = None,
+    gains: str = "linear",
+    rel: float | None = None,
+    **given: float,
+) -> float:
+    """A metric of `oracle_lists`."""
+    listed = prediction_pairs(predictions)
+    least = 5e-324 if rel is None else rel
+    if name in oracle_lists.LEVELS:
+        judged = judged_gains(labels)
+        worth = {item: (gain >= least) - (gain < 0) for item, gain in judged.items()}
+        count = sum(level > 0 for level in worth.values())
+    elif name in oracle_lists.JUDGED_GAINS:
+        worth = judged_gains(labels)
+        count = len(worth)
+    else:
+        worth = label_gains(of_least_gain(labels, rel))
+        count = len(worth)
+        if name in oracle_lists.GRADED | oracle_lists.POWERS:
+            how = "exp" if name in oracle_lists.POWERS else gains
+            worth = {item: _worth(gain, how) for item, gain in worth.items()}
+    first = set(hit_ranks(dict.fromkeys(worth, 1.0), predictions))
+    worths = [worth[item] if rank in first else None for rank, (item, _) in enumerate(listed, 1)]
+    ideal = sorted(worth.values(), reverse=True)
+    return oracle_lists.value(name, worths, count, ideal, math.inf if k is None else k, given)
+
+
 # ------------------------------------------------------------------ global average precision
 
 
@@ -248,6 +291,8 @@ ORACLES: dict[str, Callable[..., float]] = {
     "judged": judged,
     "bpref": bpref,
     "gap": gap,
+    **{name: partial(of_list, name) for name in oracle_lists.VALUES},
+    **{name: partial(catalogue_oracle.value, name) for name in catalogue_oracle.VALUES},
 }
 
 
@@ -269,19 +314,25 @@ class Evaluation:
 def parse(text: str) -> tuple[str, int | None]:
     name, _, cutoff = text.partition("@")
     name = name.partition("(")[0]
-    return ALIASES.get(name, name), int(cutoff) if cutoff else None
+    name = ALIASES.get(name, name)
+    return name, int(cutoff) if cutoff and name not in AT else None
 
 
 def parameters(text: str) -> dict[str, float]:
-    """Those in parentheses."""
+    """Those in parentheses, and one behind the @."""
     inner = text.partition("(")[2].partition(")")[0]
     pairs = (pair.partition("=") for pair in inner.split(",") if inner)
-    return {name: float(value) for name, _, value in pairs}
+    name, _, at = text.partition("@")
+    name = name.partition("(")[0]
+    more = {AT[name]: float(at)} if name in AT and at else {}
+    return {name: float(value) for name, _, value in pairs} | more
 
 
 def query_value(text: str, labels: Any, predictions: Any, gains: str = "linear") -> float:
     name, k = parse(text)
     given: dict[str, Any] = parameters(text)
+    if name in oracle_lists.VALUES:
+        return of_list(name, labels, predictions, k, gains, **given)
     if name != "bpref":
         labels = of_least_gain(labels, given.pop("rel", None))
     if name not in ("rprec", "bpref"):

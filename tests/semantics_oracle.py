@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import oracle
+import oracle_lists
 from oracle import Item, mean_and_error, parameters, parse
 
 Choices = Mapping[str, str]
@@ -50,12 +51,19 @@ class Truth:
 def truth_for(metric: str, labels: Any, gains: str, semantics: Choices) -> Truth:
     """What a metric looks at; for judged and bpref all judged items of a query with a label."""
     name, rel = parse(metric)[0], parameters(metric).get("rel")
-    if name in ("judged", "bpref"):
-        return judged_truth(labels, semantics, rel, all_gains=name == "judged")
+    if name == "judged" or name in oracle_lists.JUDGED_GAINS:
+        return judged_truth(labels, semantics, rel, all_gains=True)
+    if name == "bpref" or name in oracle_lists.LEVELS:
+        return judged_truth(labels, semantics, rel, all_gains=False, below=name != "bpref")
+    if name in oracle_lists.POWERS:
+        gains = "exp"
     return truth_of(oracle.of_least_gain(labels, rel), gains, semantics)
 
 
-def judged_truth(labels: Any, semantics: Choices, rel: float | None, all_gains: bool) -> Truth:
+def judged_truth(
+    labels: Any, semantics: Choices, rel: float | None, *, all_gains: bool, below: bool = False
+) -> Truth:
+    """With `below`, items of a gain below 0 are kept, and worth -1."""
     listed = [(item, gain) for item, gain in labels or [] if item is not None]
     if semantics["repeated_labels"] == "error" and len({item for item, _ in listed}) < len(listed):
         raise RefusedError("repeated_labels")
@@ -71,6 +79,8 @@ def judged_truth(labels: Any, semantics: Choices, rel: float | None, all_gains: 
         for item, gain in distinct.items()
         if gain >= 0
     }
+    if below:
+        worth |= {item: -1.0 for item, gain in distinct.items() if gain < 0}
     return Truth(worth, sum(right), [], len(right) - sum(right))
 
 
@@ -194,6 +204,10 @@ def value(metric: str, worths: Worths, truth: Truth, semantics: Choices) -> floa
     name, k = parse(metric)
     if name == "bpref":
         return bpref(worths, truth)
+    if name in oracle_lists.VALUES:
+        up_to = math.inf if k is None else k
+        given = parameters(metric)
+        return oracle_lists.value(name, worths, truth.count, truth.ideal, up_to, given)
     cutoff = math.inf if k is None else k
     total, count = truth.count, len(worths)
     if name == "rprec":
@@ -256,7 +270,8 @@ def query_value(
     values = [of_order(worths) for worths in all_orders(runs)]
     if order == "expected":
         return math.fsum(values) / len(values)
-    extreme = min(values) if order == "worst" else max(values)
+    lowest = (order == "worst") != (name in oracle_lists.LOWER_IS_BETTER)
+    extreme = min(values) if lowest else max(values)
     assert math.isclose(extreme, ends, rel_tol=1e-13), (metric, runs)
     return extreme
 

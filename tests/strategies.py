@@ -16,6 +16,7 @@ import hypothesis
 import pyarrow as pa
 from hypothesis import strategies as st
 
+import catalogue_oracle
 import oracle
 
 INTEGER_TYPES = [
@@ -308,27 +309,51 @@ def ragged(side: Side, kind: pa.DataType, index: int = 0) -> Any:
 # ------------------------------------------------------------------ metrics
 
 
-GIVEN = {"rel": "rel=2", "p": "p=0.5"}
+GIVEN = {
+    **{"rel": "rel=2", "p": "p=0.5", "beta": "beta=0.5", "max": "max=2", "t": "t=1.5"},
+    **{"a": "a=0.5", "b": "b=-0.25", "c": "c=-1"},
+}
+# At all cutoffs; the others at the first and the last.
+EVERYWHERE = {"map", "first_hit", "precision", "recall", "hit", "f1", "ndcg", "dcg", "gap"}
+SHARES = {"recall": ("0", "0.3", "1"), "times": ("0.2", "1", "1.8")}
 
 
-def metric_names(cutoffs: Sequence[int] = CUTOFFS, bare: bool = True) -> list[str]:
+def metric_names(
+    cutoffs: Sequence[int] = CUTOFFS, bare: bool = True, every: bool = False
+) -> list[str]:
     """Every registered metric, at each of the cutoffs, and without one where that is allowed.
 
-    Those with parameters also with them, at one of the cutoffs.
+    But not those over a catalogue, which are of all lists together: see test_catalogue.py.
+
+    Those with parameters also with them, at one of the cutoffs. Without `every`, those that the
+    default semantics refuse are left out, at least where a query has no predictions.
     """
-    from rankmill.metrics.registry import REGISTRY
+    from rankmill.metrics.registry import REGISTRY, is_defined, parse
+    from rankmill.semantics.choices import DEFAULT
 
     names = []
     for name, spec in REGISTRY.items():
+        if name in catalogue_oracle.VALUES:
+            continue
+        given = [GIVEN[one.name] for one in spec.parameters if one is not spec.at]
+        if spec.at is not None:
+            names += [f"{name}@{share}" for share in SHARES[spec.at.name]]
+            names.append(f"{name}({','.join(given)})@{SHARES[spec.at.name][1]}")
+            continue
         if spec.cutoff != "required" and (bare or spec.cutoff == "none"):
             names.append(name)
+        some = list(cutoffs) if name in EVERYWHERE else [*cutoffs[:1], *cutoffs[1:][-1:]]
         if spec.cutoff != "none":
-            names += [f"{name}@{k}" for k in cutoffs]
-        given = [GIVEN[parameter.name] for parameter in spec.parameters]
+            names += [f"{name}@{k}" for k in some]
         if given:
             at = "" if spec.cutoff == "none" else f"@{cutoffs[-1]}"
             names.append(f"{name}({','.join(given)}){at}")
-    return names
+
+    def refused(name: str) -> bool:
+        metric = parse(name)
+        return "unpredicted" in metric.spec.never_scored or not is_defined(metric, DEFAULT)
+
+    return [name for name in names if every or not refused(name)]
 
 
 # ------------------------------------------------------------------ examples

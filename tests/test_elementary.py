@@ -15,7 +15,7 @@ import pytest
 
 from rankmill.columns import elementary
 from rankmill.columns.elementary import discounts, exp2, expm1, log2
-from rankmill.matching.labels import _powers
+from rankmill.matching.labels import powers
 
 pytestmark = pytest.mark.small
 
@@ -94,7 +94,7 @@ def test_powers_of_whole_numbers_are_exact() -> None:
 @pytest.mark.parametrize("gain", [1e-20, 1e-9, 0.000999, 0.001, 0.5, 1.0, 3.0, 3.5, 4.25, 60.0])
 def test_exponential_gains(gain: float) -> None:
     expected = 2**gain - 1 if gain >= 1e-3 else math.expm1(gain * math.log(2))
-    (found,) = _powers(np.array([gain]))
+    (found,) = powers(np.array([gain]))
     assert found == pytest.approx(expected, rel=2 * sys.float_info.epsilon)
     if gain == int(gain):
         assert found == expected

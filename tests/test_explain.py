@@ -20,6 +20,8 @@ METRICS = [
     *("map", "map@3", "first_hit", "first_hit@2", "hit@3", "precision@4", "recall", "recall@3"),
     *("f1@3", "rprec", "dcg", "dcg@3", "ndcg", "ndcg@3"),
     *("rbp", "rbp(p=0.5)@3", "judged@3", "bpref", "map(rel=2)@3", "rprec(rel=2)", "bpref(rel=2)"),
+    *("num_rel_ret", "set_p", "set_f(beta=2)", "set_map", "set_relative_p", "binG"),
+    *("relative_p@3", "err", "err(max=3)@3", "nerr@3", "q_measure", "q_measure(beta=10)@3"),
 ]
 COUNTED = [
     *(one.semantics for one in PRESETS.values()),

@@ -42,10 +42,13 @@ HOUSE: dict[str, set[str]] = {
     "explain": {"engine"},
     "compare": {"engine"},
     "spark": {"gate"},  # rankmill.spark.compare and gate merge states, and judge them
+    "fuse": {"engine"},
     "gate": {"compare"},
     # A page shows the lists of the queries that moved, as the walk down a list has them.
     "report": {"compare", "explain"},
-    "cli": {"config", "explain", "gate", "kaggle", "report", "spark", "training", "compare"},
+    "cli": {
+        *("config", "explain", "fuse", "gate", "kaggle", "report", "spark", "training", "compare")
+    },
 }
 # What anything may import: errors, the version, and how a process that is ended cleans up.
 BASE = {"errors", "version", "signals"}
@@ -78,7 +81,7 @@ def test_import_loads_nothing_heavy() -> None:
         *(["report", "--help"], ["gate", "--help"]),
         *(["history", "--help"], ["history", "prune", "--help"]),
         *(["docs"], ["docs", "memory"], ["docs", "--help"], ["stability", "--help"]),
-        ["init", "--help"],
+        *(["init", "--help"], ["fuse", "--help"]),
     ],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:

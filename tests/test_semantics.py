@@ -17,6 +17,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import oracle
+import oracle_lists
 import rankmill
 import semantics_oracle
 import strategies
@@ -27,7 +28,7 @@ from strategies import Case, examples
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 CLOSE_ERROR = {"rel": 1e-12, "abs": 1e-12}
 DEFAULTS = rankmill.Semantics().to_dict()
-METRICS = strategies.metric_names([1, 3, 1000])
+METRICS = strategies.metric_names([1, 3, 1000], every=True)
 # Ratios of counts: one division, so that they are equal to the last bit.
 RATIOS = {"first_hit", "precision", "recall", "hit", "rprec", "judged"}
 
@@ -77,7 +78,8 @@ def defined(metrics: Sequence[str], chosen: dict[str, str], confidences: bool) -
             (name == "gap" and k) or (name == "map" and chosen["ap_divisor"] == "hits")
         ):
             continue
-        out.append(metric)
+        if oracle_lists.is_defined(name, k, chosen):
+            out.append(metric)
     return out
 
 
@@ -434,7 +436,7 @@ def test_bits_do_not_depend_on_threads_memory_or_shape(
     """With little memory, confidences are read and sorted twice, and scattered rows go to disk."""
     chosen = chosen | {"nan_confidence": "last", "unlabelled": "one"}
     labels, predictions = dump
-    metrics = defined(strategies.metric_names([5]), DEFAULTS | chosen, True)
+    metrics = defined(strategies.metric_names([5], every=True), DEFAULTS | chosen, True)
     path = tmp_path / "predictions.parquet"
     assert predictions["score"].nbytes > 30_000
     scattered = predictions.take(np.random.default_rng(1).permutation(len(predictions)))
@@ -485,8 +487,9 @@ def test_several_systems_are_scored_as_each_alone(dump: tuple[pa.Table, pa.Table
     labels, predictions = dump
     chosen = KEPT[0] | {"nan_confidence": "last"}
     runs = {"first": predictions, "other": predictions.slice(0, 900), "wide": as_wide(predictions)}
-    results = rankmill.evaluate_runs(labels, runs, METRICS, semantics=chosen)
+    metrics = defined(METRICS, DEFAULTS | chosen, True)
+    results = rankmill.evaluate_runs(labels, runs, metrics, semantics=chosen)
     for name, one in runs.items():
-        alone = rankmill.evaluate(labels, one, METRICS, semantics=chosen)
+        alone = rankmill.evaluate(labels, one, metrics, semantics=chosen)
         assert everything(results[name]) == everything(alone)
         assert results[name].per_query.equals(alone.per_query)

@@ -20,9 +20,10 @@ pytestmark = pytest.mark.skipif(
 # Calls of users, written in other ways than those of warmup().
 USES = """
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
-from rankmill.metrics.registry import REGISTRY
+from rankmill.metrics.registry import examples
+from rankmill.semantics.presets import semantics_of
 from rankmill.semantics.choices import CHOICES
-names = [name + "@7" if spec.cutoff != "none" else name for name, spec in REGISTRY.items()]
+names = examples()
 generator = np.random.default_rng(0)
 for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
     for item in (pa.int32(), pa.string(), pa.dictionary(pa.int8(), pa.string())):
@@ -50,7 +51,7 @@ for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(
                 for order in ("item_ascending", "best", "expected") if query == pa.int8() else ():
                     semantics = {"order": order, "repeated_predictions": "each"}
                     semantics |= {"repeated_labels": "count", "gap_total": "hits"}
-                    open_ended = [name for name in names if "gap" not in name] + ["gap"]
+                    open_ended = examples(semantics_of(semantics))
                     rankmill.evaluate(labels.take(mixed), table, open_ended, semantics=semantics)
 pq.write_table(table, "p.parquet")
 for ties in CHOICES["gap_ties"]:
@@ -64,6 +65,7 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
     for name in ("average_precision", "first_hit_precision", "recall", "hit", "r_precision", "dcg"):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")
+rankmill.fuse([table, table.take(mixed)], method="combmed", top=3, weights=[1, 2])
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):

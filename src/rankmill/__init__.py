@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rankmill.explain.evaluators_view import Differences
     from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
+    from rankmill.fuse.fuse import fuse
     from rankmill.gate.gate import gate
     from rankmill.gate.history import History, history
     from rankmill.gate.record import record
@@ -72,6 +73,7 @@ _HOMES = {
     "UsageError": "errors",
     "Trace": "explain.trace_view",
     "explain": "explain.trace",
+    "fuse": "fuse.fuse",
     "History": "gate.history",
     "history": "gate.history",
     "record": "gate.record",
@@ -129,6 +131,7 @@ __all__ = [
     "explain_evaluators",
     "f1",
     "first_hit_precision",
+    "fuse",
     "gate",
     "global_average_precision",
     "history",

@@ -39,6 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "spark": ("rankmill.cli.spark", "Evaluate on Spark: the same bits, for what no machine holds."),
     "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options, for your files."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
+    "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one list a query."),
     "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),

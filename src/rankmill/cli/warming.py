@@ -15,11 +15,13 @@ from rankmill.compare.compare import compare
 from rankmill.compare.paired import paired_of
 from rankmill.compare.significance import TESTS, run_test, tukey
 from rankmill.engine.evaluate import evaluate
+from rankmill.fuse.fuse import fuse
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
 from rankmill.kernels.jit import compiled_so_far
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.gap_array import global_average_precision
-from rankmill.metrics.registry import REGISTRY, parse
+from rankmill.metrics.registry import examples, parse
+from rankmill.semantics.presets import semantics_of
 from rankmill.training.listwise import listwise_ap_loss
 
 QUERIES = 30
@@ -62,16 +64,18 @@ def warmup() -> WarmUp:
     """
     began = time.perf_counter()
     before = compiled_so_far()
-    names = [name + ("@3" if spec.cutoff != "none" else "") for name, spec in REGISTRY.items()]
-    names.append("map(rel=2)")
-    per_query = [metric.text for metric in map(parse, names) if metric.spec.kernel]
+    names = [*examples(), "map(rel=2)", "map:median"]
     for labels, predictions in _tables():
         evaluate(labels, predictions, names, threads=1)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
         compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
         evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")
         for semantics in SEMANTICS:
-            evaluate(labels, predictions, per_query, threads=1, semantics=semantics)
+            chosen = semantics_of(semantics)
+            per_query = [name for name in examples(chosen) if parse(name).spec.kernel]
+            evaluate(labels, predictions, per_query, threads=1, semantics=chosen)
+    run = _wide(_long(False, "score", pa.float64()))
+    fuse([run, run], threads=1)
     _evaluate_arrays()
     _evaluate_text()
     _compare()

@@ -7,11 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankmill.compare.segments import Segments
-from rankmill.errors import UsageError
 from rankmill.metrics.base import REL, Metric, MetricSpec
 from rankmill.metrics.gap_groups import GapGroups, Tagged
-from rankmill.metrics.registry import check_defined, parse_all
-from rankmill.semantics.choices import Semantics
+from rankmill.metrics.registry import is_defined, parse_all
 from rankmill.semantics.presets import semantics_of
 from rankmill.threads import Workers
 
@@ -62,7 +60,7 @@ def aside_of(metrics: Any, options: Mapping[str, Any]) -> Aside:
         one.text: [
             each
             for k in CUTOFFS
-            if k < one.limit and _defined(each := _at(one.spec, k, one.given), semantics)
+            if k < one.limit and is_defined(each := _at(one.spec, k, one.given), semantics)
         ]
         for one in lines[:MOST_LINES]
     }
@@ -76,14 +74,6 @@ def aside_of(metrics: Any, options: Mapping[str, Any]) -> Aside:
 def _at(spec: MetricSpec, k: int, given: tuple[tuple[str, float], ...]) -> Metric:
     # The name is one that nobody can ask for.
     return Metric(spec, k, f"{spec.name} {given} at {k}", given)
-
-
-def _defined(metric: Metric, semantics: Semantics) -> bool:
-    try:
-        check_defined(metric, semantics)
-    except UsageError:
-        return False
-    return True
 
 
 class Bin(NamedTuple):

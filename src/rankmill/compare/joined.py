@@ -21,6 +21,7 @@ from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices, jo
 from rankmill.engine.evaluate import Scored, score_systems
 from rankmill.engine.state import State
 from rankmill.metrics.gap_groups import LeftOut
+from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.sources.facts import Kind
 from rankmill.threads import Workers
@@ -68,9 +69,13 @@ class Joined(NamedTuple):
 
     @property
     def metrics(self) -> list[str]:
-        """The metrics that have a value for each query."""
+        """The metrics that are a mean over queries."""
         per_query = self.aligned.tables[self.baseline].column_names
-        return [metric for metric in self.results[self.baseline].metrics if metric in per_query[1:]]
+        return [
+            metric
+            for metric in self.results[self.baseline].metrics
+            if metric in per_query[1:] and not parse(metric).summary
+        ]
 
     def values(self, metric: str, system: str) -> np.ndarray:
         """Return the values of the queries that count for all."""

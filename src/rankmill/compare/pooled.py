@@ -7,8 +7,10 @@ from rankmill.compare.differences import Difference, Estimate, Tested
 from rankmill.compare.jackknife import estimate, interval, jackknife_test
 from rankmill.compare.judging import Judged, relative
 from rankmill.engine.tally import Tally
+from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import LeftOut
+from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.threads import Workers
 
@@ -96,7 +98,12 @@ def pooled(
     for metric in metrics:
         of = {name: one.metrics[metric] for name, one in results.items()}
         known = without.get(metric, {})  # a system of an earlier run has values of queries alone
-        left = {name: known.get(name, "its predictions are not at hand") for name in of}
+        why = "its predictions are not at hand"
+        if summary := parse(metric).summary:
+            why = f"the tests here are of means, and not of {summary!r}"
+        elif not aggregate_of(parse(metric)).needs_confidences:
+            why = "it counts what all lists show"
+        left = {name: known.get(name, why) for name in of}
         found.values[metric] = pooled_estimates(of, left, confidence)
         for name in of:
             if name != baseline:

@@ -172,7 +172,7 @@ def _check_metric(name: str) -> None:
             )
     if metric.spec.cutoff == "none":
         raise UsageError(f"{name} takes no cutoff, so that it cannot be compared over cutoffs")
-    if metric.spec.kernel is None:
+    if metric.spec.kernel is None or metric.summary:
         raise UsageError(
             f"{name} is no mean over queries, so that queries cannot be halved or counted for it"
         )

@@ -119,7 +119,7 @@ def _score_input(
     for together in (False,) if predictions.columns.wide else (True, False):
         tally = Tally(index, job, before)
         scored = map_lists(
-            partial(score_lists, index=index, job=job),
+            partial(score_lists, index=index, job=job, exposed=tally.exposed),
             predictions.source,
             predictions.columns,
             workers,

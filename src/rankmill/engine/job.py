@@ -3,12 +3,16 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rankmill.errors import UsageError, positive
+from rankmill.matching.catalogue import Catalogue
 from rankmill.matching.labels import check_gain_function
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
+from rankmill.metrics.exposed import OfExposure
+from rankmill.metrics.exposure import Exposure, Wanted
 from rankmill.metrics.gap import ORDERED_TIES
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.registry import check_defined, parse_all
@@ -44,6 +48,8 @@ class Job:
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
     scope : Scope
+    catalogue : Catalogue or None
+        The items that can be shown, once they are read.
     """
 
     metrics: tuple[Metric, ...]
@@ -57,6 +63,7 @@ class Job:
     part: bool = False
     scope: Scope = WHOLE
     aside: tuple[Metric, ...] = ()
+    catalogue: Catalogue | None = None
 
     @property
     def per_query(self) -> list[Metric]:
@@ -67,6 +74,29 @@ class Job:
     def pooled(self) -> list[Metric]:
         """The metrics over all predictions in one list by confidence, such as gap."""
         return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
+
+    def never_scored(self, field: str) -> Metric | None:
+        """The first metric that has no value for the queries that a field of semantics scores."""
+        if getattr(self.semantics, field) not in ("zero", "one"):
+            return None
+        return next((one for one in self.metrics if field in one.spec.never_scored), None)
+
+    @cached_property
+    def wanted(self) -> Wanted | None:
+        """What metrics need of how many lists show each item; None if none does."""
+        found = {one: self.aggregate_of(one) for one in (*self.metrics, *self.aside)}
+        of = {one: kind for one, kind in found.items() if issubclass(kind, OfExposure)}
+        if not of:
+            return None
+        whole = any(kind.whole for kind in of.values()) and self.catalogue is None
+        # What is shown behind the last cutoff is in the catalogue too.
+        cutoffs = {one.limit for one in of} | ({NO_CUTOFF} if whole else set())
+        return Wanted(
+            tuple(sorted(cutoffs)),
+            hits=any(kind.hits for kind in of.values()),
+            labels=whole or any(kind.labels for kind in of.values()),
+            catalogue=self.catalogue,
+        )
 
     @property
     def needs_judged(self) -> bool:
@@ -122,6 +152,10 @@ class Job:
     def aggregates(self) -> dict[str, Aggregate]:
         """The aggregate of each metric before any query is added."""
         return {name: self.aggregate_of(one.metric).init(one) for name, one in self.asked.items()}
+
+    def exposure(self) -> Exposure | None:
+        """The exposure before any list is added, if a metric needs it."""
+        return None if self.wanted is None else Exposure.init(self.wanted)
 
     def groups(self) -> dict[str, GapGroups]:
         """The groups of each metric over all predictions before any query is added, if kept."""

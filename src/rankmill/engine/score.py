@@ -17,6 +17,7 @@ from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
 from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Scored
+from rankmill.metrics.exposure import ExposureCounters
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.values import Matched
 
@@ -54,8 +55,13 @@ class Block:
     counts: dict[str, int]
 
 
-def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
-    """Match the lists with the labels of their queries, and compute every metric."""
+def score_lists(
+    lists: Lists, index: LabelIndex, job: Job, exposed: ExposureCounters | None = None
+) -> Block:
+    """Match the lists with the labels of their queries, and compute every metric.
+
+    `exposed` counts how many lists show each item, if a metric needs that.
+    """
     semantics = job.semantics
     lists = arrange(lists, semantics)
     rows = index.find(lists.queries)
@@ -73,6 +79,8 @@ def score_lists(lists: Lists, index: LabelIndex, job: Job) -> Block:
     groups = {
         name: one.update(whole, job.asked[name], predicted) for name, one in job.groups().items()
     }
+    if exposed is not None:
+        exposed.add(lists, whole.hits)
     both = labelled & predicted
     return Block(
         queries=lists.queries,

@@ -10,6 +10,8 @@ from rankmill.errors import UsageError
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_of
 from rankmill.metrics.elsewhere import notes_on
+from rankmill.metrics.exposed import OfExposure
+from rankmill.metrics.exposure import Exposure
 from rankmill.metrics.fingerprints import FORMAT, digest
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.gap_groups import GapGroups
@@ -46,6 +48,8 @@ class State:
     groups : dict of str to GapGroups
         The predictions by group of queries, for metrics such as gap; empty unless the job keeps
         them.
+    exposure : Exposure or None
+        How many lists show each item, if a metric over a catalogue is asked for.
     """
 
     metrics: tuple[str, ...]
@@ -57,13 +61,15 @@ class State:
     audit: Mapping[str, int]
     aggregates: Mapping[str, Aggregate]
     groups: Mapping[str, GapGroups] = field(default_factory=dict)
+    exposure: Exposure | None = None
 
     @classmethod
     def of(cls, job: Job) -> Self:
         """Return the state of a job before any query is added."""
         names = tuple(metric.text for metric in job.metrics)
         how = job.semantics, job.gain_function, job.scope
-        return cls(names, *how, 0, 0, audit.empty(), job.aggregates(), job.groups())
+        added = job.aggregates(), job.groups(), job.exposure()
+        return cls(names, *how, 0, 0, audit.empty(), *added)
 
     def merge(self, other: Self) -> Self:
         """Return the state of the queries of both, which must have no query in common.
@@ -90,6 +96,7 @@ class State:
                 name: one.merge(other.aggregates[name]) for name, one in self.aggregates.items()
             },
             groups={name: one.merge(other.groups[name]) for name, one in self.groups.items()},
+            exposure=self.exposure and other.exposure and self.exposure.merge(other.exposure),
         )
 
     def small(self) -> Self:
@@ -106,7 +113,7 @@ class State:
     @property
     def totals(self) -> Totals:
         """What the aggregates need to know of all queries for their values."""
-        return Totals(self.queries, self.gap_total, self.semantics)
+        return Totals(self.queries, self.gap_total, self.semantics, self.exposure)
 
     def result(
         self, among: Mapping[str, Among] | None = None, threads: int | None = None
@@ -222,6 +229,8 @@ class State:
             row |= {f"{name}.{key}": value for key, value in one.to_row().items()}
         for name, groups in self.groups.items():
             row |= {f"{name}.groups.{key}": value for key, value in groups.to_row().items()}
+        if self.exposure is not None:
+            row |= {f"exposure.{key}": value for key, value in self.exposure.to_row().items()}
         return row
 
     @classmethod
@@ -254,6 +263,12 @@ class State:
                 if f"{one.text}.groups.complete" in row
             },
         )
+        exposed = [one for one in state.aggregates.values() if isinstance(one, OfExposure)]
+        if exposed:
+            exposure = Exposure.from_row(row, "exposure.")
+            if not {one.limit for one in exposed} <= {*exposure.cutoffs}:
+                raise rows.damaged("exposure.cutoffs are not those of its metrics")
+            state = replace(state, exposure=exposure)
         for one in metrics:
             count = row.get(f"{one.text}.count", state.queries)
             positive = row.get(f"{one.text}.positive", 0)

@@ -16,8 +16,11 @@ from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
+from rankmill.matching.labels import Labels
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
+from rankmill.metrics.base import Metric
+from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
@@ -61,12 +64,15 @@ class Tally:
         self.counts = Counter[str]()
         self.aggregates = dict(self.before.aggregates)
         self.groups = dict(self.before.groups)
+        self.exposed = None if job.wanted is None else ExposureCounters(job.wanted)
         self.rows = 0
         queries = len(index.queries.keys)
         names = [metric.text for metric in job.per_query] if job.keep_values else []
         self.values = {name: np.zeros(queries) for name in names}
-        # Which queries of the labels may count: all of them, or only those with predictions.
-        self.asked = np.full(queries, job.semantics.unpredicted == "zero")
+        # Which queries of the labels have predictions, where that matters.
+        self.predicted = np.zeros(queries, np.bool_)
+        scores = job.semantics.unpredicted == "zero"
+        self._keeps_predicted = not scores or job.never_scored("unpredicted") is not None
         self.lengths = np.zeros(queries if job.keep_lengths else 0, np.int64)
         self.among: dict[str, Among] = {}  # the counts of the second pass, once it is made
         self.state: State
@@ -89,8 +95,8 @@ class Tally:
         self.counts.update(block.counts)
         strange = np.flatnonzero(rows < 0)
         known = slice(None) if not len(strange) else np.flatnonzero(rows >= 0)
-        if self.job.semantics.unpredicted != "zero":
-            self.asked[rows[known]] = block.lengths[known] > 0
+        if self._keeps_predicted:
+            self.predicted[rows[known]] = block.lengths[known] > 0
         if self.job.keep_lengths:
             self.lengths[rows[known]] = block.lengths[known]
         for name, new_values in block.values.items():
@@ -133,8 +139,17 @@ class Tally:
                 name: one.close(self.index.queries, np.diff(offsets), self.has_labels)
                 for name, one in self.groups.items()
             },
+            exposure=self._exposure(labels),
         )
         return self.state
+
+    def _exposure(self, labels: Labels) -> Exposure | None:
+        """Return how many lists show each item, if that was counted."""
+        wanted, before = self.job.wanted, self.before.exposure
+        if self.exposed is None or wanted is None or before is None:
+            return None
+        found = before.merge(self.exposed.exposure())
+        return found.with_labels(labels) if wanted.labels else found
 
     def first_stranger(self) -> str | None:
         """Return the first query that is only in the predictions, as text, or None."""
@@ -169,7 +184,9 @@ def counted_queries(tally: Tally, source: str) -> Counted:
         If a query has no predictions or no label, and the semantics make this an error.
     """
     semantics = tally.job.semantics
-    labelled, asked = tally.has_labels, tally.asked
+    labelled, asked = tally.has_labels, tally.predicted
+    if semantics.unpredicted == "zero":
+        asked = np.ones(len(labelled), np.bool_)
     for field, wrong, what, todo in (
         ("unpredicted", labelled & ~asked, "has labels but no predictions", "predict it"),
         ("no_relevant", ~labelled & asked, "is left without a label", "drop it"),
@@ -181,6 +198,7 @@ def counted_queries(tally: Tally, source: str) -> Counted:
                 f"{source}: query {query} {what}{f', as {more:,} more' if more else ''}, but "
                 f"{field} is 'error': {todo}, or choose 'zero' or 'skip'"
             )
+    _check_scored(tally, source, asked)
     counts = labelled & asked
     empty = ~labelled & asked & (semantics.no_relevant in ("zero", "one"))
     counts |= empty
@@ -200,4 +218,25 @@ def counted_queries(tally: Tally, source: str) -> Counted:
         strangers=strangers,
         no_relevant=float(semantics.no_relevant == "one"),
         unlabelled=float(semantics.unlabelled == "one"),
+    )
+
+
+def _check_scored(tally: Tally, source: str, asked: np.ndarray) -> None:
+    """Raise InputError if a query would score 0 or 1 in a metric for which that would be wrong."""
+    labelled, ids = tally.has_labels, tally.index.queries
+    for field, wrong, what in (
+        ("unpredicted", labelled & ~tally.predicted, "labels but no predictions"),
+        ("no_relevant", ~labelled & asked, "no label"),
+    ):
+        if (metric := tally.job.never_scored(field)) and wrong.any():
+            _refuse_scoring(metric, source, id_text(ids, int(wrong.argmax())), what, field)
+    if (metric := tally.job.never_scored("unlabelled")) and tally.counts["unlabelled"]:
+        what, query = "predictions but is not among the labels", id_text(tally.strangers(), 0)
+        _refuse_scoring(metric, source, query, what, "unlabelled")
+
+
+def _refuse_scoring(metric: Metric, source: str, query: str, what: str, field: str) -> None:
+    raise InputError(
+        f"{source}: query {query} has {what}, and {metric.text} has no value for it: leave out "
+        f"{metric.text}, or choose {field} 'skip' (--semantics {field}=skip)"
     )

@@ -1,6 +1,6 @@
 """Lists as rows of a wide table: query_id, items, and scores or gains."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,8 @@ class Block(NamedTuple):
 class RowBlocks:
     """Makes rows of the lists of an input, and counts them.
 
+    Ids have a type that fits those of all inputs `among` which it is; by default it is alone.
+
     Attributes
     ----------
     schema : pyarrow.Schema
@@ -38,11 +40,11 @@ class RowBlocks:
         The rows that were read, and the null items and the items of equal rank among them.
     """
 
-    def __init__(self, one: Input, role: Role) -> None:
+    def __init__(self, one: Input, role: Role, among: Sequence[Input] = ()) -> None:
         self._input = one
         self._total = one.source.rows
-        self._query, text = _kind(one, "query")
-        self._item, text_items = _kind(one, "item")
+        self._query, text = _kind(among or [one], "query")
+        self._item, text_items = _kind(among or [one], "item")
         fields = [("query_id", self._query), ("items", pa.large_list(self._item))]
         name = one.columns.score or one.columns.gain
         if name is not None:
@@ -92,9 +94,9 @@ def _ids(ids: Any, kind: Any, what: str) -> Any:
         ) from None
 
 
-def _kind(one: Input, role: str) -> tuple[Any, bool]:
+def _kind(inputs: Sequence[Input], role: str) -> tuple[Any, bool]:
     """The type in which ids are sorted and held, and whether they are text."""
-    found = {id_type(kind) for kind in one.id_types(role)} - {pa.null()}
+    found = {id_type(kind) for one in inputs for kind in one.id_types(role)} - {pa.null()}
     if any(not kinds.is_integer(kind) for kind in found):
         return pa.large_binary(), all(kinds.is_large_string(kind) for kind in found)
     if len(found) == 1:

@@ -18,8 +18,7 @@ def write_rows(path: str | Path, tables: Iterable[Any], schema: Any) -> tuple[in
     """Write tables of rows; return how many rows and items were written."""
     import pyarrow.parquet as pq
 
-    text = schema.metadata[b"text"].decode().split(",")
-    target = pa.schema([pa.field(one.name, _target(one.type, one.name in text)) for one in schema])
+    target = written_schema(schema)
     rows = items = 0
     with (
         whole_file(path) as file,
@@ -40,6 +39,12 @@ def write_rows(path: str | Path, tables: Iterable[Any], schema: Any) -> tuple[in
             # The bytes of text are written as they were read, valid or not.
             writer.write_table(group.cast(target, safe=False), row_group_size=len(group))
     return rows, items
+
+
+def written_schema(schema: Any) -> Any:
+    """Return the schema in which rows of a schema of `RowBlocks` are written."""
+    text = schema.metadata[b"text"].decode().split(",")
+    return pa.schema([pa.field(one.name, _target(one.type, one.name in text)) for one in schema])
 
 
 def _target(kind: Any, text: bool) -> Any:

@@ -15,8 +15,15 @@ from rankmill.semantics.choices import CHOICES, Semantics
 def check_walk(metric: Metric, order: str) -> None:
     """Raise UsageError if a metric has no walk; nothing else could stand for it."""
     spec = metric.spec
+    if metric.summary:
+        raise UsageError(
+            f"{metric.text} has a summary over all queries, {metric.summary!r}: leave it out"
+        )
     if not spec.walk and not aggregate_of(metric).needs_confidences:
-        raise UsageError(f"{metric.text} has no walk yet: evaluate has its value for each query")
+        where = "evaluate has its value for each query"
+        if spec.kernel is None:
+            where = "it is of all lists together, and no list has a value of its own"
+        raise UsageError(f"{metric.text} has no walk yet: {where}")
     if spec.kernel and order == "expected" and not spec.expected_walk:
         raise UsageError(
             f"{metric.text} has no walk yet under order 'expected': choose another order; evaluate "

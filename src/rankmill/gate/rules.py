@@ -250,7 +250,7 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = f"{rule.subject} is no share of anything: write a number, or change <= 10%"
     elif (rule.slices or rule.confidence is not None) and not metric:
         wrong = "slices and a confidence are for metrics"
-    elif rule.slices and not parse(rule.subject).spec.kernel:
+    elif rule.slices and (not parse(rule.subject).spec.kernel or parse(rule.subject).summary):
         wrong = f"{rule.subject} is no mean over queries, so that it has no slices"
     elif rule.confidence is not None and rule.operator == "==":
         wrong = "a confidence needs a limit to one side: write <=, <, >= or >"

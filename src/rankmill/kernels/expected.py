@@ -134,3 +134,112 @@ def relevant_of(hits, q):
     while label < end and hits.label_gains[label] > 0:
         label += 1
     return label - start
+
+
+@kernel
+def enough_predictions(runs, hits, k, out):
+    least = k if k < 1 << 62 else 1
+    for q in range(len(out)):
+        out[q] = hits.prediction_counts[q] >= least
+
+
+@kernel
+def count_predictions(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = min(k, hits.prediction_counts[q])
+
+
+@kernel
+def count_labels(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = hits.label_counts[q]
+
+
+@kernel
+def count_misses(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = min(k, hits.prediction_counts[q]) - hits_within(runs, q, k)
+
+
+@kernel
+def count_without_gain(runs, hits, k, out):
+    for q in range(len(out)):
+        out[q] = 0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            out[q] += hits.gains[h] == 0
+
+
+@kernel
+def count_hits_for(runs, hits, k, beta, out):
+    for q in range(len(out)):
+        out[q] = hits_within(runs, q, k)
+
+
+@kernel
+def square_hits(runs, hits, k, out):
+    """The order does not matter, as there is no cutoff."""
+    for q in range(len(out)):
+        found = float(hits.offsets[q + 1] - hits.offsets[q])
+        out[q] = found * found
+
+
+@kernel
+def utility(runs, hits, k, a, b, c, out):
+    """The order does not matter, as there is no cutoff."""
+    for q in range(len(out)):
+        found = hits.offsets[q + 1] - hits.offsets[q]
+        missing = max(0, hits.label_counts[q] - found)
+        out[q] = a * found + b * (hits.prediction_counts[q] - found) + c * missing
+
+
+@kernel
+def first_rank(runs, hits, k, out):
+    for q in range(len(out)):
+        total = 0.0
+        missed = 1.0
+        if runs.offsets[q] < runs.offsets[q + 1]:
+            r = runs.offsets[q]  # as in first_hit
+            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+            for j in range(1, min(size - count + 1, k - before) + 1):
+                chance = count / (size - j + 1)
+                total += missed * chance * (before + j)
+                missed *= 1.0 - chance
+        out[q] = total + missed * (min(k, hits.prediction_counts[q]) + 1)
+
+
+@kernel
+def pairs_in_order(runs, hits, k, out):
+    """A hit and a miss of one run stand either way: half a pair. There is no cutoff."""
+    for q in range(len(out)):
+        found = hits.offsets[q + 1] - hits.offsets[q]
+        misses = hits.prediction_counts[q] - found
+        out[q] = 1.0 if found and not misses else 0.0
+        above = 0
+        for r in range(runs.offsets[q], runs.offsets[q + 1] if misses else runs.offsets[q]):
+            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+            behind = misses - (before - above) - (size - count)
+            out[q] += count * (behind + (size - count) / 2)
+            above += count
+
+
+@kernel
+def precision_at_multiple(runs, hits, k, times, out):
+    for q in range(len(out)):
+        cut = int(times * hits.label_counts[q] + 0.9)
+        out[q] = hits_within(runs, q, cut) / max(1, cut)
+
+
+@kernel
+def rank_biased_residual(runs, hits, k, p, out):
+    for q in range(len(out)):
+        total = 1.0
+        power = 1.0
+        rank = 1
+        for r in range(runs.offsets[q], runs.offsets[q + 1]):
+            before, size, count = runs.before[r], runs.sizes[r], runs.hits[r]
+            for j in range(1, min(size, k - before) + 1):
+                while rank < before + j:
+                    power *= p
+                    rank += 1
+                total -= count / size * ((1 - p) * power)
+        out[q] = total

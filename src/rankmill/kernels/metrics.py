@@ -3,6 +3,8 @@
 ``hits`` is rankmill.matching.hits.Hits. For a metric without a cutoff, k is larger than any rank.
 The parameters of a metric stand between k and out. The families in ``rankmill.metrics`` have the
 divisors.
+
+Those of ranks and of graded gains stand in `ranks` and `graded` beside this file.
 """
 
 import numpy as np

@@ -9,7 +9,7 @@ from rankmill.columns.lists import drop_values, take_offsets, take_spans, take_v
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_patterns
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import Labels, powers
 
 
 class Hits(NamedTuple):
@@ -155,6 +155,32 @@ def as_relevant(hits: Hits, least: float) -> Hits:
         gains=(judged.gains >= least).astype(np.float64),
         label_gains=(judged.label_gains >= least).astype(np.float64),
     )
+
+
+def as_levels(hits: Hits, least: float) -> Hits:
+    """Judged hits and labels with gain 1 if they have at least `least`, -1 below 0, else 0."""
+    if not len(hits.label_gains):  # all gains are 1
+        if least <= 1:
+            return hits
+        offsets = np.append(0, np.cumsum(hits.label_counts))
+        return hits._replace(
+            gains=np.zeros(len(hits.gains)),
+            label_offsets=offsets,
+            label_gains=np.zeros(int(offsets[-1])),
+        )
+    gains, label_gains = (
+        np.where(one >= least, 1.0, np.where(one < 0, -1.0, 0.0))
+        for one in (hits.gains, hits.label_gains)
+    )
+    return hits._replace(gains=gains, label_gains=label_gains)
+
+
+def as_powers(hits: Hits) -> Hits:
+    """The hits and labels with gains 2**g - 1, which are as good as infinite above g = 300."""
+    if not len(hits.label_gains):
+        return hits
+    gains, label_gains = (powers(np.minimum(one, 300)) for one in (hits.gains, hits.label_gains))
+    return hits._replace(gains=gains, label_gains=label_gains)
 
 
 class Patterns(NamedTuple):

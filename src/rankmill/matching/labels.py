@@ -116,7 +116,7 @@ def exponential(labels: Labels, gain_function: str) -> Labels:
             f"a gain is {largest:g}; expected {limit:g} at most for {gain_function} gains"
         )
     if gain_function == "exp":
-        labels = labels._replace(gains=_powers(labels.gains), all_gains=_powers(labels.all_gains))
+        labels = labels._replace(gains=powers(labels.gains), all_gains=powers(labels.all_gains))
         if labels.judged is not None:
             labels = labels._replace(judged=exponential(labels.judged, gain_function))
     return labels
@@ -126,10 +126,10 @@ def least_gain(rel: float, gain_function: str) -> float:
     """What `exponential` makes of a least gain."""
     if gain_function == "linear":
         return rel
-    return math.inf if rel > math.log2(LARGEST_GAIN) else float(_powers(np.array([rel]))[0])
+    return math.inf if rel > math.log2(LARGEST_GAIN) else float(powers(np.array([rel]))[0])
 
 
-def _powers(gains: np.ndarray) -> np.ndarray:
+def powers(gains: np.ndarray) -> np.ndarray:
     """2**g - 1, exact for whole gains, and for tiny ones not rounded to 0.
 
     Of gains below 0, which judged items may have, only the sign is kept.

@@ -16,6 +16,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
 from rankmill.matching.hits import Hits
 from rankmill.metrics.base import Metric
+from rankmill.metrics.exposure import Exposure
 from rankmill.semantics.choices import Semantics
 from rankmill.threads import Workers
 
@@ -94,11 +95,15 @@ class Closing(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What is known of all queries once all parts are merged: their count, and gap's divisor."""
+    """What is known of all queries once all parts are merged.
+
+    Their count, gap's divisor, and how many lists show each item if a metric asks for that.
+    """
 
     queries: int
     gap_total: int
     semantics: Semantics
+    exposure: Exposure | None = None
 
 
 class Value(NamedTuple):
@@ -173,7 +178,7 @@ class TwoPasses(Aggregate, Protocol):
 
 
 # The class that adds the same up where queries have weights.
-WEIGHTED = {"mean.Mean": "weighted.WeightedMean"}
+WEIGHTED = dict.fromkeys(("mean.Mean", "mean.SignedMean"), "weighted.WeightedMean")
 
 
 def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
@@ -184,7 +189,7 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     UsageError
         If the metric cannot be weighted.
     """
-    place = metric.spec.aggregate
+    place = "distribution.Distribution" if metric.summary else metric.spec.aggregate
     if weight is not None:
         if place not in WEIGHTED:
             raise UsageError(

@@ -28,7 +28,7 @@ Columns = dict[str, np.ndarray]
 class Parameter:
     """A number that may be given in the name of a metric, above `low` and below `high`.
 
-    Only ``rel`` is without a default.
+    `closed` allows both bounds. Only ``rel``, and what must stand behind an @, have no default.
     """
 
     name: str
@@ -37,14 +37,16 @@ class Parameter:
     low: float = -math.inf
     high: float = math.inf
     kind: type[int] | type[float] = float
+    closed: bool = False
 
     @property
     def expected(self) -> str:
         """What may be given."""
-        bounds = [f"above {self.low:g}"] if self.low > -math.inf else []
-        bounds += [f"below {self.high:g}"] if self.high < math.inf else []
+        above, below = ("from", "to") if self.closed else ("above", "below")
+        bounds = [f"{above} {self.low:g}"] if self.low > -math.inf else []
+        bounds += [f"{below} {self.high:g}"] if self.high < math.inf else []
         what = "a number" if self.kind is float else "an integer"
-        return " ".join([what, " and ".join(bounds)]).strip()
+        return " ".join([what, (" " if self.closed else " and ").join(bounds)]).strip()
 
     def read(self, text: str, metric: str) -> float:
         """The number that a text is; `metric` is the name that it stands in.
@@ -58,7 +60,8 @@ class Parameter:
             number = self.kind(text)
         except ValueError:
             number = math.nan
-        if not self.low < number < self.high:
+        inside = self.low < number < self.high
+        if not inside and not (self.closed and number in (self.low, self.high)):
             raise UsageError(
                 f"{self.name} of {metric!r} is {text!r}; expected {self.expected}: {self.meaning}"
             )
@@ -138,9 +141,9 @@ class MetricSpec:
     ----------
     name, definition, range, source : str
     kernel : str or None
-        The function of ``rankmill.kernels.metrics`` that counts for each query. It is called with
-        the hits, the cutoff, the values of the parameters (but for ``rel``) and the array to write
-        to. None for a metric over all predictions in one list.
+        The function of ``rankmill.kernels.metrics``, ``ranks`` or ``graded`` that counts for each
+        query. It is called with the hits, the cutoff, the values of the parameters (but for
+        ``rel``) and the array to write to. None for a metric over all predictions in one list.
     expected : str or None
         Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
         confidence before all that. Without one, the metric is refused where their order is open.
@@ -153,17 +156,27 @@ class MetricSpec:
     parameters : tuple of Parameter
         Those that stand in parentheses behind the name. With ``rel`` the hits and labels are those
         of at least that gain.
+    at : Parameter, optional
+        The parameter that stands behind the @, in place of a cutoff, as in ``iprec@0.1``.
     aliases : tuple of str
         Other names, in any case.
     cut_names : tuple of str
-        Names that take their cutoff behind an underscore, as P_10.
+        Names that take their cutoff, or `at`, behind an underscore, as P_10.
     needs_judged : bool
         Whether hits and labels are all judged items, at any gain. With ``rel`` their gain is 1 if
         they are relevant, else 0, and those below 0 count as not judged.
+    gains : {"given", "levels", "powers"}
+        The gains that the kernel sees: as `gain_function` made them; of judged items 1 if they are
+        relevant, 0 if not, and -1 if their gain is below 0; or 2**g - 1 of a gain g in any case.
     within_labels : bool
         Whether it looks at the first R predictions.
     undefined : callable, optional
         Why the metric has no value under some semantics; "" if it has.
+    never_scored : tuple of str
+        The fields of semantics that may let a query without predictions or labels score 0 or 1,
+        where that would be wrong for this metric. An input with such a query is refused.
+    counts_empty : bool
+        Whether the kernel may count something without predictions or labels. It is not used then.
     walk : callable, optional
         The columns of the walk down one list. Without one, `explain` refuses the metric.
     expected_walk : callable, optional
@@ -185,25 +198,40 @@ class MetricSpec:
     fields: tuple[str, ...] = ()
     cutoff: Literal["required", "optional", "none"] = "optional"
     parameters: tuple[Parameter, ...] = ()
+    at: Parameter | None = None
     aliases: tuple[str, ...] = ()
     cut_names: tuple[str, ...] = ()
     needs_judged: bool = False
+    gains: Literal["given", "levels", "powers"] = "given"
     within_labels: bool = False
     undefined: Callable[[Metric, Semantics], str] | None = None
+    never_scored: tuple[str, ...] = ()
+    counts_empty: bool = False
     walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
     expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
     ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None
     aggregate: str = "mean.Mean"
 
+    @property
+    def example(self) -> str:
+        """A name of this metric, with the least that must be given."""
+        if self.at is not None:
+            return f"{self.name}@0.5"
+        return self.name if self.cutoff != "required" else f"{self.name}@10"
+
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric as asked for: its row, a cutoff or None, the text it was, the parameters given."""
+    """A metric as asked for: its row, a cutoff or None, the text it was, the parameters given.
+
+    `summary` is what stands behind a colon: what its values come to; "" is their mean.
+    """
 
     spec: MetricSpec = field(repr=False)
     k: int | None
     text: str
     given: tuple[tuple[str, float], ...] = ()
+    summary: str = field(default="", repr=False)
 
     @property
     def name(self) -> str:
@@ -214,6 +242,11 @@ class Metric:
     def limit(self) -> int:
         """The cutoff, or a rank beyond every list."""
         return NO_CUTOFF if self.k is None else min(self.k, NO_CUTOFF)
+
+    @property
+    def cut(self) -> float | None:
+        """What stands behind the @: the cutoff, the parameter `at`, or None."""
+        return dict(self.given).get(self.spec.at.name) if self.spec.at else self.k
 
     @property
     def values(self) -> dict[str, float]:
@@ -237,10 +270,17 @@ class Metric:
         ]
 
 
-def counted(kernel: str, hits: Hits, k: int) -> np.ndarray:
-    """What a kernel counts for each query."""
-    from rankmill.kernels import metrics as kernels  # numba takes a while, which names need not
+def kernel_of(name: str) -> Callable[..., None]:
+    """The kernel of that name, which stands in one of three files."""
+    from rankmill.kernels import graded, metrics, ranks  # numba takes a while, which names need not
 
+    modules = [one for one in (metrics, ranks, graded) if hasattr(one, name)]
+    found: Callable[..., None] = getattr(modules[0], name)
+    return found
+
+
+def counted(kernel: str, hits: Hits, k: int, *arguments: float) -> np.ndarray:
+    """What a kernel counts for each query."""
     out = np.empty(len(hits.label_counts))
-    getattr(kernels, kernel)(hits, k, out)
+    kernel_of(kernel)(hits, k, *arguments, out)
     return out

@@ -1,4 +1,4 @@
-"""Metrics that ask which predictions are judged, at any gain: judged, bpref."""
+"""Metrics that ask which predictions are judged, at any gain: judged, bpref, infap."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Ranked, Tied
+from rankmill.metrics.undefined import LOWER_IS_BETTER, one_order
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -72,5 +73,59 @@ METRICS = (
         parameters=(REL,),
         needs_judged=True,
         walk=_walk_bpref,
+    ),
+    MetricSpec(
+        name="unjudged",
+        kernel="count_misses",
+        expected="count_misses",
+        definition="share of the first k (of all, if there are fewer) that are not judged: 1 - "
+        "judged@k",
+        range="0 to 1, lower is better",
+        source="MacAvaney, Macdonald and Ounis, Streamlining Evaluation with ir-measures, ECIR "
+        "2022",
+        divisor=Divisor(_of_judged, "min(k, n)"),
+        cutoff="required",
+        needs_judged=True,
+        never_scored=LOWER_IS_BETTER,
+        counts_empty=True,
+    ),
+    MetricSpec(
+        name="num_nonrel_judged_ret",
+        kernel="count_without_gain",
+        expected="count_without_gain",
+        definition="the number of predictions that are judged, at a gain of 0 or more, and not "
+        "relevant",
+        range="0 and up",
+        source="trec_eval 9",
+        cutoff="none",
+        parameters=(REL,),
+        needs_judged=True,
+        gains="levels",
+    ),
+    MetricSpec(
+        name="infap",
+        kernel="inferred_precisions",
+        definition="sum over the relevant predictions of (1 + pooled above x (relevant above + e) "
+        "/ (judged above + 2 e)) / rank, / R; e is 0.00001, and items with a gain below 0 are "
+        "pooled and not judged",
+        range="0 to 1",
+        source="Yilmaz and Aslam, Estimating Average Precision with Incomplete and Imperfect "
+        "Judgments, CIKM 2006, as trec_eval 9 computes it",
+        divisor=Divisor(_of_bpref, "R, the number of relevant items"),
+        cutoff="none",
+        parameters=(REL,),
+        needs_judged=True,
+        gains="levels",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="pair_accuracy",
+        kernel="judged_in_order",
+        definition="share of the pairs of judged predictions within k, of unequal gains of 0 or "
+        "more, whose larger gain stands first; 0 without such a pair",
+        range="0 to 1",
+        source="Carterette, Bennett, Chickering and Dumais, Here or There: Preference Judgments "
+        "for Relevance, ECIR 2008",
+        needs_judged=True,
     ),
 )

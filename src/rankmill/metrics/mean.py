@@ -42,6 +42,7 @@ class Mean:
 
     passes: ClassVar[int] = 1
     needs_confidences: ClassVar[bool] = False
+    sign: ClassVar[str] = ""  # what may stand before the digits of the sum
 
     count: int = 0
     total: int = 0
@@ -106,9 +107,9 @@ class Mean:
             If the row is not one of a mean.
         """
         numbers = {"count": rows.count(row, f"{prefix}count")}
-        for key in ("total", "squares"):
+        for key, sign in (("total", cls.sign), ("squares", "")):
             digits = rows.text(row, prefix + key)
-            if not re.fullmatch("[0-9]{1,2000}", digits):
+            if not re.fullmatch(f"{sign}[0-9]{{1,2000}}", digits):
                 raise rows.damaged(f"{prefix}{key} is {digits[:40]!r}, not a sum")
             numbers[key] = int(digits)
         found = cls(**numbers)
@@ -132,3 +133,9 @@ class Mean:
         scatter = self.count * self.squares - self.total * self.total
         # The variance is scatter / (count (count - 1) 2**2148). Over count, it is the mean's.
         return math.sqrt(scatter / ((self.count * self.count * (self.count - 1)) << (2 * UNIT)))
+
+
+class SignedMean(Mean):
+    """The mean of values of which some may be below 0."""
+
+    sign: ClassVar[str] = "-?"

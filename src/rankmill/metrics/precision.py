@@ -100,11 +100,13 @@ def _expected_any_hit(tied: Tied, metric: Metric, hits: Hits) -> Columns:
     return {"hit": tied.hit, "chance": tied.chance, "term": tied.first}
 
 
-def _hits(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+def hit_terms(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    """Count one for each hit."""
     return {"hit": ranked.hit, "term": ranked.hit.astype(np.float64)}
 
 
-def _expected_hits(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+def expected_hits(tied: Tied, metric: Metric, hits: Hits) -> Columns:
+    """Count the chance of a hit at each rank."""
     return {"hit": tied.hit, "chance": tied.chance, "term": tied.chance}
 
 
@@ -162,8 +164,8 @@ METRICS = (
         parameters=(REL,),
         aliases=("P",),
         cut_names=("P",),
-        walk=_hits,
-        expected_walk=_expected_hits,
+        walk=hit_terms,
+        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="recall",
@@ -175,10 +177,10 @@ METRICS = (
         divisor=Divisor(_of_recall),
         fields=("recall_divisor",),
         parameters=(REL,),
-        aliases=("R",),
+        aliases=("R", "set_recall", "SetR"),
         cut_names=("recall",),
-        walk=_hits,
-        expected_walk=_expected_hits,
+        walk=hit_terms,
+        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="hit",
@@ -204,8 +206,8 @@ METRICS = (
         fields=("precision_divisor", "recall_divisor"),
         cutoff="required",
         parameters=(REL,),
-        walk=_hits,
-        expected_walk=_expected_hits,
+        walk=hit_terms,
+        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="rprec",
@@ -219,7 +221,7 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         within_labels=True,
-        walk=_hits,
-        expected_walk=_expected_hits,
+        walk=hit_terms,
+        expected_walk=expected_hits,
     ),
 )

@@ -3,20 +3,43 @@
 import difflib
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics import browsing, gain, judged, pooled, precision
-from rankmill.metrics.base import REL, Metric, MetricSpec
+from rankmill.metrics import (
+    browsing,
+    catalogue,
+    gain,
+    graded,
+    judged,
+    pooled,
+    precision,
+    ranks,
+    wholelist,
+)
+from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter
+from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import DEFAULT, Semantics
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
-    for family in (precision, gain, browsing, judged, pooled)
+    for family in (
+        *(precision, ranks, wholelist, gain, graded, browsing, judged, pooled),
+        catalogue,
+    )
     for spec in family.METRICS
 }
 NAMES = {name: spec for spec in REGISTRY.values() for name in (spec.name, *spec.aliases)}
 
+# What trec_eval prints among its measures, and is no number that a query has.
+ELSEWHERE = {
+    "relstring": "it is a text, a digit a prediction; explain shows what stands at each rank",
+    "runid": "it is the name of a run, and not a number",
+    "num_q": "every result has its number of queries, as queries",
+}
+
+_GEOMETRIC = {"gm_map": "map", "gm_bpref": "bpref"}
 _BY_NAME = {name.lower(): spec for name, spec in NAMES.items()}
 _BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spec.cut_names}
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
@@ -42,11 +65,27 @@ def parse(text: str, rel: float | None = None) -> Metric:
     'RBP(p=0.8)@10'
     >>> parse("map@12", rel=2).text
     'map(rel=2)@12'
+    >>> parse("map@12:p10").summary
+    'p10'
     """
     if not isinstance(text, str):
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
     if len(_split(text)) > 1:
         raise UsageError(f"{text!r} names several metrics; expected one")
+    text, colon, behind = text.partition(":")
+    metric = _parse(text, rel)
+    summary = read_summary(behind, f"{text}:{behind}") if colon else ""
+    if text.strip().lower().startswith("gm_"):  # as trec_eval has it
+        return replace(metric, summary="gm")
+    if not summary:
+        return metric
+    if not metric.spec.kernel:
+        raise UsageError(f"{metric.text} has no value a query: leave out :{behind}")
+    return replace(metric, text=f"{metric.text}:{summary}", summary=summary)
+
+
+def _parse(text: str, rel: float | None) -> Metric:
+    """The metric without a summary."""
     found = _SHAPE.fullmatch(text)
     if not found and ("(" in text or ")" in text):
         raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
@@ -56,13 +95,17 @@ def parse(text: str, rel: float | None = None) -> Metric:
         near = difflib.get_close_matches(name.lower(), _BY_NAME, 1)
         rest = text.strip()[len(name) :]
         hint = f"did you mean {near[0]}{rest}? " if near else ""
+        if name.lower() in ELSEWHERE:
+            raise UsageError(f"{name} is no metric here: {ELSEWHERE[name.lower()]}")
         raise UsageError(f"unknown metric {text!r}: {hint}there are {', '.join(NAMES)}")
     given = _parameters(spec, inner, text, rel)
-    shown = f"({_given_text(given)})" if given else ""
     if cut is not None:
         if cutoff is not None:
             raise UsageError(f"{text!r} has two cutoffs, {cut} and {cutoff}: leave out one")
         cutoff = cut
+    if spec.at is not None:
+        return _parse_at(spec, spec.at, name, cutoff, given, text, cut is not None)
+    shown = f"({_given_text(given)})" if given else ""
     if cutoff is None:
         if spec.cutoff == "required":
             raise UsageError(f"{name} needs a cutoff, such as {name}@10")
@@ -76,12 +119,36 @@ def parse(text: str, rel: float | None = None) -> Metric:
     return Metric(spec, int(cutoff), f"{name}{shown}{at}", given)
 
 
+def _parse_at(
+    spec: MetricSpec,
+    at: Parameter,
+    name: str,
+    number: str | None,
+    given: tuple[tuple[str, float], ...],
+    text: str,
+    in_name: bool,
+) -> Metric:
+    """The metric with its parameter `at`, which stands behind the @, in the name or among all."""
+    found = dict(given)
+    if number is not None:
+        if at.name in found:
+            raise UsageError(f"{text!r} gives {at.name} twice: leave out one")
+        found[at.name] = at.read(number.strip(), text)
+    if at.name not in found:
+        raise UsageError(f"{name} needs {at.name}, {at.meaning}, such as {spec.name}@0.5")
+    ordered = tuple((one.name, found[one.name]) for one in spec.parameters if one.name in found)
+    others = _given_text(pair for pair in ordered if pair[0] != at.name)
+    behind = "" if in_name else f"@{number_text(found[at.name])}"
+    return Metric(spec, None, f"{name}{f'({others})' if others else ''}{behind}", ordered)
+
+
 def _spec_of(name: str) -> tuple[MetricSpec | None, str | None]:
     """The row that a name is of, and the cutoff that stands in it, as in P_10."""
-    spec = _BY_NAME.get(name.lower())
+    spec = _BY_NAME.get(_GEOMETRIC.get(name.lower(), name.lower()))
     cut_name, _, cutoff = name.rpartition("_")
-    if spec is None and cutoff.isdecimal() and cut_name.lower() in _BY_CUT_NAME:
-        return _BY_CUT_NAME[cut_name.lower()], cutoff
+    there = _BY_CUT_NAME.get(cut_name.lower()) if spec is None else None
+    if there and re.fullmatch(r"[0-9]+([.][0-9]+)?" if there.at else r"[0-9]+", cutoff):
+        return there, cutoff
     return spec, None
 
 
@@ -151,21 +218,50 @@ def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, 
     found: dict[str, str] = {}
     for metric in metrics:
         found.setdefault(canonical(metric.text), metric.text)
-        at = "" if metric.k is None else f"@{metric.k}"
+        at = "" if metric.cut is None else f"@{number_text(metric.cut)}"
+        behind = f":{metric.summary}" if metric.summary else ""
         for inner in _spelled_parameters(metric, rel):
             for name in (metric.spec.name, *metric.spec.aliases):
-                found.setdefault(canonical(f"{name}{inner}{at}"), metric.text)
-            for name in metric.spec.cut_names if metric.k is not None else ():
-                found.setdefault(canonical(f"{name}_{metric.k}{inner}"), metric.text)
+                found.setdefault(canonical(f"{name}{inner}{at}{behind}"), metric.text)
+            if (cut := metric.cut) is None:
+                continue
+            for name in metric.spec.cut_names:
+                found.setdefault(
+                    canonical(f"{name}_{number_text(cut)}{inner}{behind}"), metric.text
+                )
+                if metric.spec.at:  # trec_eval has two digits
+                    found.setdefault(canonical(f"{name}_{cut:.2f}{inner}{behind}"), metric.text)
     return found
 
 
 def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
     """The parameters as given, all of them, and those that are not as by default."""
     defaults = {one.name: one.default for one in metric.spec.parameters} | {REL.name: rel}
-    every = metric.values.items()
+    at = metric.spec.at.name if metric.spec.at else ""
+    given, every = (
+        [pair for pair in pairs if pair[0] != at] for pairs in (metric.given, metric.values.items())
+    )
     needed = [(name, value) for name, value in every if value != defaults[name]]
-    return {f"({_given_text(one)})" if one else "" for one in (metric.given, every, needed)}
+    return {f"({_given_text(one)})" if one else "" for one in (given, every, needed)}
+
+
+def examples(semantics: Semantics = DEFAULT) -> list[str]:
+    """Return a name of each metric that has a value under these semantics, at most with its @.
+
+    >>> examples()[:3]
+    ['map', 'first_hit', 'precision@10']
+    """
+    names = [spec.example for spec in REGISTRY.values()]
+    return [name for name in names if is_defined(parse(name), semantics)]
+
+
+def is_defined(metric: Metric, semantics: Semantics) -> bool:
+    """Whether `check_defined` passes a metric."""
+    try:
+        check_defined(metric, semantics)
+    except UsageError:
+        return False
+    return True
 
 
 def check_defined(metric: Metric, semantics: Semantics) -> None:

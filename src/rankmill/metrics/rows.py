@@ -70,10 +70,15 @@ def seen(row: Row, prefix: str) -> Seen:
 
 def counts(row: Row, name: str, least: int) -> np.ndarray:
     """Return an array of int64 whose values are all `least` or more."""
-    values = _array(row, name, "iu").astype(np.int64, copy=False)
+    values = integers(row, name)
     if values.min(initial=least) < least:
         raise damaged(f"{name}[{values.argmin()}] is {values.min()}, not a count")
     return values
+
+
+def integers(row: Row, name: str) -> np.ndarray:
+    """Return an array of int64."""
+    return _array(row, name, "iu").astype(np.int64, copy=False)
 
 
 def ascending(row: Row, name: str) -> np.ndarray:

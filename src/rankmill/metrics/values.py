@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from rankmill.kernels import metrics as kernels
-from rankmill.matching.hits import Hits, as_relevant, of_least_gain
+from rankmill.matching.hits import Hits, as_levels, as_powers, as_relevant, of_least_gain
 from rankmill.matching.labels import least_gain
 from rankmill.matching.ties import Runs, runs_of
-from rankmill.metrics.base import REL, Metric
+from rankmill.metrics.base import REL, Metric, kernel_of
 from rankmill.semantics.choices import DEFAULT, Semantics
 
 
@@ -36,8 +35,8 @@ class Matched:
         self._gain_function = gain_function
         self._ties = ties
         # Several metrics may ask for the same: by rel, and by whether judged items are needed.
-        self._derived: dict[tuple[float | None, bool], Hits] = {}
-        self._runs: dict[tuple[float | None, bool], Runs] = {}
+        self._derived: dict[tuple[float | None, str], Hits] = {}
+        self._runs: dict[tuple[float | None, str], Runs] = {}
 
     def hits(self, metric: Metric) -> Hits:
         """The hits that a metric counts: see ``rel`` and ``needs_judged`` of `MetricSpec`."""
@@ -51,7 +50,7 @@ class Matched:
         spec, hits = metric.spec, self.hits(metric)
         counts = np.empty(len(hits.label_counts))
         if self._ties is None:
-            getattr(kernels, str(spec.kernel))(hits, metric.limit, *metric.arguments, counts)
+            kernel_of(str(spec.kernel))(hits, metric.limit, *metric.arguments, counts)
         else:
             from rankmill.kernels import expected
 
@@ -60,17 +59,26 @@ class Matched:
                 self._runs[asked] = runs_of(hits, *self._ties)
             kernel = getattr(expected, str(spec.expected))
             kernel(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
+        if spec.counts_empty:  # what such queries score is not for a metric to say
+            empty = (self._hits.label_counts == 0) | (self._hits.prediction_counts == 0)
+            counts[empty] = 0
         if spec.divisor is None:
             return counts
         divisor = spec.divisor.of(hits, metric, self._semantics)
         return np.asarray(counts / np.where(divisor > 0, divisor, 1))
 
-    def _asked(self, metric: Metric) -> tuple[float | None, bool]:
-        return metric.rel, metric.spec.needs_judged and REL in metric.spec.parameters
+    def _asked(self, metric: Metric) -> tuple[float | None, str]:
+        spec = metric.spec
+        relevant = spec.gains == "given" and spec.needs_judged and REL in spec.parameters
+        return metric.rel, "relevant" if relevant else spec.gains
 
-    def _derive(self, rel: float | None, relevant: bool) -> Hits:
+    def _derive(self, rel: float | None, gains: str) -> Hits:
         # Any gain above 0 will do if there is no rel.
         least = 5e-324 if rel is None else least_gain(rel, self._gain_function)
-        if relevant:
+        if gains == "relevant":
             return as_relevant(self._hits, least)
+        if gains == "levels":
+            return as_levels(self._hits, least)
+        if gains == "powers":
+            return self._hits if self._gain_function == "exp" else as_powers(self._hits)
         return self._hits if rel is None else of_least_gain(self._hits, least)

@@ -17,6 +17,7 @@ def canonical(name: str) -> str:
     'map(rel=2)@12'
     """
     text = re.sub(r"\s", "", name).lower()
+    text = re.sub(r"@([0-9]*[.][0-9]*)", lambda found: f"@{_number(found[1])}", text)
     return re.sub(r"\((.*)\)", _parameters, text)
 
 

@@ -1,0 +1,1 @@
+"""The lists of several systems, fused into one list a query."""

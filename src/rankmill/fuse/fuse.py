@@ -1,0 +1,230 @@
+"""fuse() joins the lists of several runs into one list for each query."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.engine.job import Progress
+from rankmill.engine.wide_writer import write_rows, written_schema
+from rankmill.errors import UsageError, positive
+from rankmill.fuse.block import Block, fuse_block
+from rankmill.fuse.methods import Fusion, fusion_of
+from rankmill.fuse.runs import ReadAgainError, Run, check_positions, side_by_side
+from rankmill.fuse.trec import write_run
+from rankmill.results.files import check_target
+from rankmill.semantics.choices import DEFAULT
+from rankmill.sources.inputs import MEMORY, check_options, open_input, with_one_id_type
+from rankmill.sources.roles import check_comparable
+from rankmill.threads import Workers
+
+WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}
+"""Suffix of an output -> what writes tables of rows of a schema, and tells how many it wrote."""
+
+
+def fuse(
+    runs: Mapping[str, Any] | Sequence[Any],
+    path: str | Path | None = None,
+    *,
+    method: str = "rrf",
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    k: int | None = None,
+    top: int | None = None,
+    format: str | None = None,
+    columns: Sequence[str] | str | None = None,
+    query: str | None = None,
+    item: str | None = None,
+    score: Any = None,
+    rank: str | None = None,
+    in_order: bool = False,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | None = None,
+) -> Any:
+    """Fuse the lists of several runs into one list for each query.
+
+    An item gets a number from each list that it is in: ``1 / (k + rank)`` for "rrf", and its
+    normalised confidence for the other methods; the weight of the run multiplies it. The method
+    makes one score of these numbers: "rrf" and "combsum" their sum, "combmnz" the sum times how
+    many there are, "combanz" the sum divided by how many there are, "combmin", "combmax" and
+    "combmed" the least, the largest and the median. A list without the item adds nothing, and so
+    does a run without the query. Items stand by falling score, and those of equal scores by
+    ascending id: integers as numbers, strings as bytes.
+
+    The order of the runs changes no bit, as numbers are added in ascending order. A repeat of an
+    item within a list is left out before ranks are counted.
+
+    Parameters
+    ----------
+    runs : mapping of str to input, or sequence of inputs
+        Two or more inputs, each as the predictions of `evaluate`.
+    path : str or path, optional
+        The file to write, whole or not at all: wide Parquet if its name ends in .parquet, a run of
+        TREC if it ends in .run or .trec. Without it a table is returned.
+    method : {"rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed"}
+        "rrf" is reciprocal rank fusion, which needs no confidences.
+    norm : {"min-max", "z-score", "rank", "none"}, optional
+        What stands for a confidence c in a list of n items. "min-max", the default, is
+        ``(c - min) / (max - min)``; "z-score" is ``(c - mean) / sd`` with the standard deviation of
+        the n confidences; both are 0 if all are equal. "rank" is ``1 - (rank - 1) / n``.
+    weights : sequence of float, optional
+        A positive number for each run; by default 1.
+    k : int, optional
+        The constant of "rrf"; by default 60.
+    top : int, optional
+        Keep only so many items of each fused list.
+    format, columns, query, item, score, rank, in_order
+        As for `evaluate`; they hold for all runs.
+    threads : int, optional
+        The number of threads; by default the number of CPUs.
+    memory : int
+        A limit in bytes for the rows of all runs that are sorted, and another for those that are
+        grouped; beyond it, temporary files are used. Runs that are sorted by query id, as `convert`
+        writes them, are streamed.
+    progress : callable, optional
+        A function that is called with the number of rows done and the number of all.
+
+    Returns
+    -------
+    pyarrow.Table or dict
+        Without `path` a table by ascending query id, with "query_id", "items" and "scores". With
+        it, what was written: "path", "method", "norm", "queries", "items", "queries_in_all" (those
+        that all runs have), "repeated_items", and under "runs" each input.
+
+    Raises
+    ------
+    InputError
+        If an input is broken, has no confidences but needs them, or a score is not finite.
+    UsageError
+        If the options do not fit together, or the file cannot be written.
+
+    Examples
+    --------
+    >>> one = {"q1": [("a", 0.9), ("b", 0.5), ("c", 0.1)]}
+    >>> other = {"q1": [("b", 7.0), ("d", 3.0)]}
+    >>> fuse([one, other]).to_pylist()[0]["items"]
+    ['b', 'a', 'd', 'c']
+    >>> fused = fuse([one, other], method="combsum", norm="min-max", weights=[1, 2], top=2)
+    >>> fused.to_pylist()
+    [{'query_id': 'q1', 'items': ['b', 'a'], 'scores': [2.5, 1.0]}]
+    """
+    memory = positive(memory, "memory")
+    if not isinstance(runs, Mapping):
+        runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
+    fusion = fusion_of(len(runs), method, norm, k, weights, top)
+    if path is not None:
+        check_path(path)
+    check_options(DEFAULT, rank=rank, in_order=in_order)
+    named = {"query": query, "item": item, "rank": rank}
+    with ExitStack() as stack:
+        inputs = []
+        for one in runs.values():
+            inputs.append(
+                open_input(
+                    one,
+                    "predictions",
+                    score,
+                    named,
+                    need_score=fusion.needs_scores,
+                    in_order=in_order,
+                    memory=memory,
+                    told_format=format,
+                    columns=columns,
+                )
+            )
+            stack.callback(inputs[-1].source.close)
+        inputs = with_one_id_type(inputs)
+        check_positions(dict(zip(runs, inputs, strict=True)))
+        for each in inputs[1:]:
+            check_comparable(*((one.source, one.columns) for one in (inputs[0], each)))
+        share = max(1, memory // len(inputs))
+        read = [Run(name, one, inputs, share) for name, one in zip(runs, inputs, strict=True)]
+        workers = stack.enter_context(Workers(threads))
+        return _fused(path, read, fusion, workers, progress)
+
+
+def check_path(path: str | Path) -> None:
+    """Raise UsageError unless a fused run can be written at `path`."""
+    if Path(path).suffix.lower() not in WRITERS:
+        raise UsageError(
+            f"cannot write {path}: what is written is Parquet or a run of TREC; expected a name in "
+            f"{', '.join(WRITERS)}"
+        )
+    check_target(path)
+
+
+def _fused(
+    path: str | Path | None,
+    runs: Sequence[Run],
+    fusion: Fusion,
+    workers: Workers,
+    progress: Progress | None,
+) -> Any:
+    """Read, fuse and write; begin again if a run has to be read in another way."""
+    while True:
+        counts = {"queries_in_all": 0, "repeated_items": 0}
+        for run in runs:
+            run.begin()
+        try:
+            with closing(_blocks(runs, fusion, workers, progress)) as blocks:
+                tables = _counted(blocks, counts)
+                schema = _schema(runs[0])
+                if path is None:
+                    return _table(tables, schema)
+                queries, items = WRITERS[Path(path).suffix.lower()](path, tables, schema)
+        except ReadAgainError:
+            continue
+        return {
+            "path": str(path),
+            "method": fusion.method,
+            "norm": fusion.norm,
+            "queries": queries,
+            "items": items,
+            **counts,
+            "runs": {
+                run.name: {**run.input.described(run.rows.rows), "queries": run.queries}
+                for run in runs
+            },
+        }
+
+
+def _schema(run: Run) -> Any:
+    """The schema of the fused rows."""
+    query, items = run.rows.schema.field(0), run.rows.schema.field(1)
+    scores = pa.field("scores", pa.large_list(pa.float64()))
+    return pa.schema([query, items, scores], run.rows.schema.metadata)
+
+
+def _blocks(
+    runs: Sequence[Run], fusion: Fusion, workers: Workers, progress: Progress | None
+) -> Generator[Block, None, None]:
+    """Yield the fused rows by ascending query id."""
+    known = [run.input.source.rows for run in runs]
+    total = None if None in known else sum(filter(None, known))
+
+    def report() -> None:
+        if progress is not None:
+            progress(sum(run.rows.rows for run in runs), total)
+
+    with ExitStack() as stack:
+        readers = [stack.enter_context(closing(run.tables(workers, report))) for run in runs]
+        work = partial(fuse_block, fusion=fusion, schema=_schema(runs[0]))
+        yield from stack.enter_context(closing(workers.map(work, side_by_side(readers))))
+
+
+def _counted(blocks: Iterator[Block], counts: dict[str, int]) -> Iterator[Any]:
+    """Yield the rows of blocks, and count them."""
+    for block in blocks:
+        counts["queries_in_all"] += block.in_all
+        counts["repeated_items"] += block.repeats
+        yield block.rows
+
+
+def _table(tables: Iterator[Any], schema: Any) -> Any:
+    empty = schema.empty_table()
+    whole = pa.concat_tables([empty, *tables]).combine_chunks()
+    return whole.cast(written_schema(schema), safe=False)

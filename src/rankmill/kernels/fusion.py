@@ -1,0 +1,246 @@
+"""Fusing the lists of several systems: one score for each item, and the order of the fused list."""
+
+import numpy as np
+
+from rankmill.kernels.identity import SIGNED, STRING, TOP_BIT, home, same_bytes, shift_of
+from rankmill.kernels.jit import helper, kernel
+
+# What an item gets from a list: its confidence as it is or normalised, or a function of its rank.
+AS_IS, MIN_MAX, Z_SCORE, RANK, RECIPROCAL = 0, 1, 2, 3, 4
+# What becomes of the numbers that an item gets from several lists.
+SUM, TIMES_COUNT, MEAN, LEAST, MOST, MEDIAN = 0, 1, 2, 3, 4, 5
+# Chunks of this length are sorted by insertion before they are merged.
+SMALL = 16
+ONE = np.uint64(1)
+
+
+@kernel
+def fuse_lists(
+    starts,
+    ends,
+    ids,
+    scores,
+    weights,
+    norm,
+    method,
+    k,
+    top,
+    seed,
+    out_places,
+    out_scores,
+    out_lengths,
+):
+    """Fuse the lists of each query.
+
+    List r of query q holds the predictions ids[starts[q, r]:ends[q, r]], with `scores` beside them
+    if `norm` needs any. `norm` says what an item gets from a list, multiplied by weights[r], and
+    `method` what becomes of these numbers. A repeat of an item within a list is left out.
+
+    Writes for each query up to `top` items, the highest score first, and equal ones by ascending
+    id: a place in `ids` and the score; out_lengths[q] is how many. Returns the number of repeats,
+    and the first query with a number that is not finite, or -1.
+    """
+    keys, first, last, data, kind = ids.keys, ids.starts, ids.ends, ids.data, ids.kind
+    queries, runs = starts.shape
+    most = 0
+    for q in range(queries):
+        most = max(most, np.sum(ends[q] - starts[q]))
+    slots = np.empty(table_size(most), np.int64)
+    places = np.empty(most, np.int64)  # where each distinct item of the query stands first
+    seen = np.empty(most, np.int64)  # the last list that had it
+    counts = np.empty(most, np.int64)  # how many lists had it
+    parts = np.empty((most, runs))  # what it gets from each of these
+    members, spare = np.empty((2, most), np.int64)
+    order = np.empty(most, np.int64)
+    fused = np.empty(most)
+    repeats = written = 0
+    for q in range(queries):
+        table = slots[: table_size(np.sum(ends[q] - starts[q]))]
+        table[:] = -1
+        found = 0
+        for r in range(runs):
+            before = found
+            length, found = number_items(
+                starts[q, r], ends[q, r], keys, first, last, data, kind, seed,
+                table, places, seen, r, found, members, spare,
+            )  # fmt: skip
+            repeats += ends[q, r] - starts[q, r] - length
+            counts[before:found] = 0
+            low, scale = scale_of(scores, spare, length, norm)
+            if not np.isfinite(scale):
+                return repeats, q
+            for rank in range(length):
+                item = members[rank]
+                part = part_of(scores, spare[rank], rank, length, norm, low, scale, k)
+                parts[item, counts[item]] = weights[r] * part
+                counts[item] += 1
+        for item in range(found):
+            fused[item] = combined(parts[item], counts[item], method)
+            if not np.isfinite(fused[item]):
+                return repeats, q
+            order[item] = item
+        sort_fused(order, spare, found, fused, places, keys, first, last, data, kind)
+        out_lengths[q] = min(found, top)
+        for i in range(out_lengths[q]):
+            out_places[written] = places[order[i]]
+            out_scores[written] = fused[order[i]]
+            written += 1
+    return repeats, -1
+
+
+@helper
+def number_items(
+    start, end, keys, first, last, data, kind, seed, slots, places, seen, r, found, members, spare
+):
+    """Number the items of list r of a query, of whose earlier lists `found` items are known.
+
+    Writes the number and the place of each, without repeats. Returns how many these are, and how
+    many items are known now.
+    """
+    shift = shift_of(len(slots))
+    length = 0
+    for i in range(start, end):
+        slot = home(keys[i], seed, shift)
+        while slots[slot] >= 0:
+            j = places[slots[slot]]
+            if keys[i] == keys[j] and (
+                kind != STRING or same_bytes(data, first[i], last[i], data, first[j], last[j])
+            ):
+                break
+            slot = (slot + 1) & (len(slots) - 1)
+        if slots[slot] < 0:
+            slots[slot] = found
+            places[found] = i
+            seen[found] = -1
+            found += 1
+        item = slots[slot]
+        if seen[item] != r:
+            seen[item] = r
+            members[length] = item
+            spare[length] = i
+            length += 1
+    return length, found
+
+
+@helper
+def table_size(count):
+    """Return a power of two that is at least twice the count."""
+    size = 2
+    while size < 2 * count:
+        size *= 2
+    return size
+
+
+@helper
+def scale_of(scores, members, length, norm):
+    """Return what is subtracted from the confidences of a list, and what they are divided by.
+
+    The divisor is 1 if all are equal. It is not finite if the confidences are not, or are too far
+    apart for a float64.
+    """
+    if length == 0 or (norm != MIN_MAX and norm != Z_SCORE):
+        return 0.0, 1.0
+    low = high = scores[members[0]]
+    for i in range(1, length):
+        low = min(low, scores[members[i]])
+        high = max(high, scores[members[i]])
+    if not np.isfinite(high - low):
+        return low, np.inf
+    if high == low:
+        return low, 1.0
+    if norm == MIN_MAX:
+        return low, high - low
+    # The mean is taken from the lowest, and squares from 0 to 1: none is lost or overflows.
+    width = high - low
+    mean = 0.0
+    for i in range(length):
+        mean += (scores[members[i]] - low) / width
+    mean /= length
+    squares = 0.0
+    for i in range(length):
+        squares += ((scores[members[i]] - low) / width - mean) ** 2
+    return low + mean * width, width * np.sqrt(squares / length)
+
+
+@helper
+def part_of(scores, place, rank, length, norm, low, scale, k):
+    """Return what the item at a rank, from 0, gets from a list."""
+    if norm == RECIPROCAL:
+        return 1.0 / (k + rank + 1)
+    if norm == RANK:
+        return 1.0 - rank / length
+    if norm == AS_IS:
+        return scores[place]
+    return (scores[place] - low) / scale
+
+
+@helper
+def combined(parts, count, method):
+    """Return the score of an item from what it gets from `count` lists; sorts these numbers.
+
+    They are added in ascending order, so that the order of the lists changes no bit.
+    """
+    for i in range(1, count):
+        part = parts[i]
+        j = i
+        while j > 0 and parts[j - 1] > part:
+            parts[j] = parts[j - 1]
+            j -= 1
+        parts[j] = part
+    if method == LEAST:
+        return parts[0]
+    if method == MOST:
+        return parts[count - 1]
+    if method == MEDIAN:
+        return (parts[(count - 1) // 2] + parts[count // 2]) / 2.0
+    total = 0.0
+    for i in range(count):
+        total += parts[i]
+    if method == TIMES_COUNT:
+        return total * count
+    return total / count if method == MEAN else total
+
+
+@helper
+def sort_fused(order, spare, count, fused, places, keys, first, last, data, kind):
+    """Sort items by falling score, and equal ones by ascending id: chunks first, then merged."""
+    for start in range(0, count, SMALL):
+        for i in range(start + 1, min(count, start + SMALL)):
+            item = order[i]
+            j = i
+            while j > start and precedes(
+                item, order[j - 1], fused, places, keys, first, last, data, kind
+            ):
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = item
+    width = SMALL
+    while width < count:
+        for start in range(0, count, 2 * width):
+            middle, end = min(count, start + width), min(count, start + 2 * width)
+            i, j = start, middle
+            for target in range(start, end):
+                right = i == middle or (
+                    j < end
+                    and precedes(order[j], order[i], fused, places, keys, first, last, data, kind)
+                )
+                spare[target] = order[j] if right else order[i]
+                i, j = i + (not right), j + right
+        order[:count] = spare[:count]
+        width *= 2
+
+
+@helper
+def precedes(a, b, fused, places, keys, first, last, data, kind):
+    """Return whether item a stands before item b, which is another, in the fused list."""
+    if fused[a] != fused[b]:
+        return fused[a] > fused[b]
+    i, j = places[a], places[b]
+    if kind != STRING:
+        top = ONE << TOP_BIT if kind == SIGNED else np.uint64(0)
+        return keys[i] ^ top < keys[j] ^ top
+    for position in range(min(last[i] - first[i], last[j] - first[j])):
+        one, other = data[first[i] + position], data[first[j] + position]
+        if one != other:
+            return one < other
+    return last[i] - first[i] < last[j] - first[j]

@@ -1,0 +1,281 @@
+"""Kernels of graded gains, and of how lists are read; they are as in rankmill.kernels.metrics."""
+
+import math
+
+import numpy as np
+
+from rankmill.kernels.jit import helper, kernel
+
+
+@helper
+def gain_at(hits, q, place):
+    """The gain of a label by its place, from 0, among those of the query; 0 behind them."""
+    if place >= hits.label_counts[q]:
+        return 0.0
+    return hits.label_gains[hits.label_offsets[q] + place] if len(hits.label_gains) else 1.0
+
+
+@kernel
+def sum_label_gains(hits, k, out):
+    for q in range(len(out)):
+        out[q] = 0.0
+        for place in range(hits.label_counts[q]):
+            out[q] += gain_at(hits, q, place)
+
+
+@helper
+def power_of_two(exponent):
+    scale = 1.0
+    for _ in range(exponent):
+        scale *= 2.0
+    return scale
+
+
+@kernel
+def cascade(hits, k, most, out):
+    """Gains are 2**g - 1: over 2**most, the chance to stop at a hit."""
+    scale = power_of_two(most)
+    for q in range(len(out)):
+        total = 0.0
+        left = 1.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] > k:
+                break
+            chance = min(hits.gains[h], scale - 1.0) / scale
+            total += left * chance / hits.ranks[h]
+            left *= 1.0 - chance
+        out[q] = total
+
+
+@kernel
+def ideal_cascade(hits, k, most, out):
+    scale = power_of_two(most)
+    for q in range(len(out)):
+        total = 0.0
+        left = 1.0
+        for place in range(min(k, hits.label_counts[q])):
+            chance = min(gain_at(hits, q, place), scale - 1.0) / scale
+            total += left * chance / (place + 1)
+            left *= 1.0 - chance
+        out[q] = total
+
+
+@kernel
+def blended_ratios(hits, k, beta, out):
+    for q in range(len(out)):
+        total = 0.0
+        gain = 0.0
+        ideal = 0.0
+        place = 0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            rank = hits.ranks[h]
+            if rank > k:
+                break
+            while place < min(rank, hits.label_counts[q]):
+                ideal += gain_at(hits, q, place)
+                place += 1
+            gain += hits.gains[h]
+            found = h - hits.offsets[q] + 1
+            total += (found + beta * gain) / (rank + beta * ideal)
+        out[q] = total
+
+
+@kernel
+def discounted_by_misses(hits, k, out):
+    for q in range(len(out)):
+        total = 0.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            misses = hits.ranks[h] - (h - hits.offsets[q] + 1)
+            total += 1.0 / hits.discounts[misses + 1]
+        out[q] = total
+
+
+@kernel
+def discounted_by_lost_gain(hits, k, out):
+    """The cost of a rank is the gain of its ideal label, at least 1."""
+    for q in range(len(out)):
+        total = 0.0
+        gain = 0.0
+        cost = 0.0
+        rank = 0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            while rank < hits.ranks[h]:
+                cost += max(1.0, gain_at(hits, q, rank))
+                rank += 1
+            gain += hits.gains[h]
+            total += hits.gains[h] / math.log2(2.0 + max(0.0, cost - gain))
+        out[q] = total
+
+
+@kernel
+def ndcg_at_hits(hits, k, out):
+    """Write the sum of ndcg at the rank of each label, or at the last rank if it is not found."""
+    for q in range(len(out)):
+        total = 0.0
+        gain = 0.0
+        ideal = 0.0
+        place = 0
+        found = 0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            while place < min(hits.ranks[h], hits.label_counts[q]):
+                ideal += gain_at(hits, q, place) / hits.discounts[place + 1]
+                place += 1
+            gain += hits.gains[h] / hits.discounts[hits.ranks[h]]
+            total += gain / ideal
+            found += 1
+        while place < hits.label_counts[q]:
+            ideal += gain_at(hits, q, place) / hits.discounts[place + 1]
+            place += 1
+        if found < hits.label_counts[q]:
+            total += (hits.label_counts[q] - found) * gain / ideal
+        out[q] = total
+
+
+@kernel
+def ndcg_at_levels(hits, k, out):
+    """Write the mean of ndcg at the ranks where the gain of the ideal list falls.
+
+    The last rank is one more if it is more than one behind the labels, as in trec_eval.
+    """
+    for q in range(len(out)):
+        count = hits.label_counts[q]
+        total = 0.0
+        levels = 0
+        gain = 0.0
+        ideal = 0.0
+        h = hits.offsets[q]
+        for place in range(count):
+            ideal += gain_at(hits, q, place) / hits.discounts[place + 1]
+            if gain_at(hits, q, place) != gain_at(hits, q, place + 1):
+                while h < hits.offsets[q + 1] and hits.ranks[h] <= place + 1:
+                    gain += hits.gains[h] / hits.discounts[hits.ranks[h]]
+                    h += 1
+                total += gain / ideal
+                levels += 1
+        if count and hits.prediction_counts[q] > count + 1:
+            while h < hits.offsets[q + 1]:
+                gain += hits.gains[h] / hits.discounts[hits.ranks[h]]
+                h += 1
+            total += gain / ideal
+            levels += 1
+        out[q] = total / max(1, levels)
+
+
+# ------------------------------------------------------------------ models of reading
+
+# Ranks are read up to this one, as in cwl_eval, which all weights add up to 1 for.
+DEEPEST = 1000
+
+
+@kernel
+def until_sated(hits, k, t, most, out):
+    """Write the mean gain of the ranks read: up to k, or until the gains are t."""
+    for q in range(len(out)):
+        gain = 0.0
+        last = min(k, DEEPEST)
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] > last:
+                break
+            gain += min(1.0, hits.gains[h] / most)
+            if gain >= t:
+                last = hits.ranks[h]
+        out[q] = gain / last
+
+
+@helper
+def going_on(rank, twice):
+    """The chance to read on behind a rank."""
+    share = (rank + twice - 1.0) / (rank + twice)
+    return share * share
+
+
+@kernel
+def inverse_squares(hits, k, t, most, out):
+    weights = np.empty(DEEPEST + 1)
+    weight = 1.0
+    every = 0.0
+    for rank in range(1, DEEPEST + 1):
+        weights[rank] = weight
+        every += weight
+        weight *= going_on(rank, 2.0 * t)
+    for q in range(len(out)):
+        total = 0.0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] <= DEEPEST:
+                total += weights[hits.ranks[h]] * min(1.0, hits.gains[h] / most)
+        out[q] = total / every
+
+
+@helper
+def trigamma(x):
+    """The sum of 1 / (x + i)**2 over i from 0 without end, for x of 20 or more."""
+    y = 1.0 / (x * x)
+    series = 1 / 6 - y * (1 / 30 - y * (1 / 42 - y * (1 / 30 - y * (5 / 66))))
+    return 1.0 / x + y / 2.0 + y / x * series
+
+
+@kernel
+def adaptive_inverse_squares(hits, k, t, most, out):
+    """As `inverse_squares`; what is still wanted falls with each gain.
+
+    Behind the last hit the weights are c / (rank + d)**2, and their sum has a closed form.
+    """
+    for q in range(len(out)):
+        total = 0.0
+        weight = 1.0
+        every = 0.0
+        left = t
+        h = hits.offsets[q]
+        rank = 1
+        while rank <= DEEPEST and (h < hits.offsets[q + 1] or rank + t + left < 21.0):
+            if h < hits.offsets[q + 1] and hits.ranks[h] == rank:
+                gain = min(1.0, hits.gains[h] / most)
+                total += weight * gain
+                left -= gain
+                h += 1
+            every += weight
+            weight *= going_on(rank, t + left)
+            rank += 1
+        if rank <= DEEPEST:
+            first = rank + t + left - 1.0
+            tail = trigamma(first) - trigamma(DEEPEST + t + left)
+            every += weight * first * first * tail
+        out[q] = total / every
+
+
+@kernel
+def rank_biased_residual(hits, k, p, out):
+    """Write the weight of the ranks that no judged item stands at."""
+    for q in range(len(out)):
+        total = 1.0
+        power = 1.0
+        rank = 1
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] > k:
+                break
+            while rank < hits.ranks[h]:
+                power *= p
+                rank += 1
+            total -= (1 - p) * power
+        out[q] = total
+
+
+@kernel
+def inferred_precisions(hits, k, out):
+    """Gains are 1 of relevant items, 0 of others, -1 of those pooled and not judged."""
+    for q in range(len(out)):
+        total = 0.0
+        relevant = 0
+        others = 0
+        pooled = 0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.gains[h] < 0:
+                pooled += 1
+            elif hits.gains[h] == 0:
+                others += 1
+            else:
+                rank = hits.ranks[h]
+                share = (relevant + 0.00001) / (relevant + others + 0.00002)
+                total += (1.0 + (relevant + others + pooled) * share) / rank
+                relevant += 1
+        out[q] = total

@@ -1,0 +1,163 @@
+"""Metrics of where hits stand: relative_p, rprec_mult, iprec, first_rank, mean_rank, auc, bing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankmill.metrics.base import (
+    MANNING,
+    REL,
+    Columns,
+    Divisor,
+    Metric,
+    MetricSpec,
+    Parameter,
+    Ranked,
+    counted,
+)
+from rankmill.metrics.precision import expected_hits, hit_terms
+from rankmill.metrics.undefined import LOWER_IS_BETTER
+from rankmill.semantics.choices import Semantics
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+
+RECALL = Parameter("recall", "the least recall", low=0, high=1, closed=True)
+TIMES = Parameter("times", "how many times R the cutoff is", low=0, high=1e6)
+
+
+def _labels(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    return hits.label_counts
+
+
+def _best_hits(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    return np.asarray(np.minimum(metric.limit, hits.label_counts))
+
+
+def _eleven(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    return np.full(len(hits.label_counts), 11)
+
+
+def _pairs(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    found = counted("count_hits", hits, metric.limit)
+    return np.asarray(found * (np.minimum(metric.limit, hits.prediction_counts) - found))
+
+
+def _without_cutoff(metric: Metric, semantics: Semantics) -> str:
+    if semantics.order == "expected" and metric.k is not None:
+        return (
+            f"has no closed form of its expected value within {metric.k} over ties here: leave out "
+            "the cutoff, or choose another order than 'expected'"
+        )
+    return ""
+
+
+def _discounted(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
+    misses = (~ranked.hit).cumsum()
+    discount = hits.discounts[np.where(ranked.hit, misses, 0) + 1]
+    term = np.where(ranked.hit, 1.0 / discount, 0.0)
+    return {"hit": ranked.hit, "misses": misses, "discount": discount, "term": term}
+
+
+METRICS = (
+    MetricSpec(
+        name="relative_p",
+        kernel="count_hits",
+        expected="count_hits",
+        definition="hits within k / min(k, R), precision over the best there could be",
+        range="0 to 1",
+        source="trec_eval 9",
+        divisor=Divisor(_best_hits, "min(k, R)"),
+        cutoff="required",
+        parameters=(REL,),
+        cut_names=("relative_P",),
+        walk=hit_terms,
+        expected_walk=expected_hits,
+    ),
+    MetricSpec(
+        name="rprec_mult",
+        kernel="precision_at_multiple",
+        expected="precision_at_multiple",
+        definition="precision at a multiple of R, rounded up as trec_eval does: at times R + 0.9",
+        range="0 to 1",
+        source="trec_eval 9",
+        cutoff="none",
+        parameters=(TIMES, REL),
+        at=TIMES,
+        cut_names=("Rprec_mult",),
+    ),
+    MetricSpec(
+        name="iprec",
+        kernel="precision_at_recall",
+        definition="the largest precision at any rank with at least that recall, 0 if there is "
+        "none; of R labels, recall R + 0.9 must be found, as trec_eval rounds it",
+        range="0 to 1",
+        source=MANNING,
+        cutoff="none",
+        parameters=(RECALL, REL),
+        at=RECALL,
+        cut_names=("iprec_at_recall",),
+    ),
+    MetricSpec(
+        name="iprec_avg",
+        kernel="eleven_precisions",
+        definition="the mean of iprec at recall 0, 0.1, ... 1",
+        range="0 to 1",
+        source=MANNING,
+        divisor=Divisor(_eleven, "11"),
+        cutoff="none",
+        parameters=(REL,),
+        aliases=("11pt_avg",),
+    ),
+    MetricSpec(
+        name="first_rank",
+        kernel="first_rank",
+        expected="first_rank",
+        definition="the rank of the first hit within k; one more than the last rank if there is "
+        "none",
+        range="1 and up, lower is better",
+        source="Cooper, Expected Search Length, American Documentation, 1968",
+        parameters=(REL,),
+        never_scored=LOWER_IS_BETTER,
+        counts_empty=True,
+    ),
+    MetricSpec(
+        name="mean_rank",
+        kernel="sum_ranks",
+        definition="the mean rank of the labels; those not found within k count as one behind the "
+        "last rank",
+        range="1 and up, lower is better",
+        source="Bordes et al., Translating Embeddings for Modeling Multi-relational Data, NIPS "
+        "2013",
+        divisor=Divisor(_labels, "R"),
+        parameters=(REL,),
+        never_scored=LOWER_IS_BETTER,
+        counts_empty=True,
+    ),
+    MetricSpec(
+        name="auc",
+        kernel="pairs_in_order",
+        expected="pairs_in_order",
+        definition="share of the pairs of a hit and another prediction within k whose hit stands "
+        "first; 1 if all are hits, 0 without a hit",
+        range="0 to 1",
+        source="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters, 2006",
+        divisor=Divisor(_pairs, "hits (n - hits)"),
+        parameters=(REL,),
+        aliases=("accuracy",),
+        undefined=_without_cutoff,
+    ),
+    MetricSpec(
+        name="bing",
+        kernel="discounted_by_misses",
+        definition="sum over the hits of 1 / log2(2 + other predictions above), / R",
+        range="0 to 1",
+        source="Buckley, trec_eval 9: binG",
+        divisor=Divisor(_labels, "R"),
+        cutoff="none",
+        parameters=(REL,),
+        walk=_discounted,
+    ),
+)

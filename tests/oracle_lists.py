@@ -1,0 +1,275 @@
+"""More metrics of one list in plain Python, for both oracles; shares no code with the package.
+
+A list is its *worths*: at each rank what the prediction gains, or None for a wrong one. ``count``
+is R, and ``ideal`` the gains of all labels, falling. Of metrics that look at judged items, worths
+are gains of all judged items, or levels: 1 of relevant items, 0 of others, -1 below 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Worths = Sequence[float | None]
+DEEPEST = 1000
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One list with its labels, up to a cutoff."""
+
+    worths: Worths
+    count: int
+    ideal: Sequence[float]
+    k: float = math.inf
+    given: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def cut(self) -> list[float | None]:
+        return [worth for rank, worth in enumerate(self.worths, 1) if rank <= self.k]
+
+    @property
+    def ranks(self) -> list[int]:
+        return [rank for rank, worth in enumerate(self.cut, 1) if worth is not None]
+
+    def of(self, name: str, default: float) -> float:
+        return self.given.get(name, default)
+
+
+def ratio(above: float, below: float) -> float:
+    return above / below if below else 0.0
+
+
+def set_f(one: Listed) -> float:
+    precision = ratio(len(one.ranks), len(one.worths))
+    recall = ratio(len(one.ranks), one.count)
+    square = one.of("beta", 1) ** 2
+    return ratio((1 + square) * precision * recall, square * precision + recall)
+
+
+def utility(one: Listed) -> float:
+    found = len(one.ranks)
+    terms = [one.of("a", 1) * found, one.of("b", -1) * (len(one.worths) - found)]
+    return math.fsum([*terms, one.of("c", 0) * max(0, one.count - found)])
+
+
+def mean_rank(one: Listed) -> float:
+    missing = max(0, one.count - len(one.ranks))
+    return ratio(sum(one.ranks) + missing * (len(one.cut) + 1), one.count)
+
+
+def auc(one: Listed) -> float:
+    right = [worth is not None for worth in one.cut]
+    pairs = [(a, b) for a, b in itertools.combinations(right, 2) if a != b]
+    if not pairs:
+        return float(any(right))
+    return sum(a for a, _ in pairs) / len(pairs)
+
+
+def pair_accuracy(one: Listed) -> float:
+    gains = [worth for worth in one.cut if worth is not None and worth >= 0]
+    pairs = [(a, b) for a, b in itertools.combinations(gains, 2) if a != b]
+    return ratio(sum(a > b for a, b in pairs), len(pairs))
+
+
+def precision_at_recall(one: Listed, recall: float) -> float:
+    needed = int(recall * one.count + 0.9)
+    found = enumerate(one.ranks, 1)
+    return max((hits / rank for hits, rank in found if hits >= needed), default=0.0)
+
+
+def precision_at_multiple(one: Listed) -> float:
+    cut = int(one.given["times"] * one.count + 0.9)
+    return ratio(sum(rank <= cut for rank in one.ranks), cut)
+
+
+def bing(one: Listed) -> float:
+    others = [rank - hits for hits, rank in enumerate(one.ranks, 1)]
+    return ratio(math.fsum(1 / math.log2(2 + above) for above in others), one.count)
+
+
+def cascade(powers: Worths, most: float) -> float:
+    """The gains are 2**g - 1."""
+    stops = [min(gain or 0.0, 2.0**most - 1) / 2**most for gain in powers]
+    return math.fsum(
+        stop * math.prod(1 - other for other in stops[: rank - 1]) / rank
+        for rank, stop in enumerate(stops, 1)
+    )
+
+
+def err(one: Listed) -> float:
+    return cascade(one.cut, one.of("max", 4))
+
+
+def nerr(one: Listed) -> float:
+    best = [gain for rank, gain in enumerate(one.ideal, 1) if rank <= one.k]
+    return ratio(err(one), cascade(best, one.of("max", 4)))
+
+
+def q_measure(one: Listed) -> float:
+    beta = one.of("beta", 1)
+    terms = []
+    for hits, rank in enumerate(one.ranks, 1):
+        gain = math.fsum(worth for worth in one.worths[:rank] if worth is not None)
+        terms.append((hits + beta * gain) / (rank + beta * math.fsum(one.ideal[:rank])))
+    return ratio(math.fsum(terms), min(one.k, one.count))
+
+
+def g(one: Listed) -> float:
+    terms = []
+    for rank, worth in enumerate(one.worths, 1):
+        if worth is not None:
+            best = [*one.ideal[:rank], *[0.0] * max(0, rank - len(one.ideal))]
+            cost = math.fsum(max(1, gain) for gain in best)
+            lost = cost - math.fsum(other or 0.0 for other in one.worths[:rank])
+            terms.append(worth / math.log2(2 + max(0.0, lost)))
+    return ratio(math.fsum(terms), math.fsum(one.ideal))
+
+
+def dcg(gains: Worths) -> float:
+    return math.fsum((gain or 0.0) / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
+
+
+def ndcg_rel(one: Listed) -> float:
+    terms = [ratio(dcg(one.worths[:rank]), dcg(one.ideal[:rank])) for rank in one.ranks]
+    missing = max(0, one.count - len(terms))
+    last = ratio(dcg(one.worths), dcg(one.ideal))
+    return ratio(math.fsum([*terms, missing * last]), one.count)
+
+
+def rndcg(one: Listed) -> float:
+    falls = [
+        rank
+        for rank, gain in enumerate(one.ideal, 1)
+        if rank == len(one.ideal) or one.ideal[rank] != gain
+    ]
+    terms = [ratio(dcg(one.worths[:rank]), dcg(one.ideal[:rank])) for rank in falls]
+    if falls and len(one.worths) > len(one.ideal) + 1:
+        terms.append(ratio(dcg(one.worths), dcg(one.ideal)))
+    return ratio(math.fsum(terms), len(terms))
+
+
+def shares(one: Listed) -> list[float]:
+    """Gains as shares of the largest, over all ranks that are read."""
+    found = [min(1.0, (worth or 0.0) / one.of("max", 1)) for worth in one.worths[:DEEPEST]]
+    return [*found, *[0.0] * (DEEPEST - len(found))]
+
+
+def bpm(one: Listed) -> float:
+    gains = shares(one)
+    sated = (
+        rank for rank, gain in enumerate(itertools.accumulate(gains), 1) if gain >= one.of("t", 1)
+    )
+    last = int(min(next(sated, DEEPEST), one.k))
+    return math.fsum(gains[:last]) / last
+
+
+def weighted(gains: Sequence[float], goes_on: Sequence[float]) -> float:
+    weights = list(itertools.accumulate(goes_on[:-1], lambda a, b: a * b, initial=1.0))
+    total = math.fsum(weights)
+    return math.fsum(w * gain for w, gain in zip(weights, gains, strict=True)) / total
+
+
+def insq(one: Listed) -> float:
+    if not one.ranks:
+        return 0.0
+    twice = 2 * one.of("t", 1)
+    goes_on = [((rank + twice - 1) / (rank + twice)) ** 2 for rank in range(1, DEEPEST + 1)]
+    return weighted(shares(one), goes_on)
+
+
+def inst(one: Listed) -> float:
+    if not one.ranks:
+        return 0.0
+    wanted, gains = one.of("t", 1), shares(one)
+    ahead = [
+        rank + wanted + wanted - so_far
+        for rank, so_far in enumerate(itertools.accumulate(gains), 1)
+    ]
+    return weighted(gains, [((one - 1) / one) ** 2 for one in ahead])
+
+
+def rbp_residual(one: Listed) -> float:
+    p = one.of("p", 0.8)
+    return 1 - math.fsum((1 - p) * p ** (rank - 1) for rank in one.ranks)
+
+
+def infap(one: Listed) -> float:
+    terms = []
+    for rank in one.ranks:
+        above = [worth for worth in one.worths[: rank - 1] if worth is not None]
+        relevant, others = above.count(1), above.count(0)
+        if one.worths[rank - 1] == 1:
+            share = (relevant + 1e-5) / (relevant + others + 2e-5)
+            terms.append(1 / rank + (rank - 1) / rank * ratio(len(above), rank - 1) * share)
+    return ratio(math.fsum(terms), one.count)
+
+
+VALUES: dict[str, Callable[[Listed], float]] = {
+    "num_ret": lambda one: float(len(one.worths)),
+    "user_coverage": lambda one: float(len(one.worths) >= (1 if one.k == math.inf else one.k)),
+    "num_rel": lambda one: float(one.count),
+    "num_rel_ret": lambda one: float(len(one.ranks)),
+    "num_nonrel_judged_ret": lambda one: float(sum(worth == 0 for worth in one.worths)),
+    "set_p": lambda one: ratio(len(one.ranks), len(one.worths)),
+    "set_f": set_f,
+    "set_map": lambda one: ratio(len(one.ranks) ** 2, one.count * len(one.worths)),
+    "set_relative_p": lambda one: ratio(len(one.ranks), min(one.count, len(one.worths))),
+    "utility": utility,
+    "relative_p": lambda one: ratio(len(one.ranks), min(one.k, one.count)),
+    "rprec_mult": precision_at_multiple,
+    "iprec": lambda one: precision_at_recall(one, one.given["recall"]),
+    "iprec_avg": lambda one: math.fsum(precision_at_recall(one, i / 10) for i in range(11)) / 11,
+    "first_rank": lambda one: float(one.ranks[0] if one.ranks else len(one.cut) + 1),
+    "mean_rank": mean_rank,
+    "auc": auc,
+    "bing": bing,
+    "err": err,
+    "nerr": nerr,
+    "q_measure": q_measure,
+    "g": g,
+    "ndcg_rel": ndcg_rel,
+    "rndcg": rndcg,
+    "bpm": bpm,
+    "insq": insq,
+    "inst": inst,
+    "rbp_residual": rbp_residual,
+    "unjudged": lambda one: ratio(len(one.cut) - len(one.ranks), len(one.cut)),
+    "infap": infap,
+    "pair_accuracy": pair_accuracy,
+}
+GRADED = {"g", "ndcg_rel", "rndcg", "q_measure", "bpm", "insq", "inst"}
+POWERS = {"err", "nerr"}
+# Of all judged items: with their gains, or as levels.
+JUDGED_GAINS = {"unjudged", "rbp_residual", "pair_accuracy"}
+LEVELS = {"infap", "num_nonrel_judged_ret"}
+LOWER_IS_BETTER = {"first_rank", "mean_rank", "rbp_residual", "unjudged"}
+# Their definitions here take the square of the length of a list.
+SLOW = {"auc", "err", "nerr", "q_measure", "g", "ndcg_rel", "infap", "pair_accuracy"}
+# What has no expected value over ties, and what has no known worst and best order of them.
+NOT_EXPECTED = {
+    *("iprec", "iprec_avg", "mean_rank", "bing", "err", "nerr", "q_measure", "g", "ndcg_rel"),
+    *("rndcg", "bpm", "insq", "inst", "infap", "pair_accuracy"),
+}
+NO_ENDS = {"g", "ndcg_rel", "inst", "infap"}
+
+
+def is_defined(name: str, k: int | None, semantics: dict[str, str]) -> bool:
+    """Whether a metric has a value under these semantics."""
+    order = semantics["order"]
+    if order == "expected" and (name in NOT_EXPECTED or (name == "auc" and k is not None)):
+        return False
+    if order in ("worst", "best") and name in NO_ENDS:
+        return False
+    fields = ["unpredicted"] if name == "num_rel" else []
+    if name in LOWER_IS_BETTER:
+        fields = ["unpredicted", "unlabelled", "no_relevant"]
+    return not any(semantics[one] in ("zero", "one") for one in fields)
+
+
+def value(name: str, *listed: Any) -> float:
+    one = Listed(*listed)
+    return VALUES[name](one) if one.worths else 0.0
