@@ -1,8 +1,9 @@
 """rankmill on Spark beside the shuffle alone and Spark's own evaluation, warm, in one session.
 
-python benchmarks/spark.py DATA [--rounds 3] [--rivals]
+python benchmarks/spark.py DATA [--rounds 3] [--rivals] [--placing]
 
-DATA is a folder of generate.py. --rivals adds RankingMetrics and SQL functions on arrays.
+DATA is a folder of generate.py. --rivals adds RankingMetrics and SQL functions on arrays. --placing
+adds the same rows shuffled, with all labels in each task, and in tables of buckets.
 """
 
 from __future__ import annotations
@@ -66,11 +67,41 @@ def array_functions(labels: Any, predictions: Any) -> Any:
     return joined.select(functions.avg(functions.expr(sql))).collect()[0][0]
 
 
+def placings(spark: Any, labels: Any, predictions: Any, folder: str) -> dict[str, Any]:
+    """The same evaluation by each way that rows come to their tasks, with all labels and few."""
+    tables = []
+    for name, frame in (("bucketed_labels", labels), ("bucketed_predictions", predictions)):
+        written = frame.write.mode("overwrite").option("path", os.path.join(folder, name))
+        written.bucketBy(8, "user_id").saveAsTable(name)
+        tables.append(spark.table(name))
+    few = labels.where("user_id % 20 = 0").cache()
+    few.count()
+
+    def unsent() -> Any:
+        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", -1)
+        try:
+            return rankmill.spark.evaluate(*tables, METRICS).metrics
+        finally:
+            spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+    def score(labels: Any, **options: Any) -> Any:
+        return rankmill.spark.evaluate(labels, predictions, METRICS, **options).metrics
+
+    return {
+        "shuffled": lambda: score(labels, partitions=4),
+        "labels in each task": lambda: score(labels),
+        "in buckets": unsent,
+        "few labels, shuffled": lambda: score(few, partitions=4),
+        "few labels in each task": lambda: score(few),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--rivals", action="store_true")
+    parser.add_argument("--placing", action="store_true")
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
@@ -89,6 +120,8 @@ def main() -> None:
     if arguments.rivals:
         tasks["RankingMetrics"] = lambda: ranking_metrics(*both)
         tasks["SQL on arrays"] = lambda: array_functions(*both)
+    if arguments.placing:
+        tasks |= placings(spark, *both, os.path.join(arguments.data, "buckets"))
     print(rankmill.evaluate(*paths, [*METRICS, "gap"]).metrics)
     times: dict[str, list[float]] = {name: [] for name in tasks}
     for round_ in range(arguments.rounds + 1):  # the first is not counted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,14 @@ from rankmill.engine.options import options_of
 from rankmill.engine.state import State
 from rankmill.kernels.gap import sum_ties, sum_without
 from rankmill.metrics.gap import ORDERED_TIES, Gap
-from rankmill.metrics.gap_groups import GROUPS, GapGroups, LeftOut, groups_of
+from rankmill.metrics.gap_groups import (
+    GROUPS,
+    GapGroups,
+    LeftOut,
+    groups_of,
+    places_of,
+    sum_less,
+)
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
 from rankmill.threads import Workers
@@ -261,6 +269,36 @@ def test_parts_merge_in_any_order_to_the_same_bits(dtype: Any) -> None:
             assert rows[0].equals(rows[1]) or dtype  # room is that of each
             content = [one.groups[metric].to_row()["confidences"] for one in (merged, whole)]
             assert np.array_equal(*content)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("ties", [one for one in CHOICES["gap_ties"] if one not in ORDERED_TIES])
+@pytest.mark.parametrize("dtype", [pa.float32(), pa.float64()])
+def test_places_of_parts_leave_out_to_the_same_bits(dtype: Any, ties: str) -> None:
+    """On Spark a group comes as its places among the correct confidences, from several parts."""
+    parts, whole = parts_of(4, 3, dtype)
+    semantics = replace(whole.semantics, gap_ties=ties)
+    for metric in METRICS:
+        gap, groups = whole.aggregates[metric], whole.groups[metric]
+        together = groups.together()
+        assert isinstance(gap, Gap)
+        assert together is not None
+        with Workers(1) as workers:
+            counter = gap.counter(workers)
+            for part in groups.parts or ():
+                counter.add(part.confidences)
+            among = counter.finish()
+            expected = groups.left_out(gap.correct, among, semantics, workers)
+        own = np.zeros((int(together.max()) + 1, 3, len(gap.correct.values)), np.int64)
+        for one in parts:
+            for tagged in one.groups[metric].parts or ():
+                for group, found in places_of(tagged, gap.correct.values, together).items():
+                    found.add_to(own[group])
+        nothing = np.zeros_like(own[0])
+        sums = [sum_less(gap.correct, among, semantics, one) for one in (nothing, *own)]
+        hits = own[:, 0].sum(axis=1)
+        assert hits.sum() == gap.correct.counts.sum()
+        assert same(groups.small().divided(semantics, hits, sums), expected)
 
 
 @pytest.mark.small

@@ -246,6 +246,38 @@ def test_a_result_is_not_paired(dumps, written):
     assert again.to_dict() == one.to_dict()
 
 
+def test_a_result_is_judged_by_its_numbers(dumps, tmp_path):
+    options = {"semantics": {"unpredicted": "skip"}, "depth": 5}
+    old, new = (
+        rankmill.evaluate(dumps["labels"], one, ["map@10", "gap"], **options, per_query=False)
+        for one in (dumps["old"], dumps["worse"])
+    )
+    rules = ["map@10 drop <= 5% confidence 0.9", "gap >= 0.9", "queries change <= 10%"]
+    path = tmp_path / "old.json"
+    path.write_text(old.to_json())
+    whole = gate(dumps["labels"], dumps["worse"], rules, baseline=path, **options)
+    for baseline in (old, path):
+        found = gate(None, new, rules, baseline=baseline)
+        # Only predictions tell how chance moves gap, so that its outcome names no baseline.
+        mine, theirs = (
+            [{**one.to_dict(), "baseline": 0} for one in of.outcomes] for of in (found, whole)
+        )
+        assert mine == theirs
+        assert found.comparison is None
+        assert (found.word, found.result) == (whole.word, new)
+    for given, message in [
+        ((dumps["labels"], new, "map@10 > 0"), "labels: a Result is judged"),
+        ((None, new, "map@5 > 0"), r"rule for map@5, but the Result has map@10, gap"),
+        ((None, new, "map@10[country=*] > 0"), "need the values of queries"),
+        ((None, new, "labels_age < 1d"), "a Result has no age"),
+    ]:
+        with pytest.raises(rankmill.UsageError, match=message):
+            gate(*given)
+    for more in ({"baseline": dumps["old"]}, {"baseline": old, "by": "country"}):
+        with pytest.raises(rankmill.UsageError, match="numbers"):
+            gate(None, new, "map@10 drop <= 1%", **more)
+
+
 def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     with pytest.raises(rankmill.UsageError, match="unpredicted is 'zero' there, 'skip' here"):
         word(

@@ -41,8 +41,8 @@ HOUSE: dict[str, set[str]] = {
     "training": {"metrics"},
     "explain": {"engine"},
     "compare": {"engine"},
+    "spark": {"gate"},  # rankmill.spark.compare and gate merge states, and judge them
     "fuse": {"engine"},
-    "spark": {"compare"},  # rankmill.spark.compare merges states of comparisons
     "gate": {"compare"},
     # A page shows the lists of the queries that moved, as the walk down a list has them.
     "report": {"compare", "explain"},

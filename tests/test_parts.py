@@ -128,6 +128,19 @@ def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_part_without_labels_needs_no_weights(wide: bool) -> None:
+    items = pa.array([[1], [2]]) if wide else pa.array([1, 2])
+    labels = pa.table({"query": [1, 2], "item": items, "weight": [0.5, 2]})
+    predictions = pa.table({"query": [1, 2, 3], "item": [[1], [1], [1]]})
+    whole = rankmill.evaluate(labels, predictions, ["map"], weight="weight")
+    parts = [(labels, predictions.slice(0, 2)), (labels.slice(2), predictions.slice(2))]
+    states = [rankmill.evaluate_part(*part, ["map"], weight="weight") for part in parts]
+    result = states[0].merge(states[1]).result()
+    assert (result.metrics, result.audit) == (whole.metrics, whole.audit)
+
+
+@pytest.mark.small
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2"])
 def test_threads_are_a_positive_integer(wrong: Any) -> None:
     table = pa.table({"q": [1], "items": [[1]], "score": [[0.5]]})

@@ -12,6 +12,14 @@ FIELDS = (
     *("semantics", "scope", "aliases", "notes", "gain_function"),
 )
 QUERIES = 90
+# Kinds of ids: as Arrow types, and as values of a number.
+KINDS: dict[str, tuple[Any, Any]] = {
+    "integers": (pa.int64(), int),
+    "small integers": (pa.int32(), int),
+    "large integers": (pa.int64(), lambda number: (1 << 62) + number),
+    "strings": (pa.string(), "id {}".format),
+    "large strings": (pa.large_string(), "id {} \N{SNOWMAN}".format),
+}
 
 
 def same(one: Any, other: Any) -> None:
@@ -23,25 +31,22 @@ def same(one: Any, other: Any) -> None:
         assert mine == theirs
 
 
-def identity(kind: str, number: int) -> Any:
-    return number if kind == "integers" else f"id {number}"
-
-
 def tables(kind: str, labels: str, predictions: str, seed: int = 0) -> tuple[pa.Table, pa.Table]:
     """Labels with gains and weights, and predictions with confidences, each "wide" or "long".
 
     Many confidences are equal, but not within a query: there, long rows of Spark have no order.
     """
     draw = np.random.default_rng(seed)
+    id_type, identity = KINDS[kind]
     of_labels, of_predictions = [], []
     for number in range(QUERIES):
-        query = identity(kind, number)
+        query = identity(number)
         if number % 9:  # some queries are on one side only
             items = draw.choice(12, draw.integers(1, 5), replace=False)
             of_labels.append(
                 {
                     "query": query,
-                    "item": [identity(kind, item) for item in items.tolist()],
+                    "item": [identity(item) for item in items.tolist()],
                     "gain": draw.integers(0, 4, len(items)).astype(float).tolist(),
                     "weight": float(number % 5),
                 }
@@ -52,27 +57,25 @@ def tables(kind: str, labels: str, predictions: str, seed: int = 0) -> tuple[pa.
             of_predictions.append(
                 {
                     "query": query,
-                    "item": [identity(kind, item) for item in items.tolist()],
+                    "item": [identity(item) for item in items.tolist()],
                     "score": scores.astype(np.float32).tolist(),
                 }
             )
     draw.shuffle(of_predictions)
     return (
-        shaped(of_labels, labels, {"gain": pa.float64()}, {"weight": pa.float64()}),
-        shaped(of_predictions, predictions, {"score": pa.float32()}, {}),
+        shaped(of_labels, labels, id_type, {"gain": pa.float64()}, {"weight": pa.float64()}),
+        shaped(of_predictions, predictions, id_type, {"score": pa.float32()}, {}),
     )
 
 
-def shaped(rows: list[Any], shape: str, numbers: Any, facts: Any) -> pa.Table:
+def shaped(rows: list[Any], shape: str, id_type: Any, numbers: Any, facts: Any) -> pa.Table:
+    kinds = {"item": id_type, **numbers}
     if shape == "long":
-        names = ["item", *numbers]
         rows = [
-            {**row, **dict(zip(names, values, strict=True))}
+            {**row, **dict(zip(kinds, values, strict=True))}
             for row in rows
-            for values in zip(*(row[name] for name in names), strict=True)
+            for values in zip(*(row[name] for name in kinds), strict=True)
         ]
     else:
-        numbers = {name: pa.list_(kind) for name, kind in numbers.items()}
-    table = pa.Table.from_pylist(rows)
-    kinds = {"query": table.schema.field("query").type, "item": table.schema.field("item").type}
-    return table.select([*kinds, *numbers, *facts]).cast(pa.schema({**kinds, **numbers, **facts}))
+        kinds = {name: pa.list_(kind) for name, kind in kinds.items()}
+    return pa.Table.from_pylist(rows, pa.schema({"query": id_type, **kinds, **facts}))

@@ -1,4 +1,7 @@
-"""Sessions of Spark, in this process and on a cluster; skipped where there is no Java."""
+"""Sessions of Spark, in this process and on a cluster; skipped where there is no Java.
+
+PYTEST_DONT_REWRITE, because pytest looks for doctests here before a test loads it as a plugin.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,11 @@ from typing import Any
 
 import pytest
 
+# Java compiles less, as these processes do not live long: half of the processor time.
+JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SETTINGS = {
+    "spark.driver.extraJavaOptions": JAVA,
+    "spark.executor.extraJavaOptions": JAVA,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
@@ -66,12 +73,12 @@ def spark_class(log: Path, *arguments: str) -> subprocess.Popen[bytes]:
     import pyspark
 
     script = Path(pyspark.__file__).parent / "bin" / "spark-class"
-    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_JAVA_OPTS": JAVA}
     with log.open("wb") as out:
         return subprocess.Popen([str(script), *arguments], stdout=out, stderr=out, env=environment)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def master(tmp_path_factory: pytest.TempPathFactory, start: Callable[..., Any]) -> Iterator[str]:
     """A cluster on this machine, a master and two workers in processes of their own."""
     folder = tmp_path_factory.mktemp("cluster")
@@ -90,7 +97,6 @@ def master(tmp_path_factory: pytest.TempPathFactory, start: Callable[..., Any]) 
         )
         yield url
     finally:
-        start("local[1]")  # ends the session that uses the cluster
         for one in reversed(started):
             one.terminate()
         for one in started:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,10 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def cluster(start: Callable[..., Any], master: str) -> Any:
-    return start(master, **SETTINGS)
+def cluster(start: Callable[..., Any], master: str) -> Iterator[Any]:
+    session = start(master, **SETTINGS)
+    yield session
+    session.stop()  # another application can have its processors
 
 
 def harm(flag: str, what: str) -> None:

@@ -18,41 +18,88 @@ pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark in
 pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
-ALIKE = ("values", "differences", "queries", "left_out", "differing", "slices", "losses")
+ALIKE = (
+    *("values", "differences", "queries", "effective_queries", "left_out", "differing"),
+    *("unpredicted", "slices", "losses", "moved", "pooled", "notes"),
+)
 
 
-@pytest.mark.parametrize("partitions", [2, 20])
+def classes(labels: pa.Table, name: str, step: int) -> pa.Table:
+    """A table with a class for some of the queries of the labels, and for another one."""
+    queries = [*dict.fromkeys(labels["query"].to_pylist()), "none of them"][::step]
+    return pa.table({"query": queries, name: [f"c{i % 3}" for i in range(len(queries))]})
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("partitions", "metrics", "options"),
     [
-        {"by": "weight", "worst_slices": 3, "margin": 0.1},
-        {"weight": "weight", "by": ["label_count"], "semantics": {"unpredicted": "skip"}},
-        {"tests": ("randomization", "wilcoxon", "tukey"), "replicates": 200, "baseline": "new"},
+        (
+            2,
+            ["map", "gap", "p@2", "gap@2"],
+            {"by": ["weight", "label_popularity", "label_count"], "margin": 0.1, "moved": 4},
+        ),
+        (
+            17,  # so many that executors merge, too
+            ["map"],
+            {"by": [classes, "label_count"], "worst_slices": 3, "moved": 2, "binary": True},
+        ),
+        (
+            3,
+            ["map", "p@2"],
+            {
+                "weight": "weight",
+                "by": ["unpredicted", classes],
+                "semantics": {"unpredicted": "skip"},
+            },
+        ),
+        (
+            5,
+            ["map", "p@2"],
+            {"tests": ("randomization", "wilcoxon", "tukey"), "replicates": 200, "baseline": "new"},
+        ),
     ],
     ids=str,
 )
 def test_a_comparison_has_the_same_bits(
-    spark: Any, options: dict[str, Any], partitions: int
+    spark: Any, partitions: int, metrics: list[str], options: dict[str, Any]
 ) -> None:
     labels, old = tables("strings", "long", "wide")
     _, new = tables("strings", "long", "long", seed=5)
     runs = {"old": old, "new": new}
     frames = {name: spark.createDataFrame(one) for name, one in runs.items()}
+    table = classes(labels, "class", 2)
+    by, on_spark = ([*options.get("by", ())] for _ in range(2))
+    if classes in by:
+        by[by.index(classes)] = table
+        sent = spark.createDataFrame(table) if "weight" in options else table
+        on_spark[on_spark.index(classes)] = sent
     found = rankmill.spark.compare(
-        spark.createDataFrame(labels), frames, ["map", "p@2"], partitions=partitions, **options
+        spark.createDataFrame(labels),
+        frames,
+        metrics,
+        partitions=partitions,
+        per_query=partitions == 2,
+        **{**options, "by": on_spark},
     )
-    whole = rankmill.compare(labels, runs, ["map", "p@2"], **options)
+    whole = rankmill.compare(labels, runs, metrics, **{**options, "by": by})
     for field in ALIKE:
         assert getattr(found, field) == getattr(whole, field), field
+    if partitions == 2:
+        rows = found.per_query.toArrow()
+        assert rows.column_names == whole.per_query.column_names
+        sort = [("query", "ascending")]
+        assert rows.sort_by(sort).to_pylist() == whole.per_query.sort_by(sort).to_pylist()
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"tests": "u"}, "there is no test 'u'"),
-        ({"by": "label_popularity"}, "needs the labels of all queries"),
-        ({"by": "a.parquet"}, "by names a table"),
-        ({"metrics": "gap"}, "gap is no mean"),
+        ({"by": "no/such.parquet"}, "no/such.parquet"),
+        ({"by": pa.table({"query": ["a"], "x": [1]})}, "those of the labels are integers"),
+        ({"by": [pa.table({"query": [1], "weight": [1]}), "weight"]}, "two ways to cut"),
+        ({"metrics": "gap", "semantics": {"gap_ties": "ids"}}, "needs all predictions at once"),
+        ({"worst_slices": 2}, "give by"),
         ({"baseline": "x"}, "there is no system 'x'"),
         ({"by": "country"}, "country"),
     ],
@@ -69,17 +116,52 @@ def test_wrong_comparisons_are_refused_before_a_job(
 
 def test_the_command_does_what_evaluate_does(spark: Any, tmp_path: Path, run_cli: Any) -> None:
     labels, predictions = tables("integers", "wide", "long")
-    paths = [str(tmp_path / f"{name}.parquet") for name in ("labels", "predictions")]
-    for one, path in zip((labels, predictions), paths, strict=True):
+    _, other = tables("integers", "wide", "long", seed=3)
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("labels", "old", "new")]
+    for one, path in zip((labels, predictions, other), paths, strict=True):
         pq.write_table(one, path)
-    usual = ["-m", "map@3", "-m", "gap", "--weight", "weight"][:4]
-    values = tmp_path / "values"
-    found = run_cli("spark", *paths, *usual, "--format", "json", "--per-query", str(values))
-    whole = run_cli("evaluate", *paths, *usual, "--format", "json")
-    assert found.exit_code == whole.exit_code == 0, found.stderr
-    for field in ("metrics", "standard_errors", "bounds", "audit"):
-        assert json.loads(found.stdout)[field] == json.loads(whole.stdout)[field]
-    assert pq.read_table(values).num_rows == json.loads(whole.stdout)["queries"]
+    config = tmp_path / "rankmill.toml"
+    config.write_text(
+        'labels = "labels.parquet"\nmetrics = ["map@3", "p@2"]\nweight = "weight"\n'
+        '[systems]\nold = "old.parquet"\nnew = "new.parquet"\n'
+    )
+    (tmp_path / "runs").mkdir()
+    for number, given in enumerate(([*paths[:2], "-m", "map@3", "-m", "gap"], [str(config)])):
+        outputs = {}
+        for command in ("spark", "evaluate"):
+            values, runs = tmp_path / f"{command}{number}", tmp_path / "runs" / command
+            runs.mkdir(exist_ok=True)
+            more = ["--per-query", str(values), "--history", str(runs), "--tag", "a=b"]
+            outcome = run_cli(command, *given, "--format", "json", *more)
+            assert outcome.exit_code == 0, outcome.stderr
+            table = pq.read_table(values)
+            told = json.loads(outcome.stdout)
+            recorded = rankmill.history(runs).runs[-1]
+            outputs[command] = told, table, recorded
+        (found, table, recorded), (whole, values_here, recorded_here) = outputs.values()
+        for one, of in ((found, whole), *zip(*map(_systems, (found, whole)), strict=True)):
+            for field in ("metrics", "standard_errors", "bounds", "audit", "semantics", "scope"):
+                assert one.get(field) == of.get(field), field
+        sort = [(table.column_names[0], "ascending")]
+        assert table.sort_by(sort).to_pydict() == values_here.sort_by(sort).to_pydict()
+        assert recorded.metrics == recorded_here.metrics
+
+
+def _systems(told: dict[str, Any]) -> list[dict[str, Any]]:
+    systems: Any = told.get("systems", {})
+    return list(systems.values()) if isinstance(systems, dict) else list(systems)
+
+
+def test_text_without_a_header_takes_the_names_of_columns(
+    spark: Any, tmp_path: Path, run_cli: Any
+) -> None:
+    (tmp_path / "labels.tsv").write_text("1\t5\n2\t6\n")
+    (tmp_path / "run.csv").write_text("1,5,0.5\n1,7,0.75\n2,6,0.5\n")
+    paths = [str(tmp_path / name) for name in ("labels.tsv", "run.csv")]
+    arguments = [*paths, "-m", "map", "--format", "json", "--columns", "query,item,score"]
+    outcome = run_cli("spark", *arguments, "--label-columns", "query,item")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert json.loads(outcome.stdout)["metrics"] == {"map": 0.75}
 
 
 @pytest.mark.parametrize(

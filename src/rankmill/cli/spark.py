@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import click
 
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.inputs import parse_size, system_names
+from rankmill.cli.file_command import FileCommand
+from rankmill.cli.inputs import check_outputs, parse_size, source_of
 from rankmill.cli.options import (
     column_options,
+    history_options,
     metric_option,
     output_options,
     scope_options,
     semantics_options,
 )
 from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.recording import Recording, by_system
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.results.result import check_values, view_of
+from rankmill.results.cluster_plan import cluster_plan_view
+from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import systems_view
+from rankmill.stores.urls import is_url, redacted
 
 __all__ = ["command"]
 
 _HELP = """Score ranked PREDICTIONS against LABELS on Spark.
 
 Each of the two is a path or URL that Spark reads, or several separated by commas; with --labels-as
-table, the name of a table. The suffix tells the format: .csv with a header, .json, .orc; all else
-is Parquet. The session is the one of spark-submit, or that of the variables and files of Spark, or
-one on this machine. What is counted, and every bit of it, is as by 'rankmill evaluate'. Long rows
-need a rank or a confidence, because rows of Spark have no order. See 'rankmill docs spark'.
+table, the name of a table. The suffix tells the format: .csv and .tsv, which have a header or
+--columns, .json and .jsonl, .orc; all else is Parquet. --labels-as and --predictions-as may also
+name another format of Spark, such as delta. A single FILE.toml in the place of both names them and
+the options, as for 'rankmill evaluate'.
+
+The session is the one of spark-submit, or that of the variables and files of Spark, or one on this
+machine. What is counted, and every bit of it, is as by 'rankmill evaluate'. Long rows need a rank
+or a confidence, because rows of Spark have no order. See 'rankmill docs spark'.
 
 \b
 Examples:
@@ -39,9 +49,7 @@ Examples:
 """
 
 
-@click.command("spark", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions", nargs=-1, required=True)
+@click.command("spark", cls=FileCommand, help=_HELP + EXIT_CODES)
 @metric_option(
     "What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
     DEFAULT_METRICS,
@@ -53,14 +61,15 @@ Examples:
 @click.option(
     "--per-query",
     metavar="PATH",
-    help="Also write each query's values to the new folder PATH, as Parquet; with several "
-    "PREDICTIONS, to a folder in it for each.",
+    help="Also write each query's values to the new folder PATH, as Parquet.",
 )
+@history_options
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Into how many partitions rows are shuffled; by default one for 32 MB of input.",
+    help="Into how many partitions rows are shuffled; by default one for 32 MB of input, and only "
+    "if they must be.",
 )
 @click.option(
     "--memory",
@@ -70,50 +79,79 @@ Examples:
     show_default=True,
     help="The memory limit of a task, as in 'rankmill evaluate'.",
 )
+@click.option(
+    "--plan",
+    "only_plan",
+    is_flag=True,
+    help="Only tell what would be shuffled, by how many tasks, and the memory it would take.",
+)
 def command(
     labels: str,
-    predictions: tuple[str, ...],
+    systems: dict[str, str],
     metrics: tuple[str, ...],
     format: str | None,
     output: str | None,
     per_query: str | None,
+    only_plan: bool,
     labels_as: str | None,
     predictions_as: str | None,
     columns: str | None,
     label_columns: str | None,
     subtopic: str | None,
+    recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
     from rankmill.metrics.registry import parse_all
 
-    if columns is not None or label_columns is not None:
-        raise UsageError("files of Spark have headers: leave out --columns and --label-columns")
     if subtopic is not None:
         raise UsageError(
             "labels with subtopics are evaluated on one machine: use rankmill evaluate"
         )
     output = None if output == "-" else output
     parse_all(metrics)
+    check_outputs(output, [], history=recording.place)
     chosen = format_for(format, output)
-    names = system_names(predictions)
 
+    from rankmill.spark.comparing import values_of_runs
     from rankmill.spark.run import evaluate_runs
     from rankmill.spark.session import read, session, write
 
     spark = session()
-    frame = read(spark, labels, labels_as)
-    runs = {
-        name: read(spark, text, predictions_as)
-        for name, text in zip(names, predictions, strict=True)
+    frame = read(spark, labels, labels_as, label_columns or columns)
+    runs = {name: read(spark, text, predictions_as, columns) for name, text in systems.items()}
+    if only_plan:
+        from rankmill.spark.planning import plan_runs
+
+        deliver(cluster_plan_view(plan_runs(frame, runs, metrics, **options)), chosen, output)
+        return
+    results = {
+        name: _named(one, labels, systems[name])
+        for name, one in evaluate_runs(frame, runs, metrics, **options).items()
     }
-    results = evaluate_runs(frame, runs, metrics, per_query=per_query is not None, **options)
-    for name, one in results.items() if per_query is not None else ():
-        place = str(per_query) if len(results) == 1 else f"{per_query}/{name}"
-        write(one.per_query, place)
+    if per_query is not None:
+        write(values_of_runs(frame, runs, metrics, **options), per_query)
+    recorded: list[tuple[str, Any]] = []
+    if all(None not in one.metrics.values() for one in results.values()):
+        sources = {name: _files(text, predictions_as) for name, text in systems.items()}
+        found = results if len(results) > 1 else next(iter(results.values()))
+        recorded = recording.record_run(found, _files(labels, labels_as), by_system(sources))
     first = next(iter(results.values()))
     # If predictions decide which queries count, only their values tell whether these are the same.
     same = None if first.semantics.counts_by_predictions else True
     view = view_of(first) if len(results) == 1 else systems_view(results, same)
-    deliver(view, chosen, output)
+    deliver(view, chosen, output, recorded)
     check_values(results)
+    recording.log_run([output])
+
+
+def _named(result: Result, labels: str, predictions: str) -> Result:
+    """Return a result whose inputs are called as they were given."""
+    names = {"labels": redacted(labels), "predictions": redacted(predictions)}
+    inputs = {side: one | {"source": names[side]} for side, one in result.inputs.items()}
+    return replace(result, inputs=inputs)
+
+
+def _files(text: str, told: str | None) -> Any:
+    """Return the files that a history may look at: those of this machine alone."""
+    return () if told == "table" or is_url(text) else source_of(text, "an input")

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankmill.compare.aligned import check_names
 from rankmill.compare.comparison import Comparison
@@ -15,7 +15,7 @@ from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
 from rankmill.compare.joined import Joined, join
 from rankmill.compare.paired import LARGEST
-from rankmill.compare.pooled import pooled
+from rankmill.compare.pooled import Without, pooled
 from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
@@ -23,7 +23,14 @@ from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive, share
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
+from rankmill.results.result import Result
 from rankmill.threads import Workers, thread_count
+
+# The options of `compare` that say how to compare, and not how to score.
+OPTIONS = (
+    *("baseline", "tests", "correction", "confidence", "margin", "by", "worst_slices", "moved"),
+    *("replicates", "seed"),
+)
 
 
 @options_of(evaluate, without=("per_query",))
@@ -110,52 +117,98 @@ def compare(
     (0.5, 3, 1, 0, 'no difference shown')
     """
     began = time.perf_counter()
-    settings = Settings(
-        _names(tests), correction, confidence, margin, moved, replicates, seed, worst_slices
-    )
-    _check(settings)
-    for name in settings.tests if options["weight"] is not None else ():
-        check_weighted(name)
-    base = _baseline(runs, baseline)
-    cuts = cuts_of(by)
-    if worst_slices and cuts == Cuts():
-        raise UsageError("worst_slices needs a way to cut queries into slices: give by")
-    joined = join(labels, runs, metrics, base, cuts, options, details=details)
+    given = locals()
+    asked = asked_of(runs, {name: given[name] for name in OPTIONS}, options["weight"])
+    joined = join(labels, runs, metrics, asked.baseline, asked.cuts, options, details=details)
     with Workers(options["threads"]) as workers:
-        crossed, rows = settings.worst_slices > 0, TUKEY in settings.tests
-        state = joined.state(workers, crossed=crossed, rows=rows)
-        found = comparison_of(joined, state, settings, workers)
+        state = joined.state(workers, crossed=asked.crossed, rows=asked.rows)
+        found = comparison_of(joined, state, asked.settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
+
+
+class Asked(NamedTuple):
+    """How to compare: the checked options of `compare`."""
+
+    settings: Settings
+    baseline: str
+    cuts: Cuts
+
+    @property
+    def crossed(self) -> bool:
+        """Whether slices of two ways to cut are needed."""
+        return self.settings.worst_slices > 0
+
+    @property
+    def rows(self) -> bool:
+        """Whether the values of all systems are needed, query by query."""
+        return TUKEY in self.settings.tests
+
+
+def asked_of(runs: Mapping[str, Any], given: Mapping[str, Any], weight: str | None) -> Asked:
+    """Check the options of a comparison, those of `OPTIONS`, before anything is read."""
+    names = [name for name in OPTIONS if name not in ("baseline", "by", "tests")]
+    settings = Settings(tests=_names(given["tests"]), **{name: given[name] for name in names})
+    _check(settings)
+    for name in settings.tests if weight is not None else ():
+        check_weighted(name)
+    base = _baseline(runs, given["baseline"])
+    cuts = cuts_of(given["by"])
+    if settings.worst_slices and cuts == Cuts():
+        raise UsageError("worst_slices needs a way to cut queries into slices: give by")
+    return Asked(settings, base, cuts)
 
 
 def comparison_of(
     joined: Joined, state: ComparisonState, settings: Settings, workers: Workers
 ) -> Comparison:
     """Return the comparison of systems that were joined, with what their queries add up to."""
-    one = joined.results[joined.baseline]
-    no_means = [metric for metric in one.metrics if metric not in joined.metrics]
-    more = pooled(joined.results, joined.without, no_means, joined.baseline, settings.confidence)
-    return finish(
+    return compared(
+        joined.results,
+        joined.without,
         state,
         settings,
         workers.threads,  # tests that resample use all threads themselves
-        pooled=more.values,
-        pooled_differences=more.differences,
-        metrics=tuple(one.metrics),
         moved=joined.moved(settings.moved, workers),
         per_query=joined.aligned.table(),
         details=None if joined.seen is None else details_of(joined, settings, workers),
-        notes=[*one.notes, *more.notes, *_without_queries(no_means, joined, settings)],
-        inputs={
-            "labels": one.inputs["labels"],
-            "systems": {n: each.inputs["predictions"] for n, each in joined.results.items()},
-        },
     )
 
 
-def _without_queries(no_means: list[str], joined: Joined, settings: Settings) -> list[str]:
+def compared(
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    state: ComparisonState,
+    settings: Settings,
+    threads: int,
+    **facts: Any,
+) -> Comparison:
+    """Return the comparison of systems, given their results and what their queries add up to.
+
+    `without` has, by metric and system, what is known of metrics over all predictions without some
+    of the queries. `facts` are more fields of the `Comparison`.
+    """
+    one = results[state.baseline]
+    no_means = [metric for metric in one.metrics if metric not in state.metrics]
+    more = pooled(results, without, no_means, state.baseline, settings.confidence)
+    return finish(
+        state,
+        settings,
+        threads,
+        pooled=more.values,
+        pooled_differences=more.differences,
+        metrics=tuple(one.metrics),
+        notes=[*one.notes, *more.notes, *_without_queries(no_means, state, settings)],
+        inputs={
+            "labels": one.inputs["labels"],
+            "systems": {n: each.inputs["predictions"] for n, each in results.items()},
+        },
+        **facts,
+    )
+
+
+def _without_queries(no_means: list[str], state: ComparisonState, settings: Settings) -> list[str]:
     """Return a note where metrics have no part in what is told of slices and of queries."""
-    asked = [("slices", joined.segments), ("queries that moved", settings.moved)]
+    asked = [("slices", state.slices), ("queries that moved", settings.moved)]
     missing = " and no ".join(what for what, wanted in asked if wanted)
     return [f"{', '.join(no_means)}: no {missing}"] if no_means and missing else []
 

@@ -25,11 +25,15 @@ from rankmill.threads import Workers
 
 
 class Cuts(NamedTuple):
-    """What `by` asks for, told apart; each in the order asked."""
+    """What `by` asks for, told apart; each in the order asked.
+
+    `popularity` has the classes "label_popularity" of queries where these are not all queries.
+    """
 
     columns: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
     tables: tuple[Any, ...] = ()
+    popularity: Any = None
 
 
 def cuts_of(by: Any) -> Cuts:
@@ -58,16 +62,18 @@ def _is_file(text: str) -> bool:
 
 
 def read_classes(
-    cuts: Cuts, labels: Input, index: LabelIndex, workers: Workers, memory: int
+    cuts: Cuts, labels: Input, index: LabelIndex, workers: Workers, memory: int, part: bool = False
 ) -> dict[str, Classes]:
     """Return the classes of all queries of the labels by each column of the labels and tables.
+
+    Tables of a part of the queries may have no rows.
 
     Raises
     ------
     InputError, UsageError
         If a table cannot be read, two columns have one name, or a column has too many values.
     """
-    tables = [_read_table(one, labels, workers, memory) for one in cuts.tables]
+    tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
     _check_names(cuts, labels, tables)
     found = {}
     if cuts.columns:
@@ -75,11 +81,16 @@ def read_classes(
     for one, asked in zip(tables, cuts.tables, strict=True):
         at = at_rows(one, index)
         unknown = all(column.null_count == len(column) for column in at.values())
-        if unknown and not (index.find(one.queries) >= 0).any():
-            name = shown(os.fspath(asked)) if isinstance(asked, str | os.PathLike) else "a table"
-            warn(f"by: no query of {name} is among the labels: check that their ids agree")
+        if unknown and not part and not (index.find(one.queries) >= 0).any():
+            warn_of_strangers(asked)
         found |= at
     return {name: classes_of(name, column) for name, column in found.items()}
+
+
+def warn_of_strangers(table: Any) -> None:
+    """Warn that no query of a table is among the labels."""
+    name = shown(os.fspath(table)) if isinstance(table, str | os.PathLike) else "a table"
+    warn(f"by: no query of {name} is among the labels: check that their ids agree")
 
 
 def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:
@@ -98,21 +109,31 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:
 
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
-    with closing(open_source(table, None, Asked("labels"))) as source:
+    with closing(open_source(table, None, Asked("labels"), may_be_empty=True)) as source:
         return list(next(iter(source.schemas.values())).names)
 
 
-def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Facts:
-    """Read a table of query ids and classes; all its other columns cut."""
+def read_table(
+    value: Any, labels: Input, workers: Workers, memory: int, part: bool = False
+) -> Facts:
+    """Read a table of query ids and classes; all its other columns cut. A part may have no rows."""
+    one = open_cut(value, labels, memory, part)
+    with closing(one.source):
+        return read_facts(one.source, one.columns, one.columns.facts, workers)
+
+
+def open_cut(value: Any, labels: Input, memory: int, part: bool = False) -> Input:
+    """Open a table as `read_table` reads it; the caller closes its source."""
     if isinstance(value, Mapping | set | frozenset | bytes | int | float):
         raise UsageError(
             f"by cannot be a {type(value).__name__}; expected a table with a column of query ids, "
             "or a list of tables and names"
         )
-    source = reusable(open_source(value, None, Asked("labels")), memory)
+    opened = open_source(value, None, Asked("labels"), may_be_empty=part)
+    source = reusable(opened, memory)
     if not isinstance(value, str | os.PathLike):
         source = replace(source, name="the table of by")
-    with closing(source):
+    try:
         schema = next(iter(source.schemas.values()))
         query = labels.columns.query
         if query not in schema.names:
@@ -139,4 +160,7 @@ def _read_table(value: Any, labels: Input, workers: Workers, memory: int) -> Fac
                 f"{source.name}: the query ids in {query!r} are {schema.field(query).type}, but "
                 f"those of the labels are {'texts' if text else 'integers'}: cast one of them"
             )
-        return read_facts(source, Columns(query, query, wide=True), names, workers)
+        return Input(source, Columns(query, query, wide=True, facts=tuple(names)))
+    except BaseException:
+        source.close()
+        raise

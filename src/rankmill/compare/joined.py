@@ -13,12 +13,13 @@ from rankmill.compare.aligned import Aligned
 from rankmill.compare.aside import WAYS, Aside, Bin, Seen, aside_of, bins_of
 from rankmill.compare.cutting import Cuts, read_classes
 from rankmill.compare.differences import Moved
-from rankmill.compare.moved import most_moved
+from rankmill.compare.moved import MovedRows, lists_moved, rows_moved
 from rankmill.compare.pooled import Without, leave_out
 from rankmill.compare.segments import DERIVED, NO_ROW, Classes, Known, Segments, segments_of
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices, joined
 from rankmill.engine.evaluate import Scored, score_systems
+from rankmill.engine.state import State
 from rankmill.metrics.gap_groups import LeftOut
 from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
@@ -33,6 +34,8 @@ class Joined(NamedTuple):
     ----------
     results : dict of str to Result
     baseline : str
+    states : dict of str to State
+        What the queries of each system add up to, if they are a part of all queries.
     aligned : Aligned
         The values of all queries that count for any system.
     common : ndarray of bool or None
@@ -49,6 +52,7 @@ class Joined(NamedTuple):
     """
 
     results: dict[str, Result]
+    states: dict[str, State]
     baseline: str
     aligned: Aligned
     common: np.ndarray | None
@@ -84,22 +88,23 @@ class Joined(NamedTuple):
 
     def moved(self, count: int, workers: Workers) -> dict[str, dict[str, list[Moved]]]:
         """Return the queries that moved most, `count` up and down, for each metric and system."""
+        return lists_moved(self.moved_rows(count, workers))
+
+    def moved_rows(self, count: int, workers: Workers) -> MovedRows:
+        """Return the same as rows, which those of other queries may join."""
         if not count:
             return {}
         ids = self.ids()
 
-        def most(task: tuple[str, str]) -> list[Moved]:
+        def most(task: tuple[str, str]) -> pa.Table:
             metric, system = task
             before, after = (self.values(metric, name) for name in (self.baseline, system))
-            return most_moved(ids, before, after, after - before, count)
+            return rows_moved(ids, before, after, count)
 
         others = [name for name in self.results if name != self.baseline]
         tasks = [(metric, system) for metric in self.metrics for system in others]
-        found: dict[str, dict[str, list[Moved]]] = {}
-        with closing(workers.map(most, tasks)) as all_found:
-            for (metric, system), rows in zip(tasks, all_found, strict=True):
-                found.setdefault(metric, {})[system] = rows
-        return found
+        with closing(workers.map(most, tasks)) as found:
+            return dict(zip(tasks, found, strict=True))
 
     def state(self, workers: Workers, *, crossed: bool, rows: bool) -> ComparisonState:
         """Return what the queries add up to.
@@ -200,12 +205,16 @@ def join(
     systems = score_systems(
         labels, runs, metrics, options, facts=facts, keep_lengths=lengths, gap_groups=True, **fields
     )
+    states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
     with closing(systems), Workers(options["threads"]) as workers:
         for one in systems:
             results[one.name] = one.result
-            for metric, left in leave_out(one.tally, workers).items():
-                without.setdefault(metric, {})[one.name] = left
+            if one.tally.job.part:
+                states[one.name] = one.tally.state.small()
+            else:
+                for metric, left in leave_out(one.tally, workers).items():
+                    without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
             if details and (one.name != baseline or len(runs) == 1):
                 gathered.bins[one.name] = bins_of([*one.tally.state.groups.values()], workers)
@@ -217,6 +226,7 @@ def join(
     classes = gathered.classes()
     return Joined(
         results,
+        states,
         baseline,
         aligned,
         common,
@@ -242,6 +252,7 @@ class _Gathered:
         self._options = options
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
+        self._given: dict[str, Classes] = {}
         self._known: Known | None = None
         self._weights: np.ndarray | None = None
 
@@ -262,7 +273,10 @@ class _Gathered:
             memory = self._options["memory"]
             with Workers(self._options["threads"]) as workers:
                 index = one.tally.index
-                self._read = read_classes(self._cuts, one.labels, index, workers, memory)
+                known = one.labels, index, workers, memory, one.tally.job.part
+                self._read = read_classes(self._cuts, *known)
+                if self._cuts.popularity is not None:
+                    self._given = read_classes(Cuts(tables=(self._cuts.popularity,)), *known)
         if one.name == self._baseline:
             self._known = self._known._replace(lengths=one.tally.lengths)
         self._known.predicted.append(one.tally.lengths > 0)
@@ -294,4 +308,4 @@ class _Gathered:
 
     def _derived(self, names: Sequence[str]) -> dict[str, Classes]:
         assert self._known is not None
-        return {name: DERIVED[name][1](self._known) for name in names}
+        return {name: self._given.get(name) or DERIVED[name][1](self._known) for name in names}

@@ -1,5 +1,6 @@
 """The queries whose values differ most between two systems."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -7,16 +8,42 @@ import pyarrow as pa
 
 from rankmill.compare.differences import Moved
 
+MovedRows = Mapping[tuple[str, str], pa.Table]
+"""Metric and system -> what `rows_moved` returns."""
 
-def most_moved(
-    ids: Any, before: np.ndarray, after: np.ndarray, differences: np.ndarray, count: int
-) -> list[Moved]:
-    """Return the queries that gained most, then those that lost most; the last lost most."""
-    gained = _most(ids, differences, count)
-    lost = _most(ids, -differences, count)[::-1]
+
+def rows_moved(ids: Any, before: np.ndarray, after: np.ndarray, count: int) -> pa.Table:
+    """Return the queries that gained most, then those that lost most; the last lost most.
+
+    They are `count` each at most, with their id and both values.
+    """
+    differences = after - before
+    places = [*_most(ids, differences, count), *_most(ids, -differences, count)[::-1]]
+    columns = {"query": ids, "baseline": pa.array(before), "value": pa.array(after)}
+    return pa.table(columns).take(pa.array(places, pa.int64()))
+
+
+def merged_rows(parts: Sequence[pa.Table], count: int) -> pa.Table:
+    """Return what `rows_moved` finds of all queries, from what it found of each part of them."""
+    rows = pa.concat_tables(parts)
+    before, after = (rows[name].to_numpy() for name in ("baseline", "value"))
+    return rows_moved(rows["query"].combine_chunks(), before, after, count)
+
+
+def lists_moved(found: MovedRows) -> dict[str, dict[str, list[Moved]]]:
+    """Return metric -> system -> the queries that moved most."""
+    lists: dict[str, dict[str, list[Moved]]] = {}
+    for (metric, system), rows in found.items():
+        lists.setdefault(metric, {})[system] = _list(rows)
+    return lists
+
+
+def _list(rows: pa.Table) -> list[Moved]:
     return [
-        Moved(_id(ids[place]), *(float(one[place]) for one in (before, after, differences)))
-        for place in [*gained, *lost]
+        Moved(_id(query), before, after, after - before)
+        for query, before, after in zip(
+            rows["query"], rows["baseline"].to_pylist(), rows["value"].to_pylist(), strict=True
+        )
     ]
 
 

@@ -19,6 +19,9 @@ Without = Mapping[str, LeftOut | str]
 """System -> its values without each group of queries, or why these are not known."""
 
 
+NO_VALUE = "it has no value without some of the queries"
+
+
 def leave_out(tally: Tally, workers: Workers) -> dict[str, LeftOut | str]:
     """Return for each metric over all predictions its values without each group of queries.
 
@@ -28,7 +31,7 @@ def leave_out(tally: Tally, workers: Workers) -> dict[str, LeftOut | str]:
     semantics = tally.state.semantics
     found: dict[str, LeftOut | str] = {}
     for metric, groups in tally.state.groups.items():
-        why = "it has no value without some of the queries"
+        why = NO_VALUE
         if semantics.gap_ties in ORDERED_TIES:
             why = f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
         elif not groups.complete:

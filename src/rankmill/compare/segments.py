@@ -18,6 +18,8 @@ MOST_CROSSED = 20_000
 # The first number of each class of counts but 0; a class ends before the next one.
 STARTS = (1, 2, 3, 6, 11, 21, 51, 101)
 NO_ROW = -1
+# The classes of items, and of queries by their labels.
+POPULARITY = ("head", "middle", "tail")
 
 Value = str | None
 """The value of a slice as text; None where it is not known."""
@@ -55,19 +57,17 @@ class Segments(NamedTuple):
         pairs = (divmod(int(one), len(other.values)) for one in found)
         values = [(*self.values[a], *other.values[b]) for a, b in pairs]
         names = (*self.names, *other.names)
-        return Segments(names, values, check_slices(names, codes, len(values), MOST_CROSSED))
+        check_slices(names, len(values), MOST_CROSSED)
+        return Segments(names, values, codes)
 
 
-def check_slices(
-    names: Iterable[str], codes: np.ndarray, count: int, most: int = MOST_SLICES
-) -> np.ndarray:
-    """Return the codes; raises UsageError if there are too many slices."""
+def check_slices(names: Iterable[str], count: int, most: int = MOST_SLICES) -> None:
+    """Raise UsageError if there are too many slices."""
     if count > most:
         raise UsageError(
             f"{' and '.join(names)} has {count:,} values; expected {most:,} at most: cut by "
             "classes of them, as a column with few values or a table of query ids and classes"
         )
-    return codes
 
 
 def natural(value: Value) -> tuple[Any, ...]:
@@ -102,7 +102,7 @@ def classes_of(name: str, column: Any) -> Classes:
 
     encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
     codes = encoded.indices.fill_null(NO_ROW).to_numpy().astype(np.int64)
-    check_slices([name], codes, int((np.bincount(codes + 1) > 0).sum()))
+    check_slices([name], int((np.bincount(codes + 1) > 0).sum()))
     return [*map(_text, encoded.dictionary.to_pylist()), None], codes
 
 
@@ -164,20 +164,34 @@ def popularity(index: LabelIndex) -> tuple[list[Value], np.ndarray]:
     count = group_rows(items, SEED, groups, first)
     counts = np.bincount(groups, minlength=count)
     sizes, of_item, items_of_size = np.unique(-counts, return_inverse=True, return_counts=True)
-    labels = -sizes * items_of_size
-    before = np.cumsum(labels) - labels
-    class_of_size = np.minimum(3 * before // max(1, int(labels.sum())), 2)
-    classes = class_of_size[of_item][groups]
+    classes = class_of_items(-sizes, items_of_size)[of_item][groups]
     lengths = np.diff(offsets)
     there = np.flatnonzero(lengths)
     head, head_or_middle = (
         np.add.reduceat(one.astype(np.int32), offsets[there]) if len(there) else there
         for one in (classes == 0, classes < 2)
     )
-    median = (lengths[there] - 1) // 2
     codes = np.full(len(lengths), NO_ROW)
-    codes[there] = np.where(median < head, 0, np.where(median < head_or_middle, 1, 2))
-    return ["head", "middle", "tail", None], codes
+    codes[there] = class_of_median(lengths[there], head, head_or_middle)
+    return [*POPULARITY, None], codes
+
+
+def class_of_items(sizes: np.ndarray, items: np.ndarray) -> np.ndarray:
+    """Return the class of items by their number of labels: a place in `POPULARITY`.
+
+    `sizes` are the numbers of labels that an item may have, descending; `items` are how many items
+    have each.
+    """
+    labels = sizes * items
+    before = np.cumsum(labels) - labels
+    classes: np.ndarray = np.minimum(3 * before // max(1, int(labels.sum())), 2)
+    return classes
+
+
+def class_of_median(labels: np.ndarray, head: np.ndarray, head_or_middle: np.ndarray) -> np.ndarray:
+    """Return the class of the median label of queries, given their labels of each class."""
+    median = (labels - 1) // 2
+    return np.where(median < head, 0, np.where(median < head_or_middle, 1, 2))
 
 
 def unpredicted(predicted: Sequence[np.ndarray]) -> tuple[list[Value], np.ndarray]:

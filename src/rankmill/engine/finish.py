@@ -13,6 +13,7 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
+from rankmill.metrics.gap_counts import Among
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
@@ -30,7 +31,10 @@ def finish(
     several: bool = False,
 ) -> Result:
     """Return the result of a system; it keeps which queries count if `several` are compared."""
-    tally.among = among = count_among(tally.state, predictions, workers, tally.job.memory)
+    among: dict[str, Among] = {}
+    if not tally.job.part:  # only of all queries it tells something
+        among = count_among(tally.state, predictions, workers, tally.job.memory)
+    tally.among = among
     result = tally.state.finish(
         among,
         workers,

@@ -103,6 +103,10 @@ class State:
             exposure=self.exposure and other.exposure and self.exposure.merge(other.exposure),
         )
 
+    def small(self) -> Self:
+        """Return the state without the predictions by group, of which the counts stay."""
+        return replace(self, groups={name: one.small() for name, one in self.groups.items()})
+
     @property
     def two_passes(self) -> dict[str, TwoPasses]:
         """The aggregates that need a second pass."""
@@ -145,10 +149,14 @@ class State:
             return self.finish(among, workers)
 
     def finish(self, among: Mapping[str, Among], workers: Workers, **facts: Any) -> Result:
-        """Return the result from counts known to be of this state; `facts` are fields of Result."""
+        """Return the result from counts known to be of this state; `facts` are fields of Result.
+
+        Metrics that lack counts have no value: a part of all queries has none.
+        """
         values = {
             name: self.aggregates[name].finish(self.totals, among.get(name), workers)
             for name in self.metrics
+            if name in among or self.aggregates[name].passes == 1
         }
         metrics = [parse(name) for name in self.metrics]
         tied = max((one.tied for one in values.values()), default=0)

@@ -62,10 +62,10 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     file does not say what it is.
     """
     if isinstance(value, Result):
-        if value.per_query is not None:
+        if isinstance(value.per_query, pa.Table):  # no DataFrame of Spark
             return Baseline("per-query", "a Result", table=value.per_query, told=value.to_dict())
         return Baseline("result", "a Result", told=value.to_dict())
-    if isinstance(value, pa.Table) and _holds_values(value.schema, metrics, "a table"):
+    if isinstance(value, pa.Table) and holds_values(value.schema, metrics, "a table"):
         return _of_table(value, "a table")
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
@@ -167,14 +167,15 @@ def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
     import pyarrow.parquet as pq
 
     try:
-        if not _holds_values(pq.read_schema(path), metrics, path):
+        if not holds_values(pq.read_schema(path), metrics, path):
             return None
         return pq.read_table(path, partitioning=None)
     except (pa.ArrowException, OSError):
         return None  # the reader of predictions tells what is wrong
 
 
-def _holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool:
+def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool:
+    """Return whether columns are values by query, of one system."""
     several = [one for one in schema.names if one.endswith(tuple(f":{name}" for name in metrics))]
     if several:
         raise UsageError(
@@ -244,35 +245,50 @@ def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} is {there!r} there, {here!r} here" for name, there, here in pairs)
 
 
-def with_table(joined: Joined, baseline: Baseline) -> Joined:
+def with_table(joined: Joined, baseline: Baseline, *, part: bool = False) -> Joined:
     """Return the join of a system alone with the values by query of an earlier run.
 
-    Only queries of both count.
+    Only queries of both count; a part of all queries may have none.
     """
     mine, table = joined.aligned.tables[CANDIDATE], baseline.table
     assert table is not None  # as it is the kind of this baseline
     rows, places = _in_both(mine, table, baseline.source)
+    if not part:
+        check_in_both(len(mine), len(table), len(rows), baseline.source)
     metrics = [name for name in mine.column_names[1:] if name in table.column_names]
     tables = {
         BASELINE: pa.table({"query": mine.column(0).take(rows)} | _floats(table, metrics, places)),
         CANDIDATE: mine.take(rows),
     }
-    result = joined.results[CANDIDATE]
+    earlier = earlier_result(baseline, joined.results[CANDIDATE], len(table))
+    queries = mine.column(0).combine_chunks().take(rows)
+    kept = rows.to_numpy()
+    return _replaced(joined, earlier, Aligned(tables, queries, dict.fromkeys(tables)), kept)
+
+
+def earlier_result(baseline: Baseline, result: Result, queries: int) -> Result:
+    """Return the result of an earlier run with as many queries, as far as it is known."""
     told = baseline.told or {}
-    earlier = Result(
+    return Result(
         metrics={name: told.get("metrics", {}).get(name) for name in result.metrics},
         standard_errors={},
         bounds={},
-        queries=len(table),
+        queries=queries,
         audit=told.get("audit", result.audit),
         inputs={"labels": {}, "predictions": {"source": baseline.source}},
         semantics=result.semantics,
         scope=result.scope,
         notes=result.notes,
     )
-    queries = mine.column(0).combine_chunks().take(rows)
-    kept = rows.to_numpy()
-    return _replaced(joined, earlier, Aligned(tables, queries, dict.fromkeys(tables)), kept)
+
+
+def check_in_both(mine: int, theirs: int, both: int, source: str) -> None:
+    """Raise InputError if none of the queries of an earlier run is one of this run."""
+    if mine and not both:
+        raise InputError(
+            f"{source}: none of its {theirs:,} queries is among the {mine:,} of this run: it is of "
+            "other data"
+        )
 
 
 def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarray) -> Joined:
@@ -288,14 +304,18 @@ def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarra
     )
 
 
+def check_id_types(mine: Any, theirs: Any, source: str) -> None:
+    """Raise InputError if the query ids of an earlier run are texts, and those here integers."""
+    if is_text_type(mine) != is_text_type(theirs):
+        raise InputError(
+            f"{source}: the query ids are {theirs}, but those of the labels are {mine}: it is of "
+            "other data"
+        )
+
+
 def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndarray]:
     """Return the rows of the queries in both tables, and their rows in the second one."""
-    kinds = (one.schema.field(0).type for one in (mine, table))
-    if len({is_text_type(kind) for kind in kinds}) > 1:
-        raise InputError(
-            f"{source}: the query ids are {table.schema.field(0).type}, but those of the labels "
-            f"are {mine.schema.field(0).type}: it is of other data"
-        )
+    check_id_types(mine.schema.field(0).type, table.schema.field(0).type, source)
     name = table.column_names[0]
     lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {name!r}"))
     if repeated >= 0:
@@ -303,11 +323,6 @@ def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndar
         raise InputError(f"{source}: query {again!r} has two rows; expected a row a query")
     places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
     rows = np.flatnonzero(places >= 0)
-    if len(mine) and not len(rows):
-        raise InputError(
-            f"{source}: none of its {len(table):,} queries is among the {len(mine):,} of this run: "
-            "it is of other data"
-        )
     return pa.array(rows), places[rows]
 
 

@@ -1,15 +1,20 @@
 """gate() evaluates a system, and says whether it keeps its rules."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankmill.compare.compare import comparison_of
+from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
-from rankmill.compare.joined import Joined, join
+from rankmill.compare.joined import join
+from rankmill.compare.pooled import Without
+from rankmill.compare.state import ComparisonState
+from rankmill.compare.sums import Sums
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import make_job
 from rankmill.engine.options import options_of, split_options
@@ -30,7 +35,14 @@ from rankmill.gate.rules import HELD, UNDECIDED, Rule, parse_rules
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse, parse_all
+from rankmill.results.result import Result
 from rankmill.threads import Workers
+
+# The options of `gate` that say what to hold against the rules, and not how to score.
+OPTIONS = (
+    *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
+    "confidence",
+)
 
 
 @options_of(evaluate, without=("per_query",))
@@ -56,7 +68,8 @@ def gate(
     Parameters
     ----------
     labels, predictions
-        As for `evaluate`.
+        As for `evaluate`. Or `predictions` is a `Result` and `labels` is None: its numbers are held
+        against rules without slices, and the baseline is an earlier run.
     rules : str or iterable of str
         Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
         ``rankmill docs gate`` has the grammar.
@@ -95,57 +108,182 @@ def gate(
     'map@12 is 0.625, 37.5% below the baseline of 1 (limit <= 5%)'
     """
     began = time.perf_counter()
+    given = locals()
+    own = {name: given[name] for name in OPTIONS}
+    if isinstance(predictions, Result):
+        more = {"labels": labels is not None, "details": details}
+        found = _of_result(predictions, rules, own, options, more)
+        return replace(found, seconds=time.perf_counter() - began)
+    asked = asked_of(rules, own, options)
+    ages = ages_of(asked, labels, predictions, now)
+    runs, earlier = asked.runs(predictions), asked.earlier
+    first = next(iter(runs))
+    joined = join(labels, runs, asked.metrics, first, asked.cuts, options, details=details)
+    if earlier is not None:
+        check_gains(earlier, joined.results[CANDIDATE])
+    if earlier is not None and earlier.table is not None:
+        joined = with_table(joined, earlier)
+    with Workers(options["threads"]) as workers:
+        state = joined.state(workers, crossed=asked.crossed, rows=False)
+        paired = BASELINE in joined.results
+        comparison = comparison_of(joined, state, asked.settings, workers) if paired else None
+        shown = None if comparison is None else comparison.details
+        if details and shown is None:
+            shown = details_of(joined, asked.settings, workers)
+    found = verdict_of(asked, joined.results, joined.without, state, ages, comparison)
+    return replace(found, seconds=time.perf_counter() - began, details=shown)
+
+
+class Asked(NamedTuple):
+    """What to hold against which rules: the checked options of `gate`."""
+
+    rules: list[Rule]
+    metrics: Sequence[str]
+    settings: Settings
+    cuts: Cuts
+    earlier: Baseline | None
+    undecided: str
+
+    @property
+    def crossed(self) -> bool:
+        """Whether slices of two ways to cut are needed."""
+        return self.settings.worst_slices > 0 or any(len(one.slices) > 1 for one in self.rules)
+
+    def runs(self, predictions: Any) -> dict[str, Any]:
+        """Return the systems to score: this one, and the baseline if that is predictions."""
+        runs = {CANDIDATE: predictions}
+        if self.earlier is not None and self.earlier.kind == "predictions":
+            runs = {BASELINE: self.earlier.predictions, CANDIDATE: predictions}
+        return runs
+
+
+def asked_of(
+    rules: Any,
+    given: Mapping[str, Any],
+    options: dict[str, Any],
+    opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline,
+) -> Asked:
+    """Check what is asked of a gate before anything is read.
+
+    Parameters
+    ----------
+    rules
+        As for `gate`.
+    given
+        The options of `OPTIONS`.
+    options
+        Those of `evaluate`.
+    opened
+        How a baseline is opened that is no run of a history.
+    """
     asked = parse_rules(rules)
-    _check(asked, baseline, undecided)
-    extra = [metrics] if isinstance(metrics, str) else list(metrics)
+    baseline, extra = given["baseline"], given["metrics"]
+    _check(asked, baseline, given["undecided"])
+    extra = [extra] if isinstance(extra, str) else list(extra)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
     dropping = [one.subject for one in asked if one.measure == "drop"]
     canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
     job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
     earlier = None
     if isinstance(baseline, str) and is_of_history(baseline):
-        earlier = from_history(baseline, history, canonical, job)
+        earlier = from_history(baseline, given["history"], canonical, job)
     elif baseline is not None:
-        earlier = open_baseline(baseline, canonical)
+        earlier = opened(baseline, canonical)
     if earlier is not None:
         check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
-    settings = Settings(confidence=confidence, moved=moved, worst_slices=worst_slices)
-    old = [one.subject for one in asked if one.kind == "age"]
-    written = {name: written_at(name, labels, predictions) for name in old}
-    cuts = _cuts(by, asked)
-    joined = _joined(labels, predictions, names or DEFAULT_METRICS, earlier, cuts, options, details)
-    result = joined.results[CANDIDATE]
-    if earlier is not None:
-        check_gains(earlier, result)
-    if earlier is not None and earlier.table is not None:
-        joined = with_table(joined, earlier)
-    with Workers(options["threads"]) as workers:
-        crossed = any(len(one.slices) > 1 for one in asked)
-        state = joined.state(workers, crossed=crossed or worst_slices > 0, rows=False)
-        compared = BASELINE in joined.results
-        comparison = comparison_of(joined, state, settings, workers) if compared else None
-        shown = None if comparison is None else comparison.details
-        if details and shown is None:
-            shown = details_of(joined, settings, workers)
+    names_of_settings = ("confidence", "moved", "worst_slices")
+    settings = Settings(**{name: given[name] for name in names_of_settings})
+    cuts = _cuts(given["by"], asked)
+    return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
+
+
+def _of_result(
+    result: Result,
+    rules: Any,
+    given: Mapping[str, Any],
+    options: dict[str, Any],
+    more: Mapping[str, bool],
+) -> Verdict:
+    """Hold the numbers of a result against rules; it was counted as it says.
+
+    `more` tells what else was given.
+    """
+    names = ("by", "moved", "worst_slices", "metrics")
+    wrong = [name for name in names if given[name]]
+    wrong += [name for name, there in more.items() if there]
+    if wrong:
+        raise UsageError(
+            f"{', '.join(wrong)}: a Result is judged by its numbers alone; leave this out, with "
+            "None for labels, or give predictions"
+        )
+    how = result.semantics, result.gain_function
+    counted = dict(zip(("semantics", "gain_function"), how, strict=True))
+    asked = asked_of(rules, given, options | counted | result.scope.to_dict(), _numbers)
+    subjects = sorted({one.subject for one in asked.rules if one.kind == "metric"})
+    for one in parse_all(subjects, result.scope.rel) if subjects else ():
+        if one.text not in result.metrics:
+            there = ", ".join(result.metrics)
+            raise UsageError(f"there is a rule for {one.text}, but the Result has {there}")
+    if any(one.slices for one in asked.rules):
+        raise UsageError("rules for slices need the values of queries: give predictions")
+    if asked.earlier is not None:
+        check_gains(asked.earlier, result)
+    sums = Sums(result.queries, {}, {})
+    nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
+    state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
+    ages = ages_of(asked, result, result, None)
+    return verdict_of(asked, {CANDIDATE: result}, {}, state, ages, None)
+
+
+def _numbers(value: Any, metrics: Sequence[str]) -> Baseline:
+    """Return an earlier run as a baseline by its numbers."""
+    found = open_baseline(value, metrics)
+    if found.told is None:
+        raise UsageError(
+            f"the baseline {found.source} does not tell the numbers of an earlier run; expected a "
+            "Result, its JSON, or a run of a history"
+        )
+    return replace(found, kind="result", table=None)
+
+
+def ages_of(asked: Asked, labels: Any, predictions: Any, now: float | None) -> dict[str, float]:
+    """Return the ages in seconds of the inputs that rules are about."""
     clock = time.time() if now is None else now
-    evidence = Evidence(
-        result=result,
-        state=state,
-        told=_told(earlier, joined),
-        without=joined.without,
-        ages={name: clock - one for name, one in written.items()},
-    )
-    outcomes = [outcome for rule in asked for outcome in judge(rule, evidence)]
+    old = [one.subject for one in asked.rules if one.kind == "age"]
+    return {name: clock - written_at(name, labels, predictions) for name in old}
+
+
+def verdict_of(
+    asked: Asked,
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    state: ComparisonState,
+    ages: Mapping[str, float],
+    comparison: Comparison | None,
+) -> Verdict:
+    """Hold what was measured against the rules.
+
+    Parameters
+    ----------
+    asked
+    results, without, state
+        As those of a `Joined`; the results with that of the baseline if that is scored or paired.
+    ages, comparison
+    """
+    earlier = asked.earlier
+    told = None if earlier is None else earlier.told
+    if earlier is not None and earlier.kind == "predictions":
+        told = results[BASELINE].to_dict()
+    evidence = Evidence(results[CANDIDATE], state, told, without, ages)
+    outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
     return Verdict(
-        _word(outcomes, undecided),
+        _word(outcomes, asked.undecided),
         outcomes,
-        result,
+        results[CANDIDATE],
         comparison,
         None if earlier is None else earlier.to_dict(),
-        undecided,
-        time.perf_counter() - began,
-        details=shown,
+        asked.undecided,
     )
 
 
@@ -181,31 +319,6 @@ def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:
     there = {name for one in cuts_of(several).tables for name in column_names(one)}
     names = [name for one in rules for name, _ in one.slices if name not in there]
     return cuts_of([*several, *names])
-
-
-def _joined(
-    labels: Any,
-    predictions: Any,
-    metrics: Any,
-    earlier: Baseline | None,
-    cuts: Cuts,
-    options: dict[str, Any],
-    details: bool,
-) -> Joined:
-    """Score the system, and with it the baseline if that is predictions."""
-    runs = {CANDIDATE: predictions}
-    if earlier is not None and earlier.kind == "predictions":
-        runs = {BASELINE: earlier.predictions, CANDIDATE: predictions}
-    return join(labels, runs, metrics, next(iter(runs)), cuts, options, details=details)
-
-
-def _told(earlier: Baseline | None, joined: Joined) -> Mapping[str, Any] | None:
-    """Return the result of the baseline as a dict, None if it is not known."""
-    if earlier is None:
-        return None
-    if earlier.kind == "predictions":
-        return joined.results[BASELINE].to_dict()
-    return earlier.told
 
 
 def _word(outcomes: list[Outcome], undecided: str) -> str:

@@ -5,6 +5,7 @@ is in one of `GROUPS` groups by a hash of its id, which depends on nothing else:
 rows, the files, the threads or the process.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -58,6 +59,30 @@ class Tagged(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
+class GroupPlaces(NamedTuple):
+    """Where confidences of a group are among distinct ones, as far as there are some.
+
+    Attributes
+    ----------
+    places : ndarray of int64
+        2 i for those that equal number i, 2 i + 1 for those between it and the next, and -1 for
+        those below all.
+    counts, correct : ndarray of int64
+        How many predictions are there, and how many correct ones.
+    """
+
+    places: np.ndarray
+    counts: np.ndarray
+    correct: np.ndarray
+
+    def add_to(self, own: np.ndarray) -> None:
+        """Add the counts to those of the group, as `sum_less` takes them."""
+        equal, between = self.places % 2 == 0, (self.places % 2 == 1) & (self.places > 0)
+        own[0, self.places[equal] // 2] += self.correct[equal]
+        own[1, self.places[equal] // 2] += self.counts[equal]
+        own[2, self.places[between] // 2] += self.counts[between]
+
+
 class LeftOut(NamedTuple):
     """Gap of all queries, gap without each group, and the number of labelled queries in each."""
 
@@ -89,6 +114,10 @@ class GapGroups:
     def init(cls, room: int) -> Self:
         """Return the groups of no prediction, which may take so many bytes."""
         return cls(room=room)
+
+    def small(self) -> Self:
+        """Return the counts alone, without any prediction."""
+        return replace(self, parts=None)
 
     @property
     def complete(self) -> bool:
@@ -138,16 +167,12 @@ class GapGroups:
         depends on ids or files, if there are fewer than two groups, or if gap has no value without
         one of them.
         """
-        several = np.count_nonzero(self.labelled) > 1
-        if self.parts is None or semantics.gap_ties in ORDERED_TIES or not several:
+        together = self.together()
+        if self.parts is None or semantics.gap_ties in ORDERED_TIES or together is None:
             return None
-        together, sizes = _with_labels(self.labelled)
-        own, own_correct = _split(self.parts, together, len(sizes), workers)
-        totals = self._totals(semantics, together, own_correct)
-        divisors = [int(totals.sum()), *(totals.sum() - totals).tolist()]
-        if semantics.gap_total == "hits":  # without a hit gap is 0, as in scikit-learn
-            divisors = [max(1, one) for one in divisors]
-        if not all(divisors):
+        own, own_correct = _split(self.parts, together, int(together.max()) + 1, workers)
+        hits = np.array([len(one) for one in own_correct])
+        if self.divisors(semantics, hits) is None:
             return None
         counts = *correct, among.at, among.above
         nothing, ties = own[0][:0], TIES[semantics.gap_ties]
@@ -156,21 +181,48 @@ class GapGroups:
             return float(sum_without(*counts, *group, ties))
 
         left = [(nothing, nothing), *zip(own, own_correct, strict=True)]
-        found = np.array(list(workers.map(without, left))) / divisors
-        return LeftOut(float(found[0]), found[1:], sizes)
+        return self.divided(semantics, hits, list(workers.map(without, left)))
 
-    def _totals(
-        self, semantics: Semantics, together: np.ndarray, own_correct: list[np.ndarray]
-    ) -> np.ndarray:
-        """Return what each group adds to the divisor of gap."""
-        if semantics.gap_total == "hits":
-            return np.array([len(one) for one in own_correct])
-        counts = {
-            "labelled_queries": self.labelled,
-            "label_pairs": self.label_pairs,
-            "predicted_label_pairs": self.predicted_label_pairs,
-        }[semantics.gap_total]
-        return _sums(together, counts, len(own_correct))
+    def together(self) -> np.ndarray | None:
+        """Return for each group the one that it is left out with; None if these are not two."""
+        kept = np.flatnonzero(self.labelled)
+        if len(kept) < 2:
+            return None
+        places = np.searchsorted(kept, np.arange(GROUPS)) % len(kept)
+        return places.astype(np.uint8)
+
+    def divisors(self, semantics: Semantics, hits: np.ndarray) -> list[int] | None:
+        """Return what gap is divided by, and gap without each group; None if by 0.
+
+        `hits` is the number of correct predictions in each of the groups that are left out.
+        """
+        totals = hits
+        if semantics.gap_total != "hits":
+            counts = {
+                "labelled_queries": self.labelled,
+                "label_pairs": self.label_pairs,
+                "predicted_label_pairs": self.predicted_label_pairs,
+            }[semantics.gap_total]
+            together = self.together()
+            assert together is not None  # as there are hits of groups
+            totals = _sums(together, counts, len(hits))
+        found = [int(totals.sum()), *(totals.sum() - totals).tolist()]
+        if semantics.gap_total == "hits":  # without a hit gap is 0, as in scikit-learn
+            found = [max(1, one) for one in found]
+        return found if all(found) else None
+
+    def divided(
+        self, semantics: Semantics, hits: np.ndarray, sums: Sequence[float]
+    ) -> LeftOut | None:
+        """Return gap from the sums of the precisions: of all predictions, and without each group.
+
+        `hits` are as for `divisors`; None is returned if gap is divided by 0.
+        """
+        divisors = self.divisors(semantics, hits)
+        if divisors is None:
+            return None
+        found = np.array(sums) / divisors
+        return LeftOut(float(found[0]), found[1:], self.labelled[self.labelled > 0])
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow; equal predictions give equal rows, in whatever order."""
@@ -212,16 +264,41 @@ class GapGroups:
         return cls(parts, size, room, *counts.values())
 
 
+def places_of(tagged: Tagged, values: np.ndarray, groups: np.ndarray) -> dict[int, GroupPlaces]:
+    """Return where the confidences of each group are among distinct ones, which ascend.
+
+    `groups` is the group that each group is counted with.
+    """
+    confidences = tagged.confidences
+    above = np.searchsorted(values, confidences, side="right")
+    below = np.searchsorted(values, confidences, side="left")
+    places = 2 * above - 1 - (above > below)
+    group = groups[tagged.groups]
+    found = {}
+    for one in np.unique(group).tolist():
+        own = group == one
+        there, at = np.unique(places[own], return_inverse=True)
+        counts = np.bincount(at, minlength=len(there))
+        correct = np.bincount(at[tagged.correct[own]], minlength=len(there))
+        found[one] = GroupPlaces(there, counts, correct)
+    return found
+
+
+def sum_less(correct: Distinct, among: Among, semantics: Semantics, own: np.ndarray) -> float:
+    """Return the sum of the precisions at the correct predictions without those of a group.
+
+    `own` has a row each for the correct predictions of the group, for all of its predictions that
+    equal one of the distinct confidences, and for those above it.
+    """
+    nothing = correct.values[:0]
+    counts = correct.counts - own[0], among.at - own[1], among.above - own[2]
+    ties = TIES[semantics.gap_ties]
+    return float(sum_without(correct.values, *counts, nothing, nothing, ties))
+
+
 def _sums(groups: np.ndarray, counts: np.ndarray, length: int = GROUPS) -> np.ndarray:
     """Return the sum of the counts of each group; float64 holds sums below 2**53 exactly."""
     return np.bincount(groups, counts, length).astype(np.int64)
-
-
-def _with_labels(labelled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the group that each is left out with, and the labelled queries of those that stay."""
-    kept = np.flatnonzero(labelled)
-    place = np.searchsorted(kept, np.arange(GROUPS)) % len(kept)
-    return place.astype(np.uint8), labelled[kept]
 
 
 def _joined(parts: tuple[Tagged, ...]) -> Tagged:

@@ -21,7 +21,7 @@ def plan_view(plan: Mapping[str, Any]) -> View:
         columns = [Column("input"), *(Column(one, "count") for one in ("files", "rows", "values"))]
         columns += [Column("to read", "size"), Column("shape"), Column("columns")]
         keys = ("files", "rows", "values", "bytes", "shape")
-        return Table(columns, _rows(inputs, keys, ", "))
+        return Table(columns, rows_of(inputs, keys, ", "))
 
     def screen() -> list[Part]:
         memory = f"{size_text(plan['memory'])} with {plan['threads']} threads"
@@ -34,18 +34,19 @@ def plan_view(plan: Mapping[str, Any]) -> View:
     def exact() -> Table:
         keys = ("source", "shape", "files", "rows", "values", "bytes")
         columns = [Column(name) for name in ("input", *keys, "columns")]
-        return Table(columns, _rows(inputs, keys, " "))
+        return Table(columns, rows_of(inputs, keys, " "))
 
     return View(screen, lambda: [table()], exact, lambda: {"rankmill": __version__, **plan})
 
 
-def _rows(
+def rows_of(
     inputs: Mapping[str, Mapping[str, Any]], keys: tuple[str, ...], between: str
 ) -> list[list[Any]]:
+    """Return a row of a table for each input: its name, some of its facts, its columns."""
     return [
         [
             name,
-            *(one[key] for key in keys),
+            *(one.get(key) for key in keys),
             between.join(f"{role}={column}" for role, column in one["columns"].items() if column),
         ]
         for name, one in inputs.items()

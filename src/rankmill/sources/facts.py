@@ -98,6 +98,10 @@ def _encoded(data: Any) -> pa.Table:
 
 
 def _joined(source: Source, names: Sequence[str], parts: Sequence[pa.Table]) -> pa.Table:
+    if not parts:
+        schema = next(iter(source.schemas.values()))
+        fields = pa.schema([schema.field(name) for name in names])
+        parts = [_encoded(pa.RecordBatch.from_pylist([], fields))]
     try:
         return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     except pa.ArrowException as error:

@@ -1,44 +1,44 @@
 """compare() of DataFrames of Spark."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from rankmill.compare.compare import compare_part, compare_state
+from rankmill.compare.compare import OPTIONS, asked_of, compared
+from rankmill.compare.compare import compare as compare_here
 from rankmill.compare.comparison import Comparison
-from rankmill.compare.cutting import cuts_of
-from rankmill.compare.significance import TUKEY
+from rankmill.compare.cutting import Cuts, warn_of_strangers
+from rankmill.compare.moved import lists_moved
+from rankmill.compare.pooled import Without
+from rankmill.compare.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.options import options_of
-from rankmill.errors import RankmillError, UsageError
+from rankmill.gate.baseline import Baseline
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.sources.facts import Kind
-from rankmill.spark.layout import Side, arrow_schema
+from rankmill.results.result import Result
+from rankmill.spark.aligning import TABLE, Comparing, Joining, Sending, Valuing
+from rankmill.spark.found import Found
+from rankmill.spark.layout import arrow_schema
+from rankmill.spark.leaving import left_out
 from rankmill.spark.merging import collected
-from rankmill.spark.request import request_of
-from rankmill.spark.rows import Returned, RowFormat
-from rankmill.spark.run import evaluate
-from rankmill.spark.tasks import inputs_of, partition, told
+from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.request import NOT_TAKEN, Request, request_of
+from rankmill.spark.rows import RowFormat
+from rankmill.spark.run import evaluate_runs, result_of
+from rankmill.spark.slices import with_tables, with_values
+from rankmill.spark.tasks import function_of
+from rankmill.threads import thread_count
 
 
-@options_of(evaluate, without=("per_query",))
+@options_of(compare_here, without=(*NOT_TAKEN, "details"))
 def compare(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
-    baseline: str | None = None,
-    tests: str | Iterable[str] = ("t",),
-    correction: str = "holm",
-    confidence: float = 0.95,
-    margin: float | None = None,
-    by: Any = (),
-    worst_slices: int = 0,
-    replicates: int = 10_000,
-    seed: int = 0,
+    partitions: int | None = None,
+    per_query: bool = False,
     **options: Any,
 ) -> Comparison:
     """Compare systems in DataFrames of Spark with a baseline, as `rankmill.compare` does.
@@ -48,95 +48,159 @@ def compare(
 
     Parameters
     ----------
-    labels, runs, metrics
-        As for `rankmill.spark.evaluate_runs`. Metrics are means over queries, so no gap.
-    baseline, tests, correction, confidence, margin, worst_slices, replicates, seed
-        As for `rankmill.compare`.
-    by : str or sequence of str
-        Columns of the labels, or "label_count", "list_length" or "unpredicted".
+    labels, runs, metrics, partitions
+        As for `rankmill.spark.evaluate_runs`.
+    per_query : bool
+        Whether `Comparison.per_query` is a Spark DataFrame with the values of each query for all
+        systems. It is computed when it is used, and never collected.
+    by : str, table or sequence of these
+        As for `rankmill.compare`. A table may also be a DataFrame of Spark.
 
     Returns
     -------
     Comparison
-        As that of `rankmill.compare`, without the values of queries and those that moved. All
-        other parameters and the errors are those of `rankmill.spark.evaluate`.
+        As that of `rankmill.compare`, whose other options are those of this function; `details` is
+        not taken, as a page needs much more of each query. `memory` is that of one task.
     """
     began = time.perf_counter()
-    names = (tests,) if isinstance(tests, str) else tuple(tests)
-    asked: dict[str, Any] = {"baseline": baseline, "by": by, "crossed": worst_slices > 0}
-    asked |= {"tukey": TUKEY in names}
-    settings: dict[str, Any] = {"tests": names, "correction": correction, "confidence": confidence}
-    settings |= {"margin": margin, "worst_slices": worst_slices, "threads": None}
-    settings |= {"replicates": replicates, "seed": seed}
-    # What is wrong with the options is found before Spark reads a row.
-    some = pa.table({"query": [0], "item": [[0]], **_columns_of(by, options["weight"])})
-    few = compare_part(
-        some, dict.fromkeys(runs, some.select(["query", "item"])), **asked, weight=options["weight"]
+    given = {name: options.pop(name) for name in OPTIONS}
+    asked = asked_of(runs, given, options["weight"])
+    scoring = options | {"partitions": partitions, "per_query": False}
+    joined = join(
+        labels,
+        runs,
+        metrics,
+        scoring,
+        baseline=asked.baseline,
+        cuts=asked.cuts,
+        moved=asked.settings.moved,
+        crossed=asked.crossed,
+        values=asked.rows,
     )
-    compare_state(few, **(settings | {"replicates": min(replicates, 10)}))
-    facts: dict[str, Kind] = dict.fromkeys(cuts_of(by).columns, "segment")
-    request = request_of(labels, runs, metrics, options | {"per_query": False}, facts)
-    if request.job.pooled:
-        raise UsageError("gap is no mean over queries: rankmill.compare compares it")
+    found = compared(
+        joined.results,
+        joined.without,
+        joined.found.state,
+        asked.settings,
+        thread_count(None),
+        moved=lists_moved(joined.found.moved),
+        per_query=values_of_runs(labels, runs, metrics, **scoring) if per_query else None,
+    )
+    return replace(found, seconds=time.perf_counter() - began)
+
+
+class Joined(NamedTuple):
+    """Systems that were scored and joined by tasks.
+
+    Attributes
+    ----------
+    request : Request
+    found : Found
+        What all queries add up to.
+    results : dict of str to Result
+    without : dict of str to dict
+        The values of metrics over all predictions without some of the queries, as `leave_out`
+        finds them: by metric and system.
+    """
+
+    request: Request
+    found: Found
+    results: dict[str, Result]
+    without: Mapping[str, Without]
+
+
+@options_of(evaluate_runs)
+def values_of_runs(labels: Any, runs: Mapping[str, Any], metrics: Any, **options: Any) -> Any:
+    """Return a DataFrame with the values of each query for all systems; see `join_per_query`.
+
+    The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    request = request_of(labels, runs, metrics, options | {"per_query": True})
+    if len(runs) == 1:
+        return per_query_frame(request, 1)
+    rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
+    nothing, _ = joining.join(iter(()))
+    schema = nothing.aligned.table().schema
+    return rows.mapInArrow(function_of(Valuing(joining, schema)), from_arrow_schema(schema))
+
+
+def join(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: Any,
+    options: dict[str, Any],
+    *,
+    baseline: str,
+    cuts: Cuts,
+    moved: int,
+    crossed: bool,
+    values: bool = False,
+    earlier: Baseline | None = None,
+) -> Joined:
+    """Score all systems and join them; `options` are those of `evaluate_runs`.
+
+    Parameters
+    ----------
+    labels, runs, metrics, options
+    baseline, cuts
+        As for the `join` of one machine.
+    moved : int
+        How many of the queries that moved most are wanted, up and down.
+    crossed, values : bool
+        Whether slices of two ways to cut are needed, and the values that Tukey's test takes.
+    earlier : Baseline, optional
+        An earlier run with a DataFrame of its values by query, which the only system is paired
+        with.
+    """
+    facts: Any = dict.fromkeys(cuts.columns, "segment")
+    scored = request_of(labels, runs, metrics, options, facts)
+    request = with_tables(scored, cuts)
+    if earlier is not None:
+        request = with_values(request, earlier)
+        earlier = replace(earlier, predictions=None)
+    rows, joining = _joining(request, tuple(runs), baseline, cuts, earlier)
+    comparing = Comparing(joining, moved, crossed, values)
+    # What is wrong with the request is found before Spark reads a row.
+    form = RowFormat.of(comparing.found(iter(())).to_row())
+    (one,) = collected(rows, Sending(comparing, form), Found, form, request.partitions)
+    found = Found.from_row(one.fields or {})
+    _check_slices(found.state)
+    _warn_of_strangers(found.state, cuts, request)
+    results, among = {}, {}
+    for number, name in enumerate(runs, 1):
+        read = found.rows[""], found.rows[request.sides[number].system]
+        results[name], among[name] = result_of(request, number, found.states[name], *read)
+    without = left_out(request, found.states, among)
+    return Joined(request, found, results, without)
+
+
+def _joining(
+    request: Request,
+    systems: tuple[str, ...],
+    baseline: str,
+    cuts: Cuts,
+    earlier: Baseline | None = None,
+) -> tuple[Any, Joining]:
+    """Return the shuffled rows of all sides, and how tasks join them."""
     rows, sides = request.rows(*range(len(request.sides)))
-    form = RowFormat.of({"table": b""})
-    asked |= {key: value for key, value in request.options.items() if key != "per_query"}
-    task = Comparing(request.metrics, asked, tuple(sides), tuple(runs), arrow_schema(rows), form)
-    found = collected(rows, task, Sent, form, request.partitions)
-    state = Sent.from_row(found[0].fields or {}).state
-    return replace(compare_state(state, **settings), seconds=time.perf_counter() - began)
+    options = {**request.options, "per_query": True}
+    form = tuple(sides), arrow_schema(rows)
+    cuts = cuts._replace(tables=())
+    return rows, Joining(request.metrics, options, *form, systems, baseline, cuts, earlier)
 
 
-def _columns_of(by: Any, weight: str | None) -> dict[str, Any]:
-    cuts = cuts_of(by)
-    if cuts.tables:
-        raise UsageError("by names a table; on Spark, queries are cut by columns of the labels")
-    return {name: ["a"] for name in cuts.columns} | ({} if weight is None else {weight: [1.0]})
+def _check_slices(state: ComparisonState) -> None:
+    """Raise UsageError if there are too many slices; tasks only see their own."""
+    for by, of_way in state.slices.items():
+        check_slices(by, len(of_way), MOST_SLICES if len(by) == 1 else MOST_CROSSED)
 
 
-@dataclass(frozen=True)
-class Sent:
-    """The state of a comparison that travels as an Arrow stream of its table."""
-
-    state: ComparisonState
-
-    def merge(self, other: Self) -> Self:
-        """Return the state of the queries of both."""
-        return type(self)(self.state.merge(other.state))
-
-    def to_row(self) -> dict[str, Any]:
-        """Return a row with the table."""
-        table = self.state.to_table()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        return {"table": sink.getvalue().to_pybytes()}
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Return the state from a row that `to_row` made."""
-        return cls(ComparisonState.from_table(pa.ipc.open_stream(row["table"]).read_all()))
-
-
-@dataclass(frozen=True)
-class Comparing:
-    """What a task of a comparison does; see `Scoring`. `systems` are the names of the systems."""
-
-    metrics: tuple[str, ...]
-    options: Mapping[str, Any]
-    sides: tuple[Side, ...]
-    systems: tuple[str, ...]
-    schema: Any
-    form: RowFormat
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the state of the comparison over the queries of a partition, once."""
-        where = partition()
-        try:
-            labels, *others = inputs_of(batches, self.schema, self.sides).values()
-            runs = dict(zip(self.systems, others, strict=True))
-            state = compare_part(labels, runs, self.metrics, **self.options)
-            returned = [Returned(where, "", Sent(state).to_row())]
-        except RankmillError as error:
-            returned = [Returned(where, error=told(error, where))]
-        yield self.form.batch(returned)
+def _warn_of_strangers(state: ComparisonState, cuts: Cuts, request: Request) -> None:
+    """Warn of each table none of whose values is known of any query that counts."""
+    sides = dict(zip((one.system for one in request.sides), request.inputs, strict=True))
+    for number, table in enumerate(cuts.tables):
+        names = sides[f"{TABLE}{number}"].columns.facts
+        if all(set(state.slices[name,]) <= {(None,)} for name in names):
+            warn_of_strangers(table)

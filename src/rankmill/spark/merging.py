@@ -1,16 +1,15 @@
 """Collecting what tasks return: merged on executors first, where there is much of it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
 from rankmill.spark.rows import Returned, RowFormat, check_once, first_error
-from rankmill.spark.tasks import partition
+from rankmill.spark.tasks import Task, function_of, partition
 
 Merged = TypeVar("Merged", bound="Mergeable")
-Task = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 class Mergeable(Protocol):
@@ -36,6 +35,17 @@ def collected(
 ) -> list[Returned]:
     """Run a task on each partition of a DataFrame and return what they return, merged by system.
 
+    Raises
+    ------
+    InputError, UsageError
+        The error of the first partition that has one.
+    """
+    return gathered(rows.mapInArrow(function_of(task), form.spark_schema), kind, form, partitions)
+
+
+def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -> list[Returned]:
+    """Return what is in a DataFrame of what tasks return, merged by system.
+
     With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
     the confidences of all partitions at once.
 
@@ -46,7 +56,6 @@ def collected(
     """
     from pyspark.sql import functions
 
-    found = rows.mapInArrow(function_of(task), form.spark_schema)
     while partitions > FAN:
         partitions = -(-partitions // FAN)
         group = (functions.col("partition") / FAN).cast("long")
@@ -57,15 +66,6 @@ def collected(
     if failed is not None and failed.error is not None:
         raise failed.error
     return merged
-
-
-def function_of(task: Task) -> Task:
-    """Return a function, which Spark asks for, that does what a task does."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        return task(batches)
-
-    return run
 
 
 def _merging(kind: type[Merged], form: RowFormat) -> Task:

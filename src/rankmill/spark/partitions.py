@@ -1,4 +1,4 @@
-"""How many partitions rows are shuffled into."""
+"""How large DataFrames are, as far as Spark knows, and how many partitions that makes."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,18 +11,21 @@ PARTITION_BYTES = 32 << 20
 UNKNOWN = 1 << 60
 
 
-def partition_count(frames: Sequence[Any], sides: Sequence[Side]) -> int:
+def sizes_of(frames: Sequence[Any], sides: Sequence[Side]) -> list[int | None]:
+    """Return the bytes of the columns that are read of each DataFrame; None if not known."""
+    return [
+        _bytes_of(frame.select(*(column(frame, name) for name in side.slots)))
+        for frame, side in zip(frames, sides, strict=True)
+    ]
+
+
+def partition_count(session: Any, sizes: Sequence[int | None]) -> int:
     """Return a number of partitions that suits the size of what is read."""
-    session = frames[0].sparkSession
-    usual = int(session.conf.get("spark.sql.shuffle.partitions"))
-    size = 0
-    for frame, side in zip(frames, sides, strict=True):
-        known = _bytes_of(frame.select(*(column(frame, name) for name in side.slots)))
-        if known is None:
-            return usual
-        size += known
-    parallel = session.sparkContext.defaultParallelism
-    return max(int(parallel), -(-size // PARTITION_BYTES))
+    if None in sizes:
+        least = int(session.conf.get("spark.sql.shuffle.partitions"))
+    else:
+        least = int(session.sparkContext.defaultParallelism)
+    return max(least, -(-sum(size or 0 for size in sizes) // PARTITION_BYTES))
 
 
 def _bytes_of(frame: Any) -> int | None:
@@ -30,7 +33,11 @@ def _bytes_of(frame: Any) -> int | None:
     plan = getattr(frame, "_jdf", None)  # sessions of Spark Connect have none
     if plan is None:
         return None
-    size = int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
+    whole = plan.queryExecution().optimizedPlan()
+    leaves = whole.collectLeaves()
+    read = sum(int(leaves.apply(i).stats().sizeInBytes()) for i in range(leaves.size()))
+    # Spark takes a join to be as large as both sides multiplied.
+    size = min(int(whole.stats().sizeInBytes()), read)
     return size if size < UNKNOWN else None
 
 

@@ -16,7 +16,7 @@ from rankmill.errors import RankmillError
 from rankmill.results.result import WEIGHT
 from rankmill.spark.layout import QUERY, Side, arrow_schema
 from rankmill.spark.request import Request
-from rankmill.spark.tasks import inputs_of, partition, told
+from rankmill.spark.tasks import function_of, inputs_of, partition, told
 from rankmill.threads import Workers
 
 
@@ -72,8 +72,4 @@ def per_query_frame(request: Request, number: int) -> Any:
     fields = {"query" if query in names else query: schema.field(QUERY).type}
     table = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
     task = Tabling(request.metrics, request.options, sides, schema, table)
-
-    def tabled(batches: Iterator[Any]) -> Iterator[Any]:
-        return task(batches)
-
-    return rows.mapInArrow(tabled, from_arrow_schema(table))
+    return rows.mapInArrow(function_of(task), from_arrow_schema(table))

@@ -12,7 +12,7 @@ from rankmill.errors import UsageError, positive
 from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import Input
 from rankmill.spark.layout import Side, check_ordered, empty_source, shuffled, sides_of
-from rankmill.spark.partitions import partition_count
+from rankmill.spark.partitions import partition_count, sizes_of
 
 # Options of `evaluate` that files have, or that are Spark's own business.
 NOT_TAKEN = (
@@ -35,7 +35,11 @@ class Request:
     inputs : list of Input
         The same, without rows.
     sides : list of Side
+    sizes : list of int or None
+        The bytes of each DataFrame, as far as Spark knows them.
     partitions : int
+    told : bool
+        Whether the caller chose the number of partitions.
     """
 
     job: Job
@@ -43,7 +47,9 @@ class Request:
     frames: Sequence[Any]
     inputs: Sequence[Input]
     sides: Sequence[Side]
+    sizes: Sequence[int | None]
     partitions: int
+    told: bool
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -76,7 +82,7 @@ def request_of(
     partitions, per_query = options.pop("partitions"), options.pop("per_query")
     frames = [labels, *runs.values()]
     for frame, what in zip(frames, ["labels", *["predictions"] * len(runs)], strict=True):
-        _check_frame(frame, what)
+        check_frame(frame, what)
     columns, _, choices = split_options(options)
     job = make_job(metrics, per_query=per_query, part=True, **choices)
     check_in_parts(job)
@@ -92,15 +98,23 @@ def request_of(
         check_ordered(one)
     named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
     sides = sides_of(frames, named)
-    count = (
-        partition_count(frames, sides) if partitions is None else positive(partitions, "partitions")
-    )
+    sizes = sizes_of(frames, sides)
+    told = partitions is not None
+    if partitions is None:
+        partitions = partition_count(labels.sparkSession, sizes)
+    count = positive(partitions, "partitions")
     bare = options | dict.fromkeys(COLUMNS) | {"binary": False, "in_order": False}
-    return Request(job, bare, frames, list(named.values()), sides, count)
+    return Request(job, bare, frames, list(named.values()), sides, sizes, count, told)
 
 
-def _check_frame(frame: Any, what: str) -> None:
-    if not all(hasattr(frame, name) for name in ("mapInArrow", "schema", "sparkSession")):
+def is_frame(value: Any) -> bool:
+    """Return whether a value is a DataFrame of Spark."""
+    return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
+
+
+def check_frame(frame: Any, what: str) -> None:
+    """Raise UsageError if an input is no DataFrame of Spark."""
+    if not is_frame(frame):
         raise UsageError(
             f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark: "
             "rankmill.evaluate takes all else"

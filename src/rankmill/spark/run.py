@@ -12,14 +12,12 @@ from rankmill.engine.options import options_of
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.gap_counts import Among
 from rankmill.results.result import Result
 from rankmill.spark.counting import counted
-from rankmill.spark.layout import arrow_schema
-from rankmill.spark.merging import collected
 from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.placing import first_pass
 from rankmill.spark.request import NOT_TAKEN, Request, request_of
-from rankmill.spark.rows import RowFormat
-from rankmill.spark.tasks import Scoring
 
 
 @options_of(local.evaluate, without=NOT_TAKEN)
@@ -45,8 +43,8 @@ def evaluate(
     metrics : str or iterable of str
         As for `rankmill.evaluate`.
     partitions : int, optional
-        How many partitions the rows are shuffled into, by query. By default there is one for
-        each 32 MB of both inputs, as far as Spark knows their size.
+        How many partitions the rows are shuffled into, by query. By default they are shuffled only
+        if they must be, into one for each 32 MB of both inputs, as far as Spark knows their size.
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
         computed when it is used, and never collected.
@@ -95,37 +93,38 @@ def _evaluate(
 ) -> dict[str, Result]:
     began = time.perf_counter()
     request = request_of(labels, runs, metrics, options)
-    rows, sides = request.rows(*range(len(request.sides)))
-    form = RowFormat.of(State.of(request.job).to_row())
-    task = Scoring(request.metrics, request.options, tuple(sides), arrow_schema(rows), form)
-    # A state without confidences is so small that the driver merges those of all partitions.
-    tree = request.partitions if request.job.pooled else 0
-    found = {one.system: one for one in collected(rows, task, State, form, tree)}
+    found = first_pass(request)
     results = {}
     for number, name in enumerate(runs, 1):
-        side = request.sides[number]
-        one = found.get(side.system)
+        one = found.get(request.sides[number].system)
         state = State.of(request.job) if one is None else State.from_row(one.fields or {})
-        label_rows, of_run = (0, 0) if one is None else (one.label_rows, one.rows)
-        _check_rows(request, number, state, label_rows, of_run)
-        among = {}
-        if state.two_passes:
-            memory = request.job.memory
-            among = counted(state, request.frames[number], side, request.partitions, memory)
-        result = state.result(among)
-        result = replace(
-            result,
-            notes=[*result.notes, *nothing_in_common(result), *_ties(request, number, state)],
-            inputs={
-                "labels": request.inputs[0].described() | {"rows": label_rows},
-                "predictions": request.inputs[number].described() | {"rows": of_run},
-            },
-            per_query=per_query_frame(request, number) if request.job.keep_values else None,
-            seconds=time.perf_counter() - began,
-        )
-        results[name] = result
+        rows_read = (0, 0) if one is None else (one.label_rows, one.rows)
+        result, _ = result_of(request, number, state, *rows_read)
+        results[name] = replace(result, seconds=time.perf_counter() - began)
         began = time.perf_counter()
     return results
+
+
+def result_of(
+    request: Request, number: int, state: State, label_rows: int, rows: int
+) -> tuple[Result, dict[str, Among]]:
+    """Return the result of a system, given its number, state and rows read; and its second pass."""
+    _check_rows(request, number, state, label_rows, rows)
+    among: dict[str, Among] = {}
+    if state.two_passes:
+        side, memory = request.sides[number], request.job.memory
+        among = counted(state, request.frames[number], side, request.partitions, memory)
+    result = state.result(among)
+    result = replace(
+        result,
+        notes=[*result.notes, *nothing_in_common(result), *_ties(request, number, state)],
+        inputs={
+            "labels": request.inputs[0].described() | {"rows": label_rows},
+            "predictions": request.inputs[number].described() | {"rows": rows},
+        },
+        per_query=per_query_frame(request, number) if request.job.keep_values else None,
+    )
+    return result, among
 
 
 def _check_rows(request: Request, number: int, state: State, labels: int, rows: int) -> None:

@@ -4,8 +4,11 @@ from typing import Any
 
 from rankmill.errors import InputError, UsageError
 
-_SUFFIXES = {".csv": "csv", ".json": "json", ".jsonl": "json", ".orc": "orc"}
+_SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".orc": "orc"}
 _GZ = ".gz"
+# What Spark calls formats that rankmill has another name for, and how to read text.
+_FORMATS = {"tsv": "csv", "jsonl": "json"}
+_SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 def session() -> Any:
@@ -26,8 +29,10 @@ def session() -> Any:
     return builder.config("spark.ui.showConsoleProgress", "true").getOrCreate()
 
 
-def read(spark: Any, text: str, told: str | None) -> Any:
+def read(spark: Any, text: str, told: str | None, columns: str | None = None) -> Any:
     """Return the DataFrame of a path, of several separated by commas, or of a table.
+
+    `columns` are the names of the columns of text without a header, separated by commas.
 
     Raises
     ------
@@ -40,11 +45,16 @@ def read(spark: Any, text: str, told: str | None) -> Any:
     paths = text.split(",")
     name = paths[0].lower().removesuffix(_GZ)
     kind = told or next((k for end, k in _SUFFIXES.items() if name.endswith(end)), "parquet")
-    options = {"header": "true", "inferSchema": "true"} if kind == "csv" else {}
+    separator = _SEPARATORS.get(kind)
+    if columns is not None and separator is None:
+        raise UsageError(f"{text} is {kind}, which has names of columns: leave out those given")
+    header = "true" if columns is None else "false"
+    options = {"header": header, "inferSchema": "true", "sep": separator} if separator else {}
     try:
         if kind == "table":
             return spark.read.table(text)
-        return spark.read.options(**options).format(kind).load(paths)
+        frame = spark.read.options(**options).format(_FORMATS.get(kind, kind)).load(paths)
+        return frame if columns is None else frame.toDF(*columns.split(","))
     except (PySparkException, Py4JJavaError) as error:
         raise InputError(f"{text} cannot be read by Spark as {kind}: {said(error)}") from None
 

@@ -1,8 +1,12 @@
 """What runs in the tasks of Spark: Arrow batches of a partition in, typed rows out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import gc
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any
+from zipimport import zipimporter
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +19,10 @@ from rankmill.sources.inputs import Input
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import SIDE, Side
 from rankmill.spark.rows import Returned, RowFormat
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
+# How the names of Spark's own archives of modules begin.
+_ARCHIVES = ("pyspark", "py4j", "spark-core")
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class Scoring:
         """Yield the states of all systems over the queries of a partition, once."""
         where = partition()
         try:
-            runs = inputs_of(batches, self.schema, self.sides)
+            runs = self.inputs(batches)
             labels = runs.pop("")
             states = part_states(labels, runs, self.metrics, dict(self.options))
             returned = [
@@ -56,6 +64,34 @@ class Scoring:
             # within the traces of two languages.
             returned = [Returned(where, error=told(error, where))]
         yield self.form.batch(returned)
+
+    def inputs(self, batches: Iterator[Any]) -> dict[str, Input]:
+        """Return the rows of a partition as labels under "", and each system."""
+        return inputs_of(batches, self.schema, self.sides)
+
+
+def function_of(task: Task) -> Task:
+    """Return a function, which Spark asks for, that does what a task does."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        _spare_the_next_tasks()
+        return task(batches)
+
+    return run
+
+
+def _spare_the_next_tasks() -> None:
+    """Save each later task of this process 0.2 s of what Spark does around it.
+
+    Before a task, Spark asks Python to look for new modules; Python 3.11 then reads the table of
+    contents of each archive that it ever found a module in, which for Spark's own never changes.
+    After a task, Spark collects garbage; the modules that are loaded by now are none.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter) and PurePath(finder.archive).name.startswith(_ARCHIVES):
+            del sys.path_importer_cache[path]
+    if not gc.get_freeze_count():
+        gc.freeze()
 
 
 def partition() -> int:
@@ -76,6 +112,17 @@ def told(error: RankmillError, where: int) -> RankmillError:
 
 def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
     """Return what is among the rows of a shuffle: labels under "", and each system."""
+    tables = tables_of(batches, schema, sides)
+    return {side.system: input_of(tables[side.system], side) for side in sides}
+
+
+def input_of(table: Any, side: Side) -> Input:
+    """Return the rows of labels, or of a system, as an input."""
+    return Input(open_table(ordered(table, side), side.name), side.columns)
+
+
+def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
+    """Return the same as tables, with the rows as they come."""
     found: list[list[Any]] = [[] for _ in sides]
     for batch in batches:
         numbers = numbers_of(batch.column(SIDE))
@@ -83,12 +130,11 @@ def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dic
             chosen = numbers == number
             of_side = batch if chosen.all() else batch.filter(pa.array(chosen))
             found[number].append(_columns(of_side, sides[number]))
-    inputs = {}
+    tables = {}
     for side, parts in zip(sides, found, strict=True):
         names = _columns(pa.RecordBatch.from_pylist([], schema), side).schema
-        table = pa.Table.from_batches(parts, names)
-        inputs[side.system] = Input(open_table(ordered(table, side), side.name), side.columns)
-    return inputs
+        tables[side.system] = pa.Table.from_batches(parts, names)
+    return tables
 
 
 def _columns(batch: Any, side: Side) -> Any:

@@ -1,0 +1,135 @@
+"""Comparing on Spark: each task joins the systems over the queries of its partition."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankmill.compare.cutting import Cuts
+from rankmill.compare.joined import Joined, join
+from rankmill.errors import RankmillError
+from rankmill.gate.baseline import Baseline, with_table
+from rankmill.spark.found import Found
+from rankmill.spark.layout import Side
+from rankmill.spark.rows import Returned, RowFormat
+from rankmill.spark.tasks import input_of, partition, tables_of, told
+
+# What sides besides those that are scored are called: tables of slices, the popularity of labels,
+# and the values by query of an earlier run.
+TABLE, POPULARITY, EARLIER = "by ", "popularity", "earlier"
+
+
+@dataclass(frozen=True)
+class Joining:
+    """How a task joins the systems over the queries of a partition.
+
+    Attributes
+    ----------
+    metrics : tuple of str
+    options : dict
+        All options of `rankmill.evaluate`, with one thread.
+    sides : tuple of Side
+        The labels, the systems, and tables of slices.
+    schema : pyarrow.Schema
+        Of the rows of the shuffle.
+    systems : tuple of str
+    baseline : str
+    cuts : Cuts
+        Without the tables, which come with the rows.
+    earlier : Baseline or None
+        An earlier run whose values by query come with the rows: the baseline of the only system.
+    """
+
+    metrics: tuple[str, ...]
+    options: Mapping[str, Any]
+    sides: tuple[Side, ...]
+    schema: Any
+    systems: tuple[str, ...]
+    baseline: str
+    cuts: Cuts
+    earlier: Baseline | None = None
+
+    def join(self, batches: Iterator[Any]) -> tuple[Joined, dict[str, int]]:
+        """Return the systems over the queries of a partition, and the rows of each side."""
+        tables = tables_of(batches, self.schema, self.sides)
+        rows = {side: one.num_rows for side, one in tables.items()}
+        inputs = {side.system: input_of(tables.pop(side.system), side) for side in self.scored}
+        labels, *runs = inputs.values()
+        cuts = self.cuts._replace(
+            tables=tuple(one for side, one in tables.items() if side.startswith(TABLE)),
+            popularity=tables.get(POPULARITY),
+        )
+        found = join(
+            labels,
+            dict(zip(self.systems, runs, strict=True)),
+            self.metrics,
+            self.baseline,
+            cuts,
+            dict(self.options),
+            part=True,
+        )
+        if self.earlier is not None:
+            earlier = replace(self.earlier, table=tables[EARLIER])
+            found = with_table(found, earlier, part=True)
+        return found, rows
+
+    @property
+    def scored(self) -> tuple[Side, ...]:
+        """The labels and the systems among the sides."""
+        return self.sides[: 1 + len(self.systems)]
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """What a task of a comparison does.
+
+    Attributes
+    ----------
+    joining : Joining
+    count : int
+        How many of the queries that moved most are found, up and down.
+    crossed, values : bool
+        Whether slices of two ways to cut are needed, and the values that Tukey's test takes.
+    """
+
+    joining: Joining
+    count: int
+    crossed: bool
+    values: bool
+
+    def found(self, batches: Iterator[Any]) -> Found:
+        """Return what the queries of a partition add up to."""
+        joined, rows = self.joining.join(batches)
+        return Found.of(joined, rows, self.count, crossed=self.crossed, values=self.values)
+
+
+@dataclass(frozen=True)
+class Sending:
+    """A task that yields what another one finds as a row, or its error."""
+
+    comparing: Comparing
+    form: RowFormat
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield what the queries of a partition add up to, once."""
+        where = partition()
+        try:
+            returned = Returned(where, "", self.comparing.found(batches).to_row())
+        except RankmillError as error:
+            returned = Returned(where, error=told(error, where))
+        yield self.form.batch([returned])
+
+
+@dataclass(frozen=True)
+class Valuing:
+    """What a task does that gives the values of each query for all systems, as in `schema`."""
+
+    joining: Joining
+    schema: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the values of the queries of a partition."""
+        try:
+            joined, _ = self.joining.join(batches)
+        except RankmillError as error:
+            raise told(error, partition()) from None
+        yield from joined.aligned.table().cast(self.schema).to_batches()

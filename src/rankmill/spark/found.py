@@ -1,0 +1,88 @@
+"""What tasks of a comparison find of their queries: it merges, and travels as one row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Self
+
+import pyarrow as pa
+
+from rankmill.compare.joined import Joined
+from rankmill.compare.moved import MovedRows, merged_rows
+from rankmill.compare.state import ComparisonState
+from rankmill.engine.state import State
+from rankmill.threads import Workers
+
+
+@dataclass(frozen=True)
+class Found:
+    """What some queries of a comparison add up to.
+
+    Attributes
+    ----------
+    state : ComparisonState
+    states : dict of str to State
+        Those of the systems that were scored.
+    moved : dict
+        The queries that moved most, by metric and system, up to `count` each.
+    count : int
+    rows : dict of str to int
+        The number of rows that were read of each side.
+    """
+
+    state: ComparisonState
+    states: Mapping[str, State]
+    moved: MovedRows
+    count: int
+    rows: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls, joined: Joined, rows: Mapping[str, int], count: int, *, crossed: bool, values: bool
+    ) -> Self:
+        """Return what the queries of a join add up to; `values` are needed by Tukey's test."""
+        with Workers(1) as workers:
+            state = joined.state(workers, crossed=crossed, rows=values)
+            return cls(state, joined.states, joined.moved_rows(count, workers), count, rows)
+
+    def merge(self, other: Self) -> Self:
+        """Return the same of the queries of both."""
+        moved = {
+            task: merged_rows([rows, other.moved[task]], self.count)
+            for task, rows in self.moved.items()
+        }
+        states = {name: one.merge(other.states[name]) for name, one in self.states.items()}
+        rows = {side: count + other.rows[side] for side, count in self.rows.items()}
+        return type(self)(self.state.merge(other.state), states, moved, self.count, rows)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row, with tables as Arrow streams."""
+        states = [pa.Table.from_pylist([one.to_row()]) for one in self.states.values()]
+        return {
+            "systems": list(self.states),
+            "parts": [*map(_stream, [self.state.to_table(), *states, *self.moved.values()])],
+            "count": self.count,
+            "sides": list(self.rows),
+            "rows": list(self.rows.values()),
+        }
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return what `to_row` made a row of."""
+        first, *parts = (pa.ipc.open_stream(one).read_all() for one in row["parts"])
+        state = ComparisonState.from_table(first)
+        names = row["systems"]
+        states = {n: State.from_row(t.to_pylist()[0]) for n, t in zip(names, parts, strict=False)}
+        others = [name for name in state.systems if name != state.baseline]
+        tasks = product(state.metrics, others) if row["count"] else ()
+        moved = dict(zip(tasks, parts[len(names) :], strict=True))
+        rows = dict(zip(row["sides"], map(int, row["rows"]), strict=True))
+        return cls(state, states, moved, row["count"], rows)
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found

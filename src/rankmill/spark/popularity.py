@@ -1,0 +1,112 @@
+"""Whether the labels of each query are popular, which depends on the labels of all queries."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import numbers_of
+from rankmill.columns.ids import ids_to_arrow, take_ids
+from rankmill.compare.segments import POPULARITY, class_of_items, class_of_median
+from rankmill.engine.job import make_job
+from rankmill.engine.labels import HeldLabels
+from rankmill.engine.options import split_options
+from rankmill.errors import RankmillError
+from rankmill.spark.layout import QUERY, Side, arrow_schema
+from rankmill.spark.request import Request
+from rankmill.spark.tasks import function_of, inputs_of
+from rankmill.threads import Workers
+
+ITEM, LABELS, HEAD, HEAD_OR_MIDDLE = "item", "labels", "head", "head or middle"
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """What a task does that gives the labels of queries as the engine counts them, each once.
+
+    `table` is the Arrow schema of what it gives; all else is as for `Scoring`.
+    """
+
+    metrics: tuple[str, ...]
+    options: Mapping[str, Any]
+    side: Side
+    schema: Any
+    table: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the query and the item of each label of a partition."""
+        labels = inputs_of(batches, self.schema, [self.side])[self.side.system]
+        job = make_job(self.metrics, part=True, **split_options(dict(self.options))[2])
+        try:
+            with Workers(1) as workers:
+                index = HeldLabels(labels).index(job, workers)
+        except RankmillError:  # the comparison reads the same labels, and its error has no traces
+            return
+        rows = np.repeat(np.arange(len(index.queries.keys)), np.diff(index.labels.offsets))
+        ids = take_ids(index.queries, rows), index.labels.items
+        kinds = self.table.types
+        arrays = [ids_to_arrow(one, {kind}) for one, kind in zip(ids, kinds, strict=True)]
+        yield from pa.table(arrays, schema=self.table).to_batches()
+
+
+@dataclass(frozen=True)
+class Classing:
+    """What a task does that gives the class of queries, from how many labels of a class each has.
+
+    `table` is the Arrow schema of what it gives.
+    """
+
+    table: Any
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield queries with their classes."""
+        for batch in batches:
+            counts = (numbers_of(batch.column(name)) for name in (LABELS, HEAD, HEAD_OR_MIDDLE))
+            names = [POPULARITY[one] for one in class_of_median(*counts).tolist()]
+            arrays = [batch.column(QUERY), pa.array(names, pa.string())]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.table)
+
+
+def popularity_frame(request: Request, name: str) -> Any:
+    """Return a DataFrame with the class of each query that has labels, in the column `name`.
+
+    How often each item is a label is counted on executors. The driver only holds how many items
+    are a label of one query, of two, and so on.
+    """
+    from pyspark.sql import functions
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    rows, (side,) = request.rows(0)
+    schema = arrow_schema(rows)
+    kinds = {QUERY: schema.field(QUERY).type}
+    item = schema.field(side.slots[side.columns.item]).type
+    table = pa.schema({**kinds, ITEM: item.value_type if side.columns.wide else item})
+    task = Pairing(request.metrics, request.options, side, schema, table)
+    pairs = rows.mapInArrow(function_of(task), from_arrow_schema(table))
+    items = pairs.groupBy(ITEM).agg(functions.count(functions.lit(1)).alias(LABELS))
+    many = items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")).toArrow()
+    least = _least(*(numbers_of(many.column(one).combine_chunks()) for one in (LABELS, "items")))
+    popular = items.select(
+        ITEM, *((functions.col(LABELS) >= size).cast("long").alias(n) for n, size in least.items())
+    )
+    counted = pairs.join(popular, ITEM).groupBy(QUERY)
+    counts = counted.agg(
+        functions.count(functions.lit(1)).alias(LABELS),
+        *(functions.sum(one).alias(one) for one in least),
+    )
+    table = pa.schema({**kinds, name: pa.string()})
+    return counts.mapInArrow(function_of(Classing(table)), from_arrow_schema(table))
+
+
+def _least(sizes: np.ndarray, items: np.ndarray) -> dict[str, int]:
+    """Return how many labels an item of the head has at least, and one of the head or middle."""
+    order = np.argsort(-sizes)
+    sizes = sizes[order]
+    classes = class_of_items(sizes, items[order])
+    ends = (sizes[classes <= most] for most in (0, 1))
+    return {
+        name: int(one.min(initial=np.iinfo(np.int64).max))
+        for name, one in zip((HEAD, HEAD_OR_MIDDLE), ends, strict=True)
+    }

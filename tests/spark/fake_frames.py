@@ -1,0 +1,60 @@
+"""DataFrames without Spark: partitions of Arrow batches, for many small cases in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+
+
+class Name(str):
+    """The name of a column."""
+
+    def alias(self, new: str) -> str:
+        """Return the name: none changes."""
+        assert new == self
+        return self
+
+
+class FakeFrame:
+    """What rankmill asks of a DataFrame, on lists of batches."""
+
+    def __init__(self, parts: Sequence[Sequence[Any]], schema: pa.Schema) -> None:
+        self.parts, self.arrow = parts, schema
+        self.sparkSession = SimpleNamespace(conf=SimpleNamespace(get=lambda name: "3"))
+
+    @property
+    def schema(self) -> Any:
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        return from_arrow_schema(self.arrow)
+
+    def __getitem__(self, name: str) -> Name:
+        return Name(name.strip("`"))
+
+    def select(self, *names: str) -> FakeFrame:
+        parts = [[batch.select(list(names)) for batch in part] for part in self.parts]
+        return FakeFrame(parts, pa.schema([self.arrow.field(name) for name in names]))
+
+    def mapInArrow(self, task: Callable[..., Any], schema: Any) -> FakeFrame:  # noqa: N802
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        parts = [list(task(iter(part))) for part in self.parts]
+        return FakeFrame(parts, to_arrow_schema(schema))
+
+    def repartition(self, number: int, name: str) -> FakeFrame:
+        rows = [row for part in self.parts for batch in part for row in single_rows(batch)]
+        parts: list[list[Any]] = [[] for _ in range(number)]
+        for row in rows:
+            parts[row.column(name)[0].as_py() % number].append(row)
+        return FakeFrame(parts, self.arrow)
+
+    def toArrow(self) -> pa.Table:  # noqa: N802
+        batches = [batch for part in self.parts for batch in part]
+        return pa.Table.from_batches(batches, batches[0].schema if batches else self.arrow)
+
+
+def single_rows(batch: Any) -> list[Any]:
+    return [batch.slice(i, 1) for i in range(batch.num_rows)]

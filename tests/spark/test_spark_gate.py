@@ -1,0 +1,115 @@
+"""gate() on Spark: the verdict of one machine, whatever the baseline is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from data import tables
+
+import rankmill
+import rankmill.spark
+
+pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytest_plugins = ["spark_sessions"]
+pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
+
+RULES = [
+    *("map@3 drop <= 1% confidence 0.95", "map@3 >= 0.1", "queries change <= 10%"),
+    *("map@3[weight=*] drop <= 3%", "repeated_items == 0"),
+]
+
+
+@pytest.fixture(scope="module")
+def data() -> Any:
+    labels, old = tables("integers", "long", "wide")
+    return labels, old, tables("integers", "long", "long", seed=5)[1]
+
+
+def same_verdict(one: Any, other: Any) -> None:
+    assert one.word == other.word
+    assert one.outcomes == other.outcomes
+    for field in ("metrics", "standard_errors", "queries", "audit"):
+        assert getattr(one.result, field) == getattr(other.result, field)
+    assert (one.comparison is None) == (other.comparison is None)
+    for field in ("differences", "moved", "left_out", "unpredicted", "slices", "notes"):
+        if one.comparison is not None:
+            assert getattr(one.comparison, field) == getattr(other.comparison, field), field
+
+
+def test_predictions_are_a_baseline(spark: Any, data: Any) -> None:
+    labels, old, new = data
+    rules = [*RULES, "gap drop <= 0.1 confidence 0.9", "map@3[country=*] drop <= 3% confidence 0.9"]
+    queries = [*dict.fromkeys(labels["query"].to_pylist())]
+    by = pa.table({"query": queries, "country": ["a", "b"] * (len(queries) // 2)})
+    frames = [spark.createDataFrame(one) for one in (labels, new, old, by)]
+    found = rankmill.spark.gate(
+        *frames[:2], rules, baseline=frames[2], by=frames[3], moved=2, partitions=2
+    )
+    same_verdict(found, rankmill.gate(labels, new, rules, baseline=old, by=by, moved=2))
+
+
+def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> None:
+    labels, old, new = data
+    frames = [spark.createDataFrame(one) for one in (labels, new, old)]
+    whole = rankmill.evaluate(labels, old, ["map@3"])
+    numbers = replace(whole, per_query=None)
+    path = tmp_path / "old.json"
+    path.write_text(numbers.to_json())
+    before = rankmill.spark.gate(frames[0], frames[2], ["map@3 >= 0"], per_query=True, partitions=2)
+    run = before.result
+    assert type(run.per_query).__name__ == "DataFrame"
+    values = whole.per_query.replace_schema_metadata(None)  # Spark keeps none
+    unsliced = [*RULES[:3], RULES[4]]
+    for rules, on_spark, here in [
+        (RULES, run, whole),  # paired by query
+        ([RULES[0], RULES[3]], run.per_query, values),
+        (unsliced, str(path), str(path)),
+    ]:
+        found = rankmill.spark.gate(*frames[:2], rules, baseline=on_spark, moved=1, partitions=3)
+        same_verdict(found, rankmill.gate(labels, new, rules, baseline=here, moved=1))
+    # A result of Spark is a baseline on one machine, by its numbers.
+    same_verdict(
+        rankmill.gate(labels, new, unsliced, baseline=run),
+        rankmill.gate(labels, new, unsliced, baseline=numbers),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "message"),
+    [
+        ("map@3 > 1", {"undecided": "x"}, "undecided is 'x'"),
+        ("map@3 drop <= 1%", {}, "needs a baseline"),
+        ("labels_age <= 1d", {}, "a DataFrame has no age"),
+        ("map@3 drop <= 1%", {"baseline": "no/such/file"}, "expected a DataFrame of predictions"),
+        ("map@3 drop <= 1%", {"baseline": {"query": [1], "map@2": [0.5]}}, "map@3|no column looks"),
+        (
+            "map@3 drop <= 1%",
+            {"baseline": {"query": ["a"], "map@3": [0.5]}},
+            "query ids are string, but those of the labels are int64",
+        ),
+        (
+            "map@3 drop <= 1%",
+            {"baseline": {"query": [1], "map@3": [1]}},
+            "holds int64 with 0 nulls",
+        ),
+        (
+            "map@3 drop <= 1%",
+            {"baseline": {"query": [-5], "map@3": [0.5]}},
+            "none of its 1 queries is among the",
+        ),
+        ("map@3 drop <= 1%", {"baseline": "last"}, "give --history"),
+    ],
+)
+def test_wrong_gates_are_refused(
+    spark: Any, data: Any, rules: str, options: dict[str, Any], message: str
+) -> None:
+    labels, _, new = data
+    frames = [spark.createDataFrame(one) for one in (labels, new)]
+    if isinstance(options.get("baseline"), dict):
+        options = {"baseline": spark.createDataFrame(pa.table(options["baseline"]))}
+    with pytest.raises(rankmill.RankmillError, match=message):
+        rankmill.spark.gate(*frames, rules, partitions=1, **options)

@@ -1,0 +1,156 @@
+"""Spark in processes of their own: spark-submit on a cluster, and a session of Spark Connect."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from data import tables
+
+pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
+pytest_plugins = ["spark_sessions"]
+
+METRICS = ["-m", "map@3", "-m", "gap", "-m", "first_hit"]
+
+
+def ended(*command: object, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", **more}
+    words = [str(word) for word in command]
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, env=environment)
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    """Labels as a file, and predictions as a folder of two files."""
+    labels, predictions = tables("strings", "wide", "long")
+    (tmp_path / "predictions").mkdir()
+    pq.write_table(labels, tmp_path / "labels.parquet")
+    pq.write_table(predictions.slice(0, 50), tmp_path / "predictions" / "0.parquet")
+    pq.write_table(predictions.slice(50), tmp_path / "predictions" / "1.parquet")
+    return [str(tmp_path / "labels.parquet"), str(tmp_path / "predictions")]
+
+
+@pytest.fixture
+def submit(tmp_path: Path) -> Any:
+    """Run the script of the docs page with spark-submit."""
+    import pyspark
+    from spark_sessions import JAVA
+
+    page = (resources.files("rankmill") / "docs" / "spark.md").read_text()
+    found = re.search(r"^# run\.py\n(.+?)^```", page, re.DOTALL | re.MULTILINE)
+    assert found is not None
+    script = tmp_path / "run.py"
+    script.write_text(found[1])
+    command = [Path(pyspark.__file__).parent / "bin" / "spark-submit"]
+    for name, value in {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": JAVA,
+        "spark.executor.extraJavaOptions": JAVA,
+        "spark.executor.memory": "512m",
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+    }.items():
+        command += ["--conf", f"{name}={value}"]
+
+    def run(master: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+        where = {"PYSPARK_PYTHON": sys.executable}
+        return ended(*command, "--master", master, script, *arguments, **where)
+
+    return run
+
+
+def test_spark_submit_on_a_cluster_does_what_evaluate_does(
+    submit: Any, master: str, paths: list[str], tmp_path: Path, run_cli: Any
+) -> None:
+    whole = run_cli("evaluate", *paths, *METRICS, "-o", tmp_path / "whole.json")
+    outcome = submit(master, *paths, *METRICS, "-o", tmp_path / "found.json")
+    assert outcome.returncode == whole.exit_code == 0, outcome.stderr
+    assert outcome.stdout == whole.stdout
+    assert "[Stage " in outcome.stderr  # the progress
+    found, wanted = (
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("found", "whole")
+    )
+    for one in (found, wanted):
+        one.pop("seconds", None)
+        for side in one["inputs"].values():
+            for name in ("source", "format", "files"):  # of files; Spark has DataFrames
+                side.pop(name, None)
+    assert found == wanted
+
+
+def test_spark_submit_prints_what_evaluate_prints(
+    submit: Any, paths: list[str], run_cli: Any
+) -> None:
+    outcome = submit("local[2]", *paths, *METRICS, "--format", "csv")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout == run_cli("evaluate", *paths, *METRICS, "--format", "csv").stdout
+
+
+@pytest.mark.parametrize(
+    ("predictions", "metric", "code", "message"),
+    [
+        ("predictions", "mapp", 2, "unknown metric"),
+        ("nowhere", "map", 3, "nowhere cannot be read by Spark as parquet"),
+        ("nan.parquet", "gap", 3, "is nan.*in partition"),
+    ],
+    ids=["usage", "path", "data"],
+)
+def test_spark_submit_keeps_the_exit_codes(
+    submit: Any, paths: list[str], predictions: str, metric: str, code: int, message: str
+) -> None:
+    nan = pa.table({"query": ["id 1"], "item": ["id 1"], "score": [float("nan")]})
+    folder = Path(paths[0]).parent
+    pq.write_table(nan, folder / "nan.parquet")
+    outcome = submit("local[1]", paths[0], folder / predictions, "-m", metric)
+    assert outcome.returncode == code, outcome.stderr
+    # spark-submit writes both streams of a script in Python to its standard output.
+    (error,) = outcome.stdout.splitlines()
+    assert error.startswith("error: ")
+    assert re.search(message, error)
+    assert "Traceback" not in outcome.stderr
+    assert "\tat org.apache" not in outcome.stderr
+
+
+CONNECT = """
+import sys, rankmill, rankmill.spark
+from pyspark.sql import SparkSession
+sys.path[:0] = [{folder!r}]
+from data import same, tables
+
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+assert "connect" in type(spark).__module__
+metrics = ["map@3", "gap", "first_hit"]
+for shapes in (("wide", "wide"), ("wide", "long")):
+    both = tables("strings", *shapes)
+    frames = [spark.createDataFrame(one.to_pandas()) for one in both]
+    found = rankmill.spark.evaluate(*frames, metrics, per_query=True, partitions=3)
+    whole = rankmill.evaluate(*both, metrics, per_query=True)
+    same(found, whole)
+    rows = found.per_query.toArrow().sort_by("query")
+    assert rows.equals(whole.per_query.sort_by("query").cast(rows.schema)), rows
+runs = dict.fromkeys(("old", "new"), frames[1])
+assert rankmill.spark.compare(frames[0], runs, "map").values
+try:
+    rankmill.spark.evaluate(*frames, "gap", score="nope")
+except rankmill.InputError as error:
+    print("error:", error)
+print("the same")
+"""
+
+
+def test_a_session_of_spark_connect_gives_the_same_bits() -> None:
+    pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
+    code = CONNECT.format(folder=str(Path(__file__).parent))
+    outcome = ended(sys.executable, "-W", "ignore", "-c", code)
+    assert outcome.stdout.endswith("the same\n"), outcome.stderr[-3000:]
+    assert "error: " in outcome.stdout
