@@ -55,7 +55,9 @@ class RowFormat:
         """Return the form of rows like one that `to_row` made."""
         fields = dict(_FIRST)
         for number, field in enumerate(pa.Table.from_pylist([dict(row)]).schema):
-            fields[f"f{number}"] = field.type
+            # Spark has no unsigned integers; a state has bytes at most.
+            bytes_ = field.type == pa.list_(pa.uint8())
+            fields[f"f{number}"] = pa.list_(pa.int16()) if bytes_ else field.type
         return cls(tuple(row), pa.schema(fields))
 
     @property
