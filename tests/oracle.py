@@ -28,7 +28,7 @@ ALIASES = {
     **{"ap": "map", "P": "precision", "R": "recall", "set_recall": "recall", "SetR": "recall"},
     **{"NumRet": "num_ret", "NumRel": "num_rel", "SetP": "set_p", "SetF": "set_f"},
     **{"SetAP": "set_map", "SetRelP": "set_relative_p", "11pt_avg": "iprec_avg"},
-    **{"accuracy": "auc", "Q": "q_measure"},
+    **{"accuracy": "auc", "Q": "q_measure", "label_ranking_average_precision_score": "lrap"},
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}
