@@ -44,6 +44,7 @@ ALIASES = {
     "err-ia": "err_ia",
     "strec": "subtopic_recall",
     "StRecall": "subtopic_recall",
+    "label_ranking_average_precision_score": "lrap",
 }
 # What stands behind the @ of a metric without a cutoff.
 AT = {"iprec": "recall", "rprec_mult": "times"}

@@ -208,6 +208,11 @@ def infap(one: Listed) -> float:
     return ratio(math.fsum(terms), one.count)
 
 
+def lrap(one: Listed) -> float:
+    """Without equal confidences."""
+    return ratio(math.fsum(hits / rank for hits, rank in enumerate(one.ranks, 1)), one.count)
+
+
 VALUES: dict[str, Callable[[Listed], float]] = {
     "num_ret": lambda one: float(len(one.worths)),
     "user_coverage": lambda one: float(len(one.worths) >= (1 if one.k == math.inf else one.k)),
@@ -227,6 +232,7 @@ VALUES: dict[str, Callable[[Listed], float]] = {
     "mean_rank": mean_rank,
     "auc": auc,
     "bing": bing,
+    "lrap": lrap,
     "err": err,
     "nerr": nerr,
     "q_measure": q_measure,
@@ -261,6 +267,8 @@ def is_defined(name: str, k: int | None, semantics: dict[str, str]) -> bool:
     """Whether a metric has a value under these semantics."""
     order = semantics["order"]
     if order == "expected" and (name in NOT_EXPECTED or (name == "auc" and k is not None)):
+        return False
+    if name == "lrap" and order != "expected":
         return False
     if order in ("worst", "best") and name in NO_ENDS:
         return False

@@ -251,6 +251,17 @@ def value(metric: str, worths: Worths, truth: Truth, semantics: Choices) -> floa
     return ratio(found, dcg_of(truth.ideal[:k]))
 
 
+def shared_precisions(runs: Sequence[list[Prediction]], truth: Truth) -> float:
+    """All of a run have its last rank."""
+    terms: list[float] = []
+    last = 0
+    for run in runs:
+        last += len(run)
+        right = sum(one.worth is not None for one in run)
+        terms += [(len(terms) + right) / last] * right
+    return ratio(math.fsum(terms), truth.count)
+
+
 def query_value(
     metric: str, runs: Sequence[list[Prediction]], truth: Truth, semantics: Choices
 ) -> float:
@@ -261,6 +272,8 @@ def query_value(
         return value(metric, worths, truth, semantics)
 
     order = semantics["order"]
+    if name == "lrap":
+        return shared_precisions(runs, truth)
     if order not in OPEN_ORDERS or all(len(run) == 1 for run in runs):
         return of_order([one.worth for run in runs for one in run])
     ends = of_order([one.worth for one in in_order(runs, order)])

@@ -113,6 +113,29 @@ def test_scikit_learn_and_scipy(seed: int) -> None:
         assert result.per_query["pair_accuracy"][place].as_py() == pytest.approx(wanted, rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_label_ranking_of_sklearn(seed: int) -> None:
+    """Every item has a score, many of them equal ones."""
+    draw = np.random.default_rng(seed)
+    right = draw.random((30, 12)) < 0.3
+    right[:, 0] |= ~right.any(axis=1)
+    scores = draw.integers(0, 6, right.shape) / 4
+    labels = pa.table(
+        {"query": range(30), "items": [np.flatnonzero(one).tolist() for one in right]}
+    )
+    predictions = pa.table(
+        {"query": range(30), "items": [list(range(12))] * 30, "score": scores.tolist()}
+    )
+    result = rankmill.evaluate(labels, predictions, "lrap", semantics="sklearn")
+    wanted = sklearn.metrics.label_ranking_average_precision_score(right, scores)
+    assert result["lrap"] == pytest.approx(wanted, rel=1e-12)
+    singly = [
+        sklearn.metrics.label_ranking_average_precision_score(one, score)
+        for one, score in zip(right[:, None], scores[:, None], strict=True)
+    ]
+    assert result.per_query["lrap"].to_pylist() == pytest.approx(singly, rel=1e-12)
+
+
 @pytest.mark.small
 def test_by_hand() -> None:
     """Gains 3, 0, 1 of at most 3: stop with 7/8, 0 and 1/8. Two labels, and a third not found."""
@@ -146,6 +169,7 @@ def test_by_hand() -> None:
         ("iprec", {}, ["iprec needs recall", "iprec@0.5"]),
         ("iprec@1.5", {}, ["recall", "'1.5'", "from 0 to 1"]),
         ("iprec(recall=0.1)@0.1", {}, ["recall twice"]),
+        ("lrap", {}, ["lrap", "share the last of their ranks", "order=expected"]),
         ("G", {"order": "worst"}, ["G", "no known worst order"]),
         ("err", {"order": "expected"}, ["err", "no closed form"]),
         ("auc@3", {"order": "expected"}, ["auc@3", "within 3", "leave out"]),

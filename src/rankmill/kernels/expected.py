@@ -24,6 +24,18 @@ def sum_precisions(runs, hits, k, out):
 
 
 @kernel
+def shared_precisions(runs, hits, k, out):
+    """All predictions of a run have its last rank, so that one order is as good as another."""
+    for q in range(len(out)):
+        total = 0.0
+        found = 0
+        for r in range(runs.offsets[q], runs.offsets[q + 1]):
+            found += runs.hits[r]
+            total += runs.hits[r] * (found / (runs.before[r] + runs.sizes[r]))
+        out[q] = total
+
+
+@kernel
 def first_hit(runs, hits, k, out):
     for q in range(len(out)):
         out[q] = 0.0

@@ -49,6 +49,7 @@ _NAMES = {
         "infap": "infAP",
     },
     "ranx": {"bpref": "bpref", "rbp": "rbp.p"},
+    "sklearn": {"lrap": "label_ranking_average_precision_score"},
 }
 
 

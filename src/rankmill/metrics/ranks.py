@@ -54,6 +54,15 @@ def _without_cutoff(metric: Metric, semantics: Semantics) -> str:
     return ""
 
 
+def _shares_ranks(metric: Metric, semantics: Semantics) -> str:
+    if semantics.order != "expected":
+        return (
+            "has no order of equal confidences, which share the last of their ranks: choose order "
+            "'expected' (--semantics order=expected)"
+        )
+    return ""
+
+
 def _discounted(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     misses = (~ranked.hit).cumsum()
     discount = hits.discounts[np.where(ranked.hit, misses, 0) + 1]
@@ -148,6 +157,21 @@ METRICS = (
         parameters=(REL,),
         aliases=("accuracy",),
         undefined=_without_cutoff,
+    ),
+    MetricSpec(
+        name="lrap",
+        kernel="sum_precisions",
+        expected="shared_precisions",
+        definition="mean over the labels of the precision at the rank of the label, 0 if it is not "
+        "found; predictions of equal confidence all have the last of their ranks",
+        range="0 to 1",
+        source="Tsoumakas, Katakis and Vlahavas, Mining Multi-label Data, 2010, as scikit-learn "
+        "computes it",
+        divisor=Divisor(_labels, "R"),
+        cutoff="none",
+        parameters=(REL,),
+        aliases=("label_ranking_average_precision_score",),
+        undefined=_shares_ranks,
     ),
     MetricSpec(
         name="bing",
