@@ -67,7 +67,7 @@ class Scoring:
 
 
 def spare_the_next_tasks() -> None:
-    """Save each later task of this process 0.2 s of what Spark does around it.
+    """Save each later task of this process 0.12 s of what Spark does around it.
 
     Before a task, Spark asks Python to look for new modules; Python 3.11 then reads the table of
     contents of each archive that it ever found a module in, which for Spark's own never changes.
