@@ -1,9 +1,11 @@
 """rankmill on Spark beside the shuffle alone and Spark's own evaluation, warm, in one session.
 
-python benchmarks/spark.py DATA [--rounds 3] [--rivals] [--placing]
+python benchmarks/spark.py DATA [--rounds 3] [--rivals] [--batches] [--skew] [--placing]
 
-DATA is a folder of generate.py. --rivals adds RankingMetrics and SQL functions on arrays. --placing
-adds the same rows shuffled, with all labels in each task, and in tables of buckets.
+DATA is a folder of generate.py. --rivals adds RankingMetrics, SQL functions on arrays, and SQL with
+joins and windows; --batches, small Arrow batches; --skew, a query with ten million predictions;
+--placing, the same rows shuffled, with all labels in each task, and in tables of buckets.
+Times are medians, of the clock and of the processors of Spark, its Python and this process.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import SparkSession, Window, functions
 
 import rankmill
 import rankmill.spark
@@ -96,12 +99,62 @@ def placings(spark: Any, labels: Any, predictions: Any, folder: str) -> dict[str
     }
 
 
+def windows(labels: Any, predictions: Any) -> Any:
+    """AP@12 by exploding lists, a join, and windows."""
+    columns = functions.posexplode(functions.slice("items", 1, 12)).alias("rank", "item")
+    ranked = (
+        predictions.select("user_id", columns)
+        .groupBy("user_id", "item")
+        .agg(functions.min("rank").alias("rank"))
+    )
+    wanted = labels.select("user_id", functions.explode(functions.array_distinct("items")))
+    hits = ranked.join(wanted.withColumnRenamed("col", "item"), ["user_id", "item"])
+    by_rank = Window.partitionBy("user_id").orderBy("rank")
+    at = functions.row_number().over(by_rank) / (functions.col("rank") + 1)
+    sums = hits.withColumn("at", at).groupBy("user_id").agg(functions.sum("at").alias("sum"))
+    size = functions.least(functions.size(functions.array_distinct("items")), functions.lit(12))
+    each = functions.coalesce("sum", functions.lit(0.0)) / size
+    return labels.join(sums, "user_id", "left").select(functions.avg(each)).collect()[0][0]
+
+
+def skewed(spark: Any, size: int) -> tuple[Any, Any]:
+    """10,000 queries of 30 long predictions, and one query with `size` of them."""
+    usual = functions.col("id") % 300_000
+    query = functions.when(functions.col("id") < 300_000, (usual / 30).cast("long")).otherwise(-1)
+    score = functions.xxhash64("id").cast("double") / 2.0**63
+    predictions = spark.range(300_000 + size).select(
+        query.alias("query"), functions.col("id").alias("item"), score.alias("score")
+    )
+    labels = predictions.where(functions.pmod(functions.xxhash64("item"), functions.lit(7)) == 0)
+    return labels.select("query", "item"), predictions
+
+
+def processor_seconds() -> float:
+    """The processor time of this process and all below it, of which Linux tells."""
+    below: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = file.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        process = int(file.parent.name)
+        below.setdefault(int(fields[1]), []).append(process)
+        ticks[process] = sum(map(int, fields[11:15]))
+    found, waiting = 0, [os.getpid()]
+    while waiting:
+        process = waiting.pop()
+        found += ticks.get(process, 0)
+        waiting += below.get(process, [])
+    return found / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rivals", action="store_true")
-    parser.add_argument("--placing", action="store_true")
+    for name in ("--rivals", "--batches", "--skew", "--placing"):
+        parser.add_argument(name, action="store_true")
     arguments = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "4g")
@@ -122,18 +175,41 @@ def main() -> None:
         tasks["SQL on arrays"] = lambda: array_functions(*both)
     if arguments.placing:
         tasks |= placings(spark, *both, os.path.join(arguments.data, "buckets"))
+        tasks["SQL with joins and windows"] = lambda: windows(*both)
+    if arguments.batches:
+        for name in ("shuffle alone", "rankmill.spark"):
+            tasks[f"{name}, batches of 100"] = in_batches(spark, 100, tasks[name])
+    if arguments.skew:
+        both = list(skewed(spark, 10_000_000))
     print(rankmill.evaluate(*paths, [*METRICS, "gap"]).metrics)
-    times: dict[str, list[float]] = {name: [] for name in tasks}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
     for round_ in range(arguments.rounds + 1):  # the first is not counted
         for name, task in tasks.items():
-            began = time.perf_counter()
+            began, used = time.perf_counter(), processor_seconds()
             found = task()
+            took = time.perf_counter() - began, processor_seconds() - used
             if round_:
-                times[name].append(time.perf_counter() - began)
+                times[name].append(took)
             elif not isinstance(found, pa.Table):
-                print(f"{name}: {found}")
-    for name, seconds in times.items():
-        print(f"{name}: {statistics.median(seconds):.2f} s (best {min(seconds):.2f})")
+                print(f"{name}: {found}", flush=True)
+    for name, pairs in times.items():
+        clock, processors = (statistics.median(each) for each in zip(*pairs, strict=True))
+        print(f"{name}: {clock:.2f} s, processors {processors:.2f} s")
+
+
+def in_batches(spark: Any, rows: int, task: Callable[[], Any]) -> Callable[[], Any]:
+    """The task, with Arrow batches of so many rows."""
+    setting = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
+    def run() -> Any:
+        before = spark.conf.get(setting)
+        spark.conf.set(setting, str(rows))
+        try:
+            return task()
+        finally:
+            spark.conf.set(setting, before)
+
+    return run
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
         getattr(rankmill, name)(lists, lists)
     rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")
 topics = pa.table({"query": ["1", "1"], "item": ["a", "b"], "subtopic": ["x", "y"]})
-diverse = [f"{name}@9" for name, one in REGISTRY.items() if one.gains == "subtopics"]
+diverse = [f"{one.name}@9" for one in diversity.METRICS]
 rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse, subtopic="subtopic")
 rankmill.fuse([table, table.take(mixed)], method="combmed", top=3, weights=[1, 2])
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)

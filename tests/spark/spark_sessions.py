@@ -103,7 +103,7 @@ def master(tmp_path_factory: pytest.TempPathFactory, start: Callable[..., Any]) 
             one.wait(30)
 
 
-def wait_until(true: Callable[[], Any], seconds: float = 90) -> None:
+def wait_until(true: Callable[[], Any], seconds: float = 300) -> None:
     """Wait until something is true."""
     end = time.monotonic() + seconds
     while not true():

@@ -1,15 +1,17 @@
 """Collecting what tasks return: merged on executors first, where there is much of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
 from rankmill.spark.rows import Returned, RowFormat, check_once, first_error
-from rankmill.spark.tasks import Task, function_of, partition
+from rankmill.spark.tasks import partition, spare_the_next_tasks
 
 Merged = TypeVar("Merged", bound="Mergeable")
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 class Mergeable(Protocol):
@@ -66,6 +68,16 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
     if failed is not None and failed.error is not None:
         raise failed.error
     return merged
+
+
+def function_of(task: Task) -> Task:
+    """Return a function, which Spark asks for, that does what a task does."""
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        spare_the_next_tasks()
+        return task(batches)
+
+    return run
 
 
 def _merging(kind: type[Merged], form: RowFormat) -> Task:

@@ -15,8 +15,9 @@ from rankmill.engine.options import split_options
 from rankmill.errors import RankmillError
 from rankmill.results.result import WEIGHT
 from rankmill.spark.layout import QUERY, Side, arrow_schema
+from rankmill.spark.merging import function_of
 from rankmill.spark.request import Request
-from rankmill.spark.tasks import function_of, inputs_of, partition, told
+from rankmill.spark.tasks import inputs_of, partition, told
 from rankmill.threads import Workers
 
 

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -16,11 +16,11 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.engine.parts import part_states
 from rankmill.errors import RankmillError
 from rankmill.sources.inputs import Input
+from rankmill.sources.stream import joined
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import SIDE, Side
 from rankmill.spark.rows import Returned, RowFormat
 
-Task = Callable[[Iterator[Any]], Iterator[Any]]
 # How the names of Spark's own archives of modules begin.
 _ARCHIVES = ("pyspark", "py4j", "spark-core")
 
@@ -70,18 +70,8 @@ class Scoring:
         return inputs_of(batches, self.schema, self.sides)
 
 
-def function_of(task: Task) -> Task:
-    """Return a function, which Spark asks for, that does what a task does."""
-
-    def run(batches: Iterator[Any]) -> Iterator[Any]:
-        _spare_the_next_tasks()
-        return task(batches)
-
-    return run
-
-
-def _spare_the_next_tasks() -> None:
-    """Save each later task of this process 0.2 s of what Spark does around it.
+def spare_the_next_tasks() -> None:
+    """Save each later task of this process 0.12 s of what Spark does around it.
 
     Before a task, Spark asks Python to look for new modules; Python 3.11 then reads the table of
     contents of each archive that it ever found a module in, which for Spark's own never changes.
@@ -124,7 +114,7 @@ def input_of(table: Any, side: Side) -> Input:
 def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
     """Return the same as tables, with the rows as they come."""
     found: list[list[Any]] = [[] for _ in sides]
-    for batch in batches:
+    for batch in joined(batches):
         numbers = numbers_of(batch.column(SIDE))
         for number in np.unique(numbers).tolist():
             chosen = numbers == number
