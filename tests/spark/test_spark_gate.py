@@ -47,7 +47,7 @@ def test_predictions_are_a_baseline(spark: Any, data: Any) -> None:
     by = pa.table({"query": queries, "country": ["a", "b"] * (len(queries) // 2)})
     frames = [spark.createDataFrame(one) for one in (labels, new, old, by)]
     found = rankmill.spark.gate(
-        *frames[:2], rules, baseline=frames[2], by=frames[3], moved=2, partitions=2
+        *frames[:2], rules, baseline=frames[2], by=frames[3], moved=2, partitions=1
     )
     same_verdict(found, rankmill.gate(labels, new, rules, baseline=old, by=by, moved=2))
 
