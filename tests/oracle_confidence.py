@@ -51,7 +51,7 @@ def best_f1_threshold(listed: Listed, total: int) -> float | None:
     best = best_f1(listed, total)
     for threshold, right, count in points(listed):
         if right and 2 * right / (count + total) == best:
-            return threshold
+            return threshold if math.isfinite(threshold) else None
     return None
 
 

@@ -83,7 +83,7 @@ for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
 topics = pa.table({"query": ["1", "1"], "item": ["a", "b"], "subtopic": ["x", "y"]})
 diverse = [f"{one.name}@9" for one in diversity.METRICS]
 rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse, subtopic="subtopic")
-rankmill.fuse([table, table.take(mixed)], method="combmed", top=3, weights=[1, 2])
+rankmill.fuse(["p.parquet", "p.parquet"], method="combmed", top=3, weights=[1, 2])
 rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):

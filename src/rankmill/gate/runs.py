@@ -29,8 +29,6 @@ SUMMARY = b"rankmill run"
 _NAME = re.compile(r"(\d{8}T\d{12})Z-[0-9a-f]{16}")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-# What a scope's own dict leaves out.
-_UNWEIGHTED = ("weight", None)
 # In a footer, this byte and a length stand between a key and its text.
 _TEXT = b"\x18"
 
@@ -87,7 +85,7 @@ class Run:
             "metrics": {metric: one.value for metric, one in of.items()},
             "standard_errors": {metric: one.standard_error for metric, one in of.items()},
             "semantics": {name: rules[name] for name in DEFAULT.to_dict()},
-            "scope": {k: v for k, v in rules.items() if k in vars(WHOLE) and (k, v) != _UNWEIGHTED},
+            "scope": Scope(**{name: rules[name] for name in vars(WHOLE)}).to_dict(),
             "gain_function": rules["gain_function"],
             "audit": self.audits.get(system, {}),
         }

@@ -106,9 +106,10 @@ class BestThreshold(Curve):
     """The threshold of the largest F1."""
 
     def number(self, points: Points, total: int) -> float | None:
-        """Return the highest threshold with the largest F1; None without a correct prediction."""
+        """Return the highest threshold with the largest F1; None if there is no finite one."""
         f1 = _f1(points, total)
-        return float(points.threshold[f1.argmax()]) if len(f1) else None
+        best = float(points.threshold[f1.argmax()]) if len(f1) else math.inf
+        return best if math.isfinite(best) else None
 
 
 @dataclass(frozen=True, eq=False)

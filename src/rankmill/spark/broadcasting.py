@@ -24,10 +24,10 @@ from rankmill.matching.lookup import look_up
 from rankmill.sources.inputs import Input
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import Side, arrow_schema, column
-from rankmill.spark.merging import FAN, gathered, merged_rows
+from rankmill.spark.merging import FAN, function_of, gathered, merged_rows
 from rankmill.spark.request import Request
 from rankmill.spark.rows import Returned, RowFormat
-from rankmill.spark.tasks import function_of, ordered, partition, told
+from rankmill.spark.tasks import ordered, partition, told
 
 # A task scores so many bytes of predictions at a time.
 AT_ONCE = 64 << 20

@@ -21,13 +21,12 @@ from rankmill.spark.aligning import TABLE, Comparing, Joining, Sending, Valuing
 from rankmill.spark.found import Found
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.leaving import left_out
-from rankmill.spark.merging import collected
+from rankmill.spark.merging import collected, function_of
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.request import NOT_TAKEN, Request, request_of
 from rankmill.spark.rows import RowFormat
 from rankmill.spark.run import evaluate_runs, result_of
 from rankmill.spark.slices import with_tables, with_values
-from rankmill.spark.tasks import function_of
 from rankmill.threads import thread_count
 
 

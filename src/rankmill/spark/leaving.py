@@ -22,8 +22,9 @@ from rankmill.metrics.gap_counts import Among, Distinct
 from rankmill.metrics.gap_groups import GroupPlaces, LeftOut, places_of, sum_less
 from rankmill.semantics.choices import Semantics
 from rankmill.spark.layout import Side, arrow_schema
+from rankmill.spark.merging import function_of
 from rankmill.spark.request import Request
-from rankmill.spark.tasks import function_of, inputs_of
+from rankmill.spark.tasks import inputs_of
 from rankmill.threads import Workers
 
 # The predictions of a task are in its memory already, with more bytes each.

@@ -15,8 +15,9 @@ from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import split_options
 from rankmill.errors import RankmillError
 from rankmill.spark.layout import QUERY, Side, arrow_schema
+from rankmill.spark.merging import function_of
 from rankmill.spark.request import Request
-from rankmill.spark.tasks import function_of, inputs_of
+from rankmill.spark.tasks import inputs_of
 from rankmill.threads import Workers
 
 ITEM, LABELS, HEAD, HEAD_OR_MIDDLE = "item", "labels", "head", "head or middle"
