@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.ragged import Ragged
 from rankmill.compare.compare import compare
@@ -22,6 +23,7 @@ from rankmill.kernels.jit import compiled_so_far
 from rankmill.metrics import confidence, diversity
 from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.gap_array import global_average_precision
+from rankmill.metrics.item_counts import ItemCounts
 from rankmill.metrics.registry import examples, parse
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import semantics_of
@@ -87,6 +89,8 @@ def warmup() -> WarmUp:
     fuse([run, run], threads=1)
     _evaluate_arrays()
     _evaluate_text()
+    evaluate({"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
+    _join_counts()
     _compare()
     empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
     parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # Parquet files need this one
@@ -186,6 +190,14 @@ def _evaluate_text() -> None:
             evaluate(paths["l.csv"], paths[name], ["map"], threads=1)
         integers = pa.table({"user": [1], "item": [1]})
         evaluate(integers, paths["lists.csv"], ["map"], threads=1)
+
+
+def _join_counts() -> None:
+    """Join counts of items, as of several threads or parts: integers close together, and others."""
+    for numbers in ([7, 9], [7, 1 << 40]):
+        ids = to_ids(np.array(numbers), "items")
+        one = ItemCounts(1).with_counts(ids, np.ones((2, 1), np.int64))
+        one.merge(one).joined()
 
 
 def _compare() -> None:
