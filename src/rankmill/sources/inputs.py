@@ -20,6 +20,7 @@ from rankmill.sources.long import group_lists, stream_rows
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, check_comparable, find_columns
 from rankmill.sources.spill import grouped_lists
+from rankmill.sources.subtopics import with_subtopics
 from rankmill.sources.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
@@ -264,9 +265,8 @@ def open_inputs(
             stack.callback(inputs[name].source.close)
         label_input, *others = with_one_id_type([label_input, *inputs.values()])
         if subtopic is not None:
-            from rankmill.sources.subtopics import with_subtopics
-
-            label_input = with_subtopics(label_input, subtopic)
+            made = with_subtopics(label_input.source, label_input.columns, subtopic)
+            label_input = Input(*made)
         for one in others:
             _check_positions(label_input.source, one.source)
             check_comparable((label_input.source, label_input.columns), (one.source, one.columns))

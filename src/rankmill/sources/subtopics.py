@@ -12,8 +12,8 @@ from rankmill.columns.ids import is_text_type, plain
 from rankmill.columns.numbers import floats_of
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.diversity import SUBTOPICS
-from rankmill.sources.base import Batch, read_batches
-from rankmill.sources.inputs import Input
+from rankmill.sources.base import Batch, Source, read_batches
+from rankmill.sources.roles import Columns
 from rankmill.sources.stream import open_batches
 from rankmill.threads import Workers
 
@@ -21,12 +21,12 @@ from rankmill.threads import Workers
 MOST_LABELS = 1 << 21
 
 
-def with_subtopics(labels: Input, subtopic: str) -> Input:
+def with_subtopics(source: Source, columns: Columns, subtopic: str) -> tuple[Source, Columns]:
     """Return labels with a row an item, whose gains `rankmill.kernels.diversity` understands.
 
     Parameters
     ----------
-    labels : Input
+    source, columns
         A row for each query, item and subtopic; with gains, those above 0 are relevant.
     subtopic : str
         The column of subtopics: integers or strings.
@@ -36,7 +36,6 @@ def with_subtopics(labels: Input, subtopic: str) -> Input:
     InputError, UsageError
         If the labels are lists, or their subtopics no ids, or a query has too many of either.
     """
-    source, columns = labels.source, labels.columns
     if columns.wide:
         raise UsageError(
             f"{source.name} holds lists of items, and subtopics need a row for each query, item "
@@ -54,17 +53,18 @@ def with_subtopics(labels: Input, subtopic: str) -> Input:
         table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     except pa.ArrowException as error:
         raise InputError(f"{source.name}: {error}") from None
-    made = _one_a_label(table, labels, subtopic, facts)
+    made = _one_a_label(table, columns, source.name, subtopic, facts)
     found = open_batches(
         source.name, made.schema, lambda names: made.select(names).to_batches(), len(made)
     )
     found = replace(found, end=source.end, format=source.format)
-    return Input(found, replace(columns, gain=subtopic, facts=facts))
+    return found, replace(columns, gain=subtopic, facts=facts)
 
 
-def _one_a_label(table: Any, labels: Input, subtopic: str, facts: tuple[str, ...]) -> Any:
+def _one_a_label(
+    table: Any, columns: Columns, name: str, subtopic: str, facts: tuple[str, ...]
+) -> Any:
     """The first row of each query and item, with a gain."""
-    columns, name = labels.columns, labels.source.name
     queries, query_of = _numbered(table, columns.query, name)
     items, item_of = _numbered(table, columns.item, name)
     _, subtopic_of = _numbered(table, subtopic, name)
