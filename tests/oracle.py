@@ -39,7 +39,6 @@ ALIASES = {
     **{"inter_list_diversity": "personalization", "intra_list_diversity": "ild"},
     "pr_auc": "auprc",
     "d_prime": "dprime",
-    "alpha_nDCG": "alpha_ndcg",
     "alpha-nDCG": "alpha_ndcg",
     "err-ia": "err_ia",
     "strec": "subtopic_recall",

@@ -23,9 +23,16 @@ def sum_label_gains(hits, k, out):
     label_offsets, label_gains, label_counts = unpacked(hits)
     for q in range(len(out)):
         total = 0.0
+        start = start_of(label_offsets, label_gains, q)
         for place in range(label_counts[q]):
-            total += gain_at(label_gains, label_offsets[q], label_counts[q], place)
+            total += gain_at(label_gains, start, label_counts[q], place)
         out[q] = total
+
+
+@helper
+def start_of(label_offsets, label_gains, q):
+    """Where the gains of a query's labels start. Without gains, offsets may be of other queries."""
+    return label_offsets[q] if len(label_gains) else 0
 
 
 @helper
@@ -66,7 +73,8 @@ def ideal_cascade(hits, k, most, out):
     for q in range(len(out)):
         total = 0.0
         left = 1.0
-        start, count = label_offsets[q], label_counts[q]
+        start = start_of(label_offsets, label_gains, q)
+        count = label_counts[q]
         for place in range(min(k, count)):
             chance = min(gain_at(label_gains, start, count, place), scale - 1.0) / scale
             total += left * chance / (place + 1)
@@ -83,7 +91,8 @@ def blended_ratios(hits, k, beta, out):
         gain = 0.0
         ideal = 0.0
         place = 0
-        start, count = label_offsets[q], label_counts[q]
+        start = start_of(label_offsets, label_gains, q)
+        count = label_counts[q]
         for h in range(offsets[q], offsets[q + 1]):
             rank = ranks[h]
             if rank > k:
@@ -118,7 +127,8 @@ def discounted_by_lost_gain(hits, k, out):
         gain = 0.0
         cost = 0.0
         rank = 0
-        start, count = label_offsets[q], label_counts[q]
+        start = start_of(label_offsets, label_gains, q)
+        count = label_counts[q]
         for h in range(offsets[q], offsets[q + 1]):
             while rank < ranks[h]:
                 cost += max(1.0, gain_at(label_gains, start, count, rank))
@@ -139,7 +149,8 @@ def ndcg_at_hits(hits, k, out):
         ideal = 0.0
         place = 0
         found = 0
-        start, count = label_offsets[q], label_counts[q]
+        start = start_of(label_offsets, label_gains, q)
+        count = label_counts[q]
         for h in range(offsets[q], offsets[q + 1]):
             while place < min(ranks[h], count):
                 ideal += gain_at(label_gains, start, count, place) / discounts[place + 1]
@@ -168,7 +179,8 @@ def ndcg_at_levels(hits, k, out):
         out[q] = 0.0
         if h == end:
             continue
-        start, count = label_offsets[q], label_counts[q]
+        start = start_of(label_offsets, label_gains, q)
+        count = label_counts[q]
         total = 0.0
         levels = 0
         gain = 0.0

@@ -46,7 +46,7 @@ METRICS = (
         "2008; ndeval",
         divisor=Divisor(_ideal, "the list that always takes the label that is worth most"),
         parameters=(ALPHA,),
-        aliases=("alpha_nDCG", "alpha-nDCG"),
+        aliases=("alpha-nDCG",),
         gains="subtopics",
         undefined=one_order,
     ),
