@@ -10,10 +10,21 @@ from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
 from rankmill.engine.job import Job, Progress
 from rankmill.engine.labels import HeldLabels
+from rankmill.engine.tally import Tally
 from rankmill.explain.trace_view import Trace
+from rankmill.results.result import Result
 from rankmill.semantics.choices import CHOICES
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
+
+
+def evaluated(
+    job: Job, labels: Input, predictions: Input, workers: Workers, progress: Progress | None
+) -> tuple[Tally, Result]:
+    """Return what all predictions come to, with its state, and the result."""
+    with closing(run(job, HeldLabels(labels), {"": predictions}, workers, progress)) as tallies:
+        tally = next(tallies)
+        return tally, finish(tally, labels, predictions, workers, 0)
 
 
 def trace_curve(
@@ -26,9 +37,7 @@ def trace_curve(
 ) -> Trace:
     """Return the curve of the only metric of a job, in `rows` rows at most."""
     (metric,), semantics = job.metrics, job.semantics
-    with closing(run(job, HeldLabels(labels), {"": predictions}, workers, progress)) as tallies:
-        tally = next(tallies)
-        result = finish(tally, labels, predictions, workers, 0)
+    tally, result = evaluated(job, labels, predictions, workers, progress)
     one: Any = tally.state.aggregates[metric.text]
     table = one.table(tally.state.totals, tally.among.get(metric.text))
     facts = {}

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -14,15 +13,13 @@ from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, slic
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.evaluate import evaluate
-from rankmill.engine.finish import finish
-from rankmill.engine.first_pass import run
 from rankmill.engine.job import Job, Progress, make_job, open_job
-from rankmill.engine.labels import HeldLabels, clean_lists
+from rankmill.engine.labels import clean_lists
 from rankmill.engine.options import options_of, split_options, untrained
 from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
-from rankmill.explain.curve import trace_curve
+from rankmill.explain.curve import evaluated, trace_curve
 from rankmill.explain.one_query import id_of, list_of
 from rankmill.explain.trace_view import Trace
 from rankmill.explain.walk import (
@@ -341,9 +338,7 @@ def _trace_gap(
     progress: Progress | None,
 ) -> Trace:
     (metric,), semantics = job.metrics, job.semantics
-    with closing(run(job, HeldLabels(labels), {"": predictions}, workers, progress)) as tallies:
-        tally = next(tallies)
-        result = finish(tally, labels, predictions, workers, 0)
+    tally, result = evaluated(job, labels, predictions, workers, progress)
     gap = tally.state.aggregates[metric.text]
     assert isinstance(gap, Gap)
     pooled = join(list(gap.kept or ()))
