@@ -1,6 +1,6 @@
 """rankmill on Spark beside the shuffle alone and Spark's own evaluation, warm, in one session.
 
-python benchmarks/spark.py DATA [--rounds 3] [--rivals] [--batches] [--skew] [--placing]
+python benchmarks/spark.py DATA [--rounds 3] [--rivals] [--batches] [--skew] [--placing] [--only X]
 
 DATA is a folder of generate.py. --rivals adds RankingMetrics, SQL functions on arrays, and SQL with
 joins and windows; --batches, small Arrow batches; --skew, a query with ten million predictions;
@@ -153,6 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", metavar="X", default="", help="the tasks with X in their name")
     for name in ("--rivals", "--batches", "--skew", "--placing"):
         parser.add_argument(name, action="store_true")
     arguments = parser.parse_args()
@@ -182,6 +183,7 @@ def main() -> None:
     if arguments.skew:
         both = list(skewed(spark, 10_000_000))
     print(rankmill.evaluate(*paths, [*METRICS, "gap"]).metrics)
+    tasks = {name: task for name, task in tasks.items() if arguments.only in name}
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
     for round_ in range(arguments.rounds + 1):  # the first is not counted
         for name, task in tasks.items():

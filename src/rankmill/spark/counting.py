@@ -28,8 +28,8 @@ class Counting:
 
     Attributes
     ----------
-    state : State
-        The merged state of all partitions. Spark sends it to each executor once.
+    state : tuple of RowFormat and pyarrow.RecordBatch
+        The merged state of all partitions, as a row. Spark sends it to each executor once.
     side : Side
         The predictions.
     schema : pyarrow.Schema
@@ -39,7 +39,7 @@ class Counting:
     memory : int
     """
 
-    state: State
+    state: tuple[RowFormat, Any]
     side: Side
     schema: Any
     form: RowFormat
@@ -49,16 +49,19 @@ class Counting:
         """Yield the counts of all metrics over the predictions of a partition, once."""
         where = partition()
         try:
-            one = self._input(batches)
-            counted = second_pass(self.state, one, memory=self.memory, threads=1)
+            form, row = self.state
+            (merged,) = form.read(pa.Table.from_batches([row]))
+            state = State.from_row(merged.fields or {})
+            one = self._input(batches, state)
+            counted = second_pass(state, one, memory=self.memory, threads=1)
             returned = [Returned(where, name, among.to_row()) for name, among in counted.items()]
         except RankmillError as error:
             returned = [Returned(where, error=told(error, where))]
         yield self.form.batch(returned)
 
-    def _input(self, batches: Iterator[Any]) -> Input:
+    def _input(self, batches: Iterator[Any], state: State) -> Input:
         side = self.side
-        if _is_shuffled(self.state, side):
+        if _is_shuffled(state, side):
             return inputs_of(batches, self.schema, [side])[side.system]
         columns, schema = side.columns, self.schema
         if not columns.wide:  # all confidences count, so that they may come as one list a batch
@@ -96,6 +99,9 @@ def counted(state: State, frame: Any, side: Side, partitions: int, memory: int) 
         partitions = partitions_of(rows, partitions)
     empty = Among(np.zeros(0, np.int64), np.zeros(0, np.int64))
     form = RowFormat.of(empty.to_row())
-    task = Counting(state, side, arrow_schema(rows), form, memory)
+    row = state.to_row()
+    form_of_state = RowFormat.of(row)
+    sent = form_of_state, form_of_state.batch([Returned(0, fields=row)])
+    task = Counting(sent, side, arrow_schema(rows), form, memory)
     found = collected(rows, task, Among, form, partitions)
     return {one.system: Among.from_row(one.fields or {}) for one in found}

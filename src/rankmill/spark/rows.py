@@ -21,6 +21,9 @@ _FIRST = {
     "rows": pa.int64(),
 }
 
+# The types that arrays of a kind of number are narrowed to, where that loses nothing.
+_NARROWER = {"i": ("i1", "i2", "i4"), "u": ("u1", "u2", "u4"), "f": ("f4",)}
+
 
 @dataclass(frozen=True)
 class Returned:
@@ -39,26 +42,27 @@ class RowFormat:
     """The Arrow form of what tasks return.
 
     Fields are named by their number, as Spark does not tell names apart that differ in case only.
+    Arrays of numbers travel as bytes, as few a number as hold all of them exactly: Spark copies
+    lists number by number, several times.
 
     Attributes
     ----------
-    names : tuple of str
-        The names of the fields of a state or of counts.
+    numbers : dict of str to (numpy.dtype or None)
+        The fields of a state or of counts; the type of the numbers of those that are arrays.
     schema : pyarrow.Schema
     """
 
-    names: tuple[str, ...]
+    numbers: Mapping[str, Any]
     schema: Any
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "RowFormat":
         """Return the form of rows like one that `to_row` made."""
-        fields = dict(_FIRST)
+        fields, numbers = dict(_FIRST), {}
         for number, field in enumerate(pa.Table.from_pylist([dict(row)]).schema):
-            # Spark has no unsigned integers; a state has bytes at most.
-            bytes_ = field.type == pa.list_(pa.uint8())
-            fields[f"f{number}"] = pa.list_(pa.int16()) if bytes_ else field.type
-        return cls(tuple(row), pa.schema(fields))
+            numbers[field.name] = _numbers(field.type)
+            fields[f"f{number}"] = pa.binary() if numbers[field.name] else field.type
+        return cls(numbers, pa.schema(fields))
 
     @property
     def spark_schema(self) -> Any:
@@ -79,8 +83,9 @@ class RowFormat:
                 "label_rows": one.label_rows,
                 "rows": one.rows,
             }
-            for number, name in enumerate(self.names if one.fields is not None else ()):
-                row[f"f{number}"] = (one.fields or {})[name]
+            if one.fields is not None:
+                for number, (name, kind) in enumerate(self.numbers.items()):
+                    row[f"f{number}"] = _packed(one.fields[name], kind)
             rows.append(row)
         return pa.RecordBatch.from_pylist(rows, self.schema)
 
@@ -88,24 +93,54 @@ class RowFormat:
         """Yield what a table of such rows holds; arrays of numbers come as NumPy arrays."""
         for batch in table.to_batches():
             for row in range(batch.num_rows):
-                values = {name: _value(batch.column(name)[row]) for name in batch.schema.names}
+                values = {name: batch.column(name)[row].as_py() for name in _FIRST}
                 error = None
                 if values["error"] is not None:
                     error = getattr(errors, values["error"])(values["message"])
                 fields = None
                 if error is None:
-                    fields = {name: values[f"f{i}"] for i, name in enumerate(self.names)}
+                    fields = {
+                        name: _value(batch.column(f"f{number}")[row], kind)
+                        for number, (name, kind) in enumerate(self.numbers.items())
+                    }
                 first = values["partition"], values["system"], fields, error
                 yield Returned(*first, values["label_rows"], values["rows"])
 
 
-def _value(scalar: Any) -> Any:
-    """Return a value for Python; a list of numbers is a NumPy array without a copy."""
-    if not pa.types.is_list(scalar.type) or not scalar.is_valid:
+def _numbers(kind: Any) -> Any:
+    """Return the type of the numbers of a list, as NumPy has it; None for all else."""
+    if not pa.types.is_list(kind) or not pa.types.is_primitive(kind.value_type):
+        return None
+    return np.dtype(kind.value_type.to_pandas_dtype())
+
+
+def _packed(value: Any, kind: Any) -> Any:
+    """Return a value for Arrow; an array of numbers as bytes, after the size of one."""
+    if kind is None or value is None:
+        return value
+    array = np.asarray(value, kind)
+    narrower = map(np.dtype, _NARROWER.get(kind.kind, ()))
+    fits = (one for one in narrower if one.itemsize < kind.itemsize and _holds(one, array))
+    narrow = next(fits, kind)
+    return bytes([narrow.itemsize]) + array.astype(narrow).tobytes()
+
+
+def _holds(narrow: Any, array: np.ndarray) -> bool:
+    """Return whether all numbers have the same bits in a narrower type and back."""
+    if narrow.kind == "f":
+        with np.errstate(over="ignore"):
+            there = array.astype(narrow).astype(array.dtype)
+        return bool((there.view(np.int64) == array.view(np.int64)).all())
+    limits = np.iinfo(narrow)
+    return bool(array.min(initial=0) >= limits.min and array.max(initial=0) <= limits.max)
+
+
+def _value(scalar: Any, kind: Any) -> Any:
+    """Return a value for Python; an array of numbers as it was."""
+    if kind is None or not scalar.is_valid:
         return scalar.as_py()
-    if pa.types.is_string(scalar.type.value_type):
-        return scalar.as_py()
-    return np.asarray(scalar.values)
+    data = memoryview(scalar.as_buffer())
+    return np.frombuffer(data[1:], f"{kind.kind}{data[0]}").astype(kind)
 
 
 def first_error(returned: Iterable[Returned]) -> Returned | None:
