@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+import rankmill.spark
 from cli_runs import write_dump
 from conftest import tells
 from rankmill.cli import COMMANDS
@@ -207,6 +208,33 @@ def test_python_gets_the_baseline_where_a_function_takes_it(shop: Path, run: Any
     assert given["runs"] == {"old/a": "shop/old/a.parquet", "a": "shop/run/a.parquet"}
     assert given["baseline"] == "old/a"
     assert config.arguments(rankmill.gate)["history"] == "shop/h"
+
+
+def test_a_training_set_in_several_files(shop: Path, run: Any) -> None:
+    for name, item in (("a", 1), ("b", 2)):
+        table = pa.table({"user_id": [1], "item_id": [item]})
+        pq.write_table(table, shop / f"train-{name}.parquet")
+    text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nmetrics = "novelty"\n'
+    for train in ('["train-a.parquet", "train-b.parquet"]', '"train-a.parquet,train-b.parquet"'):
+        (shop / "x.toml").write_text(f"{text}train = {train}\n")
+        found = numbers(run, "evaluate", "shop/x.toml")["inputs"]["train"]
+        assert found["rows"] == 2
+    (shop / "x.toml").write_text(f"{text}train = [3]\n")
+    status, _, error = run("evaluate", "shop/x.toml")
+    assert status == 2
+    assert "line 4, train[1]: it is the number 3; expected a path" in error
+
+
+def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> None:
+    text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\n'
+    for line in ('train = "t.parquet"', "drop_seen = true", '[columns]\nsubtopic = "s"'):
+        (shop / "x.toml").write_text(f"{text}{line}\n")
+        name = line.split("\n")[-1].split(" ")[0]
+        with pytest.raises(UsageError, match=f"takes no {name}; it would count otherwise"):
+            rankmill.read_config("shop/x.toml").arguments(rankmill.spark.evaluate)
+        status, _, error = run("spark", "shop/x.toml")
+        assert status == 2
+        assert "would count otherwise" in error or "subtopics are evaluated on one" in error
 
 
 def test_a_recorded_run(shop: Path, run: Any) -> None:

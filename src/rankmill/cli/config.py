@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from rankmill.cli.inputs import ChoiceOrPairs, system_names
-from rankmill.cli.options import column_options
+from rankmill.cli.options import column_options, parse_source
 from rankmill.config.document import Document, read_document
 from rankmill.config.filling import parse_date
 from rankmill.config.keys import (
@@ -36,6 +36,8 @@ from rankmill.stores.urls import is_url, redacted
 
 __all__ = ["Config", "keys", "read_config"]
 
+# The options that decide what is counted, and that not all takers of a file have.
+_DECIDE = ("train", "items", "item_group", "drop_seen", "subtopic")
 # The commands that take a file, in the order in which their options are looked up.
 COMMANDS = ("evaluate", "compare", "gate", "report")
 # Options that belong to one run and not to a file that drives several commands.
@@ -76,6 +78,8 @@ class Config:
         Names of files that a command writes are left out.
         """
         wanted = inspect.signature(function).parameters
+        if "semantics" in wanted:
+            self.check_taken(function.__name__, wanted)
         given: dict[str, Any] = {"labels": self.labels, "runs": self.systems}
         given |= {name: self.options[name] for name in self.options if not _is_output(name)}
         if "predictions" in wanted:
@@ -83,6 +87,13 @@ class Config:
         elif "baseline" in wanted:
             given |= self.several(function.__name__)
         return {name: given[name] for name in wanted if given.get(name) is not None}
+
+    def check_taken(self, taker: str, wanted: Collection[str]) -> None:
+        """Raise UsageError if a taker of these options would count otherwise than the file says."""
+        for name in _DECIDE:
+            if self.options.get(name) and name not in wanted:
+                place = keys()[name][0].place
+                self.document.fail(place, f"{taker} takes no {name}; it would count otherwise")
 
     def one(self, taker: str, apart: bool, baseline: str | None = None) -> dict[str, Any]:
         """Return the one system as `predictions`; with `apart`, the `baseline` apart from it."""
@@ -189,8 +200,11 @@ def read_config(
     labels = _input(check_input(document, ("labels",), document.values["labels"]), folder)
     systems = _systems(document, folder)
     for name, value in values.items():
-        if name in known and known[name][0].path != "no":
-            values[name] = _option(value, folder, known[name][0].path == "maybe")
+        key = known[name][0] if name in known else None
+        if key is not None and key.kind == "input":
+            values[name] = joined(_input(value, folder))
+        elif key is not None and key.path != "no":
+            values[name] = _option(value, folder, key.path == "maybe")
     baseline = document.values.get("baseline")
     if baseline is not None:
         baseline = joined(check_input(document, ("baseline",), baseline))
@@ -282,6 +296,8 @@ def _key(option: click.Option) -> Key:
 def _kind(option: click.Option) -> Kind:
     if option.is_flag:
         return "flag"
+    if option.callback is parse_source:
+        return "input"
     if option.multiple:
         return "pairs" if "=" in (option.metavar or "") else "texts"
     if isinstance(option.type, click.types.IntParamType):

@@ -61,6 +61,7 @@ class FileCommand(click.Command):
                     ctx,
                 )
             config = read_config(labels, date=date if isinstance(date, str) else None)
+            config.check_taken(str(ctx.info_name), {str(one.name) for one in self.params})
             ctx.meta[_CONFIG] = config
             ctx.default_map = config.defaults
             # click asks for PREDICTIONS; `invoke` puts those of the file in their place.

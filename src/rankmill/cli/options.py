@@ -29,7 +29,7 @@ __all__ = [
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
-def _source(
+def parse_source(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> str | list[str] | None:
     return text if text is None else source_of(text, f"--{parameter.name}")
@@ -134,7 +134,7 @@ _CATALOGUE = (
     click.option(
         "--train",
         metavar="FILE|DIR",
-        callback=_source,
+        callback=parse_source,
         help="What queries had in training: rows of a query and an item, or lists, in any format "
         "that labels may have. For novelty, popularity and their kin; see 'rankmill docs "
         "catalogue'.",
@@ -142,7 +142,7 @@ _CATALOGUE = (
     click.option(
         "--items",
         metavar="FILE|DIR",
-        callback=_source,
+        callback=parse_source,
         help="The catalogue that coverage and gini are over: a table with a column of items; by "
         "default the items of --train, else all labels and predictions.",
     ),

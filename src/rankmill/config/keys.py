@@ -14,7 +14,7 @@ from rankmill.semantics.presets import PRESETS
 
 __all__ = ["Key", "check_keys", "joined", "nearest"]
 
-Kind = Literal["text", "texts", "pairs", "integer", "number", "flag"]
+Kind = Literal["text", "texts", "pairs", "integer", "number", "flag", "input"]
 
 _EXPECTED = {
     "text": "a text between quotation marks",
@@ -39,7 +39,7 @@ class Key:
     name : str
     table : str
         The table that it stands in; "" at the top.
-    kind : {"text", "texts", "pairs", "integer", "number", "flag"}
+    kind : {"text", "texts", "pairs", "integer", "number", "flag", "input"}
     choices : tuple of str
         The only texts, if there are but these.
     pairs : bool
@@ -151,6 +151,8 @@ def check_systems(document: Document) -> dict[str, str | list[str]]:
 
 def _checked(document: Document, place: Place, value: Any, key: Key) -> Any:
     """Return a value of the type that its key has; lists for "texts" and "pairs"."""
+    if key.kind == "input":
+        return check_input(document, place, value)
     if key.kind == "texts" and isinstance(value, str):
         value = [value]
     if key.kind == "pairs" and isinstance(value, dict):
