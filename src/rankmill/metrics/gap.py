@@ -183,6 +183,9 @@ def _distinct(parts: Sequence[Any]) -> Distinct:
     if not any(isinstance(one, Distinct) for one in parts):
         return _counted(parts)
     counted = [one if isinstance(one, Distinct) else _counted([one]) for one in parts]
+    counted = [one for one in counted if len(one.values)] or counted[:1]
+    if len(counted) == 1:  # as where labels without predictions are scored apart
+        return counted[0]
     every = np.concatenate([one.values for one in counted])
     values, places = np.unique(every, return_inverse=True)
     counts = np.zeros(len(values), np.int64)
