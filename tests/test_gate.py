@@ -555,3 +555,28 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
     told = rankmill.history(tmp_path / "runs")
     assert [one.verdict for one in told.runs] == ["held", *["held", "regressed"] * 3]
     assert run("gate", files["labels"], files["same"], *rule, "--baseline", "last")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("seen_items <= 0", "seen_items is not counted without train"),
+        ("unknown_items <= 1%", "unknown_items is not counted without items or train"),
+        ("unjudged_items <= 1%", "unjudged_items is not counted without judged_only"),
+        ("items_beyond_depth <= 0", "items_beyond_depth is not counted without depth"),
+    ],
+)
+def test_a_count_of_what_is_not_there_is_no_pass(dumps, rule, told):
+    with pytest.raises(rankmill.UsageError, match=told):
+        word(dumps, "same", rule)
+
+
+def test_counts_are_held_where_they_are_counted(dumps):
+    train = {"train": pa.table({"user_id": [0], "item_id": [100]})}
+    for rule, options in (
+        ("seen_items <= 100%", train),
+        ("unknown_items <= 100%", train),
+        ("unjudged_items <= 100%", {"judged_only": True}),
+        ("items_beyond_depth <= 100%", {"depth": 1}),
+    ):
+        assert word(dumps, "same", rule, **options).word == "held"

@@ -186,6 +186,7 @@ def _undecided(rule: Rule, shown: str, why: str, one: Measured | None = None) ->
 
 
 def _of_count(rule: Rule, evidence: Evidence) -> Outcome:
+    _check_counted(rule, evidence.result)
     mine = evidence.result.to_dict()
     value = count_of(rule.subject, mine)
     base: float | None = None
@@ -213,6 +214,22 @@ def _of_count(rule: Rule, evidence: Evidence) -> Outcome:
     word = HELD if rule.keeps(measured) else rule.word
     reason = f"{reason} (limit {rule.limit_text})"
     return Outcome(rule.text, word, "", value, base, measured, None, None, rule.limit, reason)
+
+
+def _check_counted(rule: Rule, result: Result) -> None:
+    """Raise UsageError if a count is 0 only because nothing was there to count it by."""
+    needs = {
+        "seen_items": ("train", "train" in result.inputs),
+        "unknown_items": ("items or train", bool({"items", "train"} & {*result.inputs})),
+        "items_beyond_depth": ("depth", result.scope.depth is not None),
+        "unjudged_items": ("judged_only", result.scope.judged_only),
+    }
+    option, counted = needs.get(rule.subject, ("", True))
+    if not counted:
+        raise UsageError(
+            f"rule {rule.text!r}: {rule.subject} is not counted without {option}: give it, or "
+            "leave out the rule"
+        )
 
 
 def count_of(subject: str, told: Mapping[str, Any]) -> int:
