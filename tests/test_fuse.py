@@ -420,3 +420,14 @@ def test_command(run_cli: Any, tmp_path: Path) -> None:
 def test_command_has_the_names_of_the_function() -> None:
     assert list(command.METHODS) == list(METHODS)
     assert list(command.NORMS) == list(NORMS)
+
+
+def test_options_beyond_what_arrays_hold() -> None:
+    runs = {name: {"q": [("a", 2.0), (name, 1.0)]} for name in ("b", "c")}
+    with pytest.raises(UsageError, match=f"k is {2**63}; expected at most {2**52}"):
+        rankmill.fuse(runs, k=2**63)
+    assert rankmill.fuse(runs, top=2**63) == rankmill.fuse(runs)
+    with pytest.raises(
+        UsageError, match="weights is 5; expected a list with a number for each run"
+    ):
+        rankmill.fuse(runs, weights=5)  # type: ignore[arg-type]

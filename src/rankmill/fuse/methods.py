@@ -1,7 +1,7 @@
 """How lists are fused: the methods, the normalisations, and the options checked together."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -31,6 +31,8 @@ NORMS = {
 
 DEFAULT_NORM = "min-max"
 DEFAULT_K = 60
+# Beyond it, k + rank is no longer exact.
+LARGEST_K = 1 << 52
 # So many items of a list are kept where `top` says nothing.
 ALL_ITEMS = 1 << 62
 
@@ -91,15 +93,23 @@ def fusion_of(
     return Fusion(
         method,
         "" if method == "rrf" else norm or DEFAULT_NORM,
-        DEFAULT_K if k is None else positive(k, "k"),
+        DEFAULT_K if k is None else _constant(k),
         _weights(weights, runs),
-        ALL_ITEMS if top is None else positive(top, "top"),
+        ALL_ITEMS if top is None else min(positive(top, "top"), ALL_ITEMS),
     )
+
+
+def _constant(k: int) -> int:
+    if positive(k, "k") > LARGEST_K:
+        raise UsageError(f"k is {k}; expected at most {LARGEST_K}")
+    return int(k)
 
 
 def _weights(weights: Sequence[float] | None, runs: int) -> np.ndarray:
     if weights is None:
         return np.ones(runs)
+    if not isinstance(weights, Iterable):
+        raise UsageError(f"weights is {weights!r}; expected a list with a number for each run")
     found = list(weights)
     if len(found) != runs:
         raise UsageError(f"found {len(found)} weights for {runs} runs; expected one for each run")
