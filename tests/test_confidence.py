@@ -157,6 +157,23 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.small
+def test_zeros_of_both_signs_are_one_threshold() -> None:
+    labels = {"q1": {"a": 1}, "q2": {"c": 1}}
+    runs = {"q1": [("a", -0.0)]}, {"q2": [("c", 0.0)]}
+    for one, other in (runs, runs[::-1]):
+        found = rankmill.evaluate(labels, one | other, "best_f1_threshold")
+        assert math.copysign(1, found["best_f1_threshold"] or 0.0) == 1
+
+
+@pytest.mark.small
+def test_the_query_of_a_wrong_confidence_is_named() -> None:
+    labels = {"q1": {"a": 1}, "q2": {"c": 1}}
+    run = {"q1": [("a", 0.9), ("x", -5.0)], "q2": [("c", 2.0)]}
+    with pytest.raises(InputError, match="query 'q2' has the confidence 2[.]0"):
+        rankmill.evaluate(labels, run, "brier@1")
+
+
+@pytest.mark.small
 def test_without_a_value() -> None:
     nothing = rankmill.evaluate(*tables([[(0.5, False)], []]), METRICS)
     assert nothing["best_f1_threshold"] is None

@@ -256,8 +256,11 @@ def confidences_of(
     every = first_confidences(lists.offsets, lists.confidences, limit)
     low, high = (0, 1) if probabilities else (-np.finfo(np.float64).max, np.finfo(np.float64).max)
     if len(every) and not (low <= every.min() and every.max() <= high):
+        ranks = np.arange(len(lists.confidences)) - np.repeat(
+            lists.offsets[:-1], np.diff(lists.offsets)
+        )
         bad = (lists.confidences < low) | (lists.confidences > high)
-        place = int(bad.argmax())
+        place = int((bad & (ranks < limit)).argmax())
         row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
         wanted = "one from 0 to 1, a probability" if probabilities else "a finite one"
         raise InputError(

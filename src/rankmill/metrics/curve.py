@@ -108,7 +108,8 @@ class BestThreshold(Curve):
     def number(self, points: Points, total: int) -> float | None:
         """Return the highest threshold with the largest F1; None if there is no finite one."""
         f1 = _f1(points, total)
-        best = float(points.threshold[f1.argmax()]) if len(f1) else math.inf
+        # Zeros of both signs are one threshold: + 0.0 makes it 0.0, whichever was read first.
+        best = float(points.threshold[f1.argmax()]) + 0.0 if len(f1) else math.inf
         return best if math.isfinite(best) else None
 
 
