@@ -338,3 +338,9 @@ def test_memory_threads_and_shape_change_no_bit() -> None:
 
 def hash_of(query: str) -> int:
     return int(query[1:]) % 2
+
+
+@pytest.mark.parametrize("name", ["GiniIndex@5", "CatalogCoverage@5", "UserCoverage@5"])
+def test_names_that_mean_another_number_elsewhere(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name[:-2]} is no metric here: in [ER]"):
+        parse(name)

@@ -125,3 +125,8 @@ def test_refused_by_explain_and_weights() -> None:
         rankmill.explain(labels, labels, "map:gm", 1)
     with pytest.raises(UsageError, match="map:gm is no mean over queries"):
         rankmill.evaluate(labels, labels, "map:gm", weight="weight")
+
+
+def test_a_geometric_mean_takes_no_summary() -> None:
+    with pytest.raises(UsageError, match="gm_map is a geometric mean already: leave out :p10"):
+        parse("gm_map:p10")

@@ -39,6 +39,10 @@ ELSEWHERE = {
     "relstring": "it is a text, a digit a prediction; explain shows what stands at each rank",
     "runid": "it is the name of a run, and not a number",
     "num_q": "every result has its number of queries, as queries",
+    "giniindex": "in Elliot it is 1 - gini@k; use gini@k",
+    "catalogcoverage": "in RecTools it is a number of items, unless normalize is set, which is "
+    "coverage@k",
+    "usercoverage": "in Elliot it is a number of users, of which user_coverage@k is the share",
 }
 
 _GEOMETRIC = {"gm_map": "map", "gm_bpref": "bpref"}
@@ -78,6 +82,8 @@ def parse(text: str, rel: float | None = None) -> Metric:
     metric = _parse(text, rel)
     summary = read_summary(behind, f"{text}:{behind}") if colon else ""
     if text.strip().lower().startswith("gm_"):  # as trec_eval has it
+        if colon:
+            raise UsageError(f"{text} is a geometric mean already: leave out :{behind}")
         return replace(metric, summary="gm")
     if not summary:
         return metric
