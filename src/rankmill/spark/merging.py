@@ -6,6 +6,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
+from rankmill.sources.stream import joined
 from rankmill.spark.rows import Returned, RowFormat, check_once, first_error
 from rankmill.spark.tasks import partition, spare_the_next_tasks
 
@@ -71,11 +72,14 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
 
 
 def function_of(task: Task) -> Task:
-    """Return a function, which Spark asks for, that does what a task does."""
+    """Return a function, which Spark asks for, that does what a task does.
+
+    The task gets larger batches than Spark may give it, as each has a fixed cost.
+    """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         spare_the_next_tasks()
-        return task(batches)
+        return task(joined(batches))
 
     return run
 

@@ -16,7 +16,6 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.engine.parts import part_states
 from rankmill.errors import RankmillError
 from rankmill.sources.inputs import Input
-from rankmill.sources.stream import joined
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import SIDE, Side
 from rankmill.spark.rows import Returned, RowFormat
@@ -114,7 +113,7 @@ def input_of(table: Any, side: Side) -> Input:
 def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
     """Return the same as tables, with the rows as they come."""
     found: list[list[Any]] = [[] for _ in sides]
-    for batch in joined(batches):
+    for batch in batches:
         numbers = numbers_of(batch.column(SIDE))
         for number in np.unique(numbers).tolist():
             chosen = numbers == number
