@@ -102,7 +102,11 @@ def told(error: RankmillError, where: int) -> RankmillError:
 def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
     """Return what is among the rows of a shuffle: labels under "", and each system."""
     tables = tables_of(batches, schema, sides)
-    return {side.system: input_of(tables[side.system], side) for side in sides}
+    # Rows that are not sorted yet are not kept, and what Arrow took for them is given back: all
+    # else that needs memory does not take it from Arrow.
+    found = {side.system: input_of(tables.pop(side.system), side) for side in sides}
+    pa.default_memory_pool().release_unused()
+    return found
 
 
 def input_of(table: Any, side: Side) -> Input:
