@@ -9,15 +9,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import feather
 
 import rankmill
 from rankmill import InputError, Ragged
 from rankmill.sources import long
 from rankmill.sources.asked import Asked
+from rankmill.sources.base import BATCH_BYTES
 from rankmill.sources.inputs import map_lists
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import find_columns
+from rankmill.sources.stream import FEW_BYTES, SMALL_ROWS, joined
 from rankmill.threads import Workers
 
 METRICS = ["map@3", "ndcg", "first_hit@5", "gap", "gap@2"]
@@ -135,6 +139,33 @@ def test_null_items_with_ranks_of_no_type() -> None:
     nothing = pa.table({"query_id": [7, 8], "item_id": pa.nulls(2), "rank": pa.nulls(2)})
     result = rankmill.evaluate(labels, nothing, ["map"])
     assert (result["map"], result.audit["null_items"]) == (0.0, 2)
+
+
+@given(
+    rows=st.lists(st.integers(1, 300), max_size=60),
+    widths=st.lists(st.sampled_from([1, 40, 3000]), min_size=60, max_size=60),
+    cut=st.booleans(),
+)
+def test_joined_batches_are_small_and_hold_all_rows(
+    rows: list[int], widths: list[int], cut: bool
+) -> None:
+    def part(count: int, width: int) -> pa.RecordBatch:
+        offsets, items = np.arange(count + 1) * width, np.zeros(count * width)
+        lists = pa.LargeListArray.from_arrays(pa.array(offsets), pa.array(items))
+        return pa.record_batch({"query": np.arange(count), "item": lists})
+
+    parts = [part(count, width) for count, width in zip(rows, widths, strict=False)]
+    if cut:  # slices of something larger
+        parts = [one.slice(start, 100) for one in parts for start in range(0, len(one), 100)]
+    found = list(joined(iter(parts)))
+    if parts:
+        assert pa.Table.from_batches(found).equals(pa.Table.from_batches(parts))
+    largest = max((len(one) for one in parts), default=0)
+    most = max((one.nbytes for one in parts), default=0)
+    for one in found[:-1]:  # full, and no more than that
+        assert len(one) >= SMALL_ROWS or one.nbytes + len(one) * FEW_BYTES >= BATCH_BYTES
+        assert len(one) < SMALL_ROWS + largest
+        assert one.nbytes < BATCH_BYTES + most
 
 
 @pytest.mark.parametrize("kind", [pa.list_(pa.int64()), pa.list_view(pa.int64())])

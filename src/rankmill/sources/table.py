@@ -37,9 +37,12 @@ def open_table(table: Any, name: str) -> Source:
 
 def size_of(column: Any) -> tuple[int, int]:
     """The number of values of an Arrow column, those in lists if it holds lists, and its bytes."""
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    flat = is_list_type(column.type)
-    return sum(len(chunk.flatten() if flat else chunk) for chunk in chunks), column.nbytes
+    if not is_list_type(column.type):
+        return len(column), column.nbytes
+    import pyarrow.compute as pc
+
+    # Wrong offsets are found when the rows are read.
+    return max(0, pc.sum(pc.list_value_length(column)).as_py() or 0), column.nbytes
 
 
 def _read(table: Any, name: str) -> Iterator[Batch]:

@@ -10,6 +10,7 @@ are the queries.
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -106,9 +107,10 @@ class Matching:
         try:
             known = to_ids(labels.column(of_labels.columns.query).combine_chunks(), "query")
             # Of long predictions, a query may have rows in all batches.
-            for table in _tables(batches, AT_ONCE if of_predictions.columns.wide else None):
-                found = open_table(ordered(table, of_predictions), of_predictions.name)
-                one = Input(found, of_predictions.columns)
+            read = _tables(batches, AT_ONCE if of_predictions.columns.wide else None)
+            # By `map`, as this holds no rows that are not sorted yet.
+            for table in map(partial(ordered, side=of_predictions), read):
+                one = Input(open_table(table, of_predictions.name), of_predictions.columns)
                 taken, others = _matched(known, table.column(of_predictions.columns.query))
                 own = Input(open_table(labels.take(taken), of_labels.name), of_labels.columns)
                 state = part_states(own, {"": one}, self.metrics, dict(self.options))[""]
@@ -135,15 +137,23 @@ class Matching:
 
 def _tables(batches: Iterator[Any], most: int | None) -> Iterator[Any]:
     """Yield the rows of a partition in tables of so many bytes, or all in one."""
-    held, size = [], 0
+    held: list[Any] = []
+    size = 0
     for batch in batches:
         held.append(batch)
         size += batch.nbytes
         if most is not None and size >= most:
-            yield pa.Table.from_batches(held)
-            held, size = [], 0
+            yield _taken(held)
+            size = 0
     if held:
-        yield pa.Table.from_batches(held)
+        yield _taken(held)
+
+
+def _taken(held: list[Any]) -> Any:
+    """Return the batches as a table, and hold them no longer."""
+    table = pa.Table.from_batches(held)
+    held.clear()
+    return table
 
 
 def _matched(known: Ids, queries: Any) -> tuple[np.ndarray, Ids]:

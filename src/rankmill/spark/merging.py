@@ -6,6 +6,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
+from rankmill.sources.stream import joined
 from rankmill.spark.rows import Returned, RowFormat, check_once, first_error
 from rankmill.spark.tasks import partition, spare_the_next_tasks
 
@@ -71,11 +72,16 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
 
 
 def function_of(task: Task) -> Task:
-    """Return a function, which Spark asks for, that does what a task does."""
+    """Return a function, which Spark asks for, that does what a task does.
+
+    The task gets larger batches than Spark may give it, as each has a fixed cost. Its process may
+    wait for another task: it gives back the memory that Arrow would keep.
+    """
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         spare_the_next_tasks()
-        return task(batches)
+        yield from task(joined(batches))
+        pa.default_memory_pool().release_unused()
 
     return run
 

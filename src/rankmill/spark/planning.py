@@ -12,8 +12,9 @@ from rankmill.spark.run import evaluate, evaluate_runs
 
 # The bytes of Python, numba, pyarrow and the compiled kernels in a task.
 A_TASK = 300 << 20
-# A task holds its rows so many times: as they come, by side, and as lists.
-TIMES_HELD = 3
+# A task holds its rows at most so many times: sorted, as they come or joined, and their order. Only
+# where one query has them all are they so many.
+TIMES_HELD = 4
 # Rows in memory take at most about so many times the bytes of their files.
 UNPACKED = 4
 # The bytes of a confidence of a correct prediction on the driver, and of a label.
@@ -33,7 +34,7 @@ def plan(
     Sizes are those of files, as Spark's statistics have them, and None where it knows none. Rows in
     memory are taken to need at most four times as much.
 
-    - A task needs 300 MB and three times its rows in memory: those of a partition, or all labels
+    - A task needs 300 MB and four times its rows in memory: those of a partition, or all labels
       and 64 MB of predictions.
     - The driver needs twice the labels in memory if they go to all tasks, and for each gap 16 bytes
       for each label, the most that can be correct.

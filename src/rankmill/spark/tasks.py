@@ -16,7 +16,6 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.engine.parts import part_states
 from rankmill.errors import RankmillError
 from rankmill.sources.inputs import Input
-from rankmill.sources.stream import joined
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import SIDE, Side
 from rankmill.spark.rows import Returned, RowFormat
@@ -103,7 +102,11 @@ def told(error: RankmillError, where: int) -> RankmillError:
 def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
     """Return what is among the rows of a shuffle: labels under "", and each system."""
     tables = tables_of(batches, schema, sides)
-    return {side.system: input_of(tables[side.system], side) for side in sides}
+    # Rows that are not sorted yet are not kept, and what Arrow took for them is given back: all
+    # else that needs memory does not take it from Arrow.
+    found = {side.system: input_of(tables.pop(side.system), side) for side in sides}
+    pa.default_memory_pool().release_unused()
+    return found
 
 
 def input_of(table: Any, side: Side) -> Input:
@@ -114,7 +117,7 @@ def input_of(table: Any, side: Side) -> Input:
 def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
     """Return the same as tables, with the rows as they come."""
     found: list[list[Any]] = [[] for _ in sides]
-    for batch in joined(batches):
+    for batch in batches:
         numbers = numbers_of(batch.column(SIDE))
         for number in np.unique(numbers).tolist():
             chosen = numbers == number
