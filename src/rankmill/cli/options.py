@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -16,6 +16,7 @@ from rankmill.semantics.presets import semantics_of
 
 __all__ = [
     "catalogue_options",
+    "catalogue_sources",
     "column_options",
     "history_options",
     "metric_option",
@@ -276,6 +277,11 @@ def scope_options(command: _Command) -> _Command:
 def catalogue_options(command: _Command) -> _Command:
     """Add the options that name the training set and the catalogue."""
     return _with(_CATALOGUE, command)
+
+
+def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:
+    """Return the inputs that these options name, which no output may replace."""
+    return [options[name] for name in ("train", "items") if options[name] is not None]
 
 
 def output_options(command: _Command) -> _Command:
