@@ -9,11 +9,13 @@ from rankmill.engine.job import Job
 from rankmill.engine.labels import read_labels
 from rankmill.errors import InputError
 from rankmill.matching.catalogue import Catalogue, Training
+from rankmill.matching.features import Features
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.item_counter import ItemCounter
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.catalogue import open_items, read_items
+from rankmill.sources.features import open_features, read_features
 from rankmill.sources.inputs import Input, open_input, with_one_id_type
 from rankmill.sources.roles import check_comparable
 from rankmill.threads import Workers
@@ -29,22 +31,28 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
     InputError, UsageError
         If an input cannot be read, or its ids cannot be those of the labels.
     """
-    if job.items is None and job.train is None:
+    if job.items is None and job.train is None and job.features is None:
         return job
-    training, items = None, None
-    groups = None
+    training = items = groups = features = None
     described: dict[str, dict[str, object]] = {}
+    columns = labels.columns
     if job.train is not None:
         with _opened("train", lambda: _open_training(job, labels), labels) as one:
             training, rows = _read_training(one, job, workers)
             items, described["train"] = training.items, _described("train", one, rows)
     if job.items is not None:
-        how = job.items, labels.columns.item, job.item_group
+        how = job.items, columns.item, job.item_group
         with _opened("items", lambda: open_items(*how), labels) as one:
             items, groups, rows = read_items(one, workers)
             described["items"] = _described("items", one, rows)
+    if job.features is not None:
+        with _opened("features", lambda: open_features(job.features, columns.item), labels) as one:
+            read = read_features(one, workers)
+            features = Features(read.items, read.vectors)
+            described["features"] = _described("features", one, read.rows)
+        items = features.items if items is None else items
     assert items is not None
-    return replace(job, catalogue=Catalogue(items, training, described, groups))
+    return replace(job, catalogue=Catalogue(items, training, described, groups, features))
 
 
 @contextmanager

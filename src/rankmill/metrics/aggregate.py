@@ -63,9 +63,9 @@ class Scored(NamedTuple):
         each query and `counts` is None.
     repeat : ndarray of bool
         Whether each item repeats an earlier one of its list; empty if none does.
-    trained, shown : ndarray of int64
-        The row of each item among those of training, and in the catalogue, -1 for others; empty if
-        no metric needs it.
+    trained, shown, featured : ndarray of int64
+        The row of each item among those of training, in the catalogue, and among those with a
+        vector, -1 for others; empty if no metric needs it.
     """
 
     lists: Lists
@@ -78,6 +78,7 @@ class Scored(NamedTuple):
     repeat: np.ndarray = NO_REPEATS
     trained: np.ndarray = NO_RANKS
     shown: np.ndarray = NO_RANKS
+    featured: np.ndarray = NO_RANKS
 
 
 class WeightSums(NamedTuple):

@@ -7,6 +7,8 @@ SHANI = "Shani and Gunawardana, Evaluating Recommendation Systems, Recommender S
 SHANI += "2011"
 GE = "Ge, Delgado-Battenfeld and Jannach, Beyond Accuracy: Evaluating Recommender Systems by "
 GE += "Coverage and Serendipity, RecSys 2010"
+VARGAS = "Vargas and Castells, Rank and Relevance in Novelty and Diversity Metrics for "
+VARGAS += "Recommender Systems, RecSys 2011, without discounts"
 ZHOU = "Zhou et al., Solving the Apparent Diversity-Accuracy Dilemma of Recommender Systems, "
 ZHOU += "PNAS 2010"
 
@@ -26,7 +28,7 @@ METRICS = (
         name="coverage",
         kernel=None,
         definition="share of the catalogue that any list shows within k; the catalogue is the "
-        "items of --items, else of --train, else all labels and predictions",
+        "items of --items, else of --train, else of --features, else all labels and predictions",
         range="0 to 1",
         source=GE,
         aliases=("catalog_coverage", "CatalogCoverage"),
@@ -193,5 +195,40 @@ METRICS = (
         aliases=("intra_list_diversity",),
         undefined=fixed_lists,
         aggregate="grouped.Diversity",
+    ),
+    MetricSpec(
+        name="epd",
+        kernel=None,
+        definition="expected profile distance: mean over the lists of the mean over the pairs of "
+        "an item within k and one that their query had in training of their Jaccard distance, of "
+        "groups as for ild",
+        range="0 to 1",
+        source=VARGAS,
+        aliases=("expected_profile_distance", "history_distance"),
+        undefined=fixed_lists,
+        aggregate="grouped.ProfileDistance",
+    ),
+    MetricSpec(
+        name="ild_cosine",
+        kernel=None,
+        definition="intra-list diversity: mean over the lists with two items or more of the mean "
+        "over the pairs of items within k of 1 - the cosine of their vectors of --features",
+        range="0 to 2",
+        source="Ziegler et al., WWW 2005, with the cosine of Smyth and McClave, Similarity vs. "
+        "Diversity, ICCBR 2001",
+        undefined=fixed_lists,
+        aggregate="featured.CosineDiversity",
+    ),
+    MetricSpec(
+        name="epd_cosine",
+        kernel=None,
+        definition="expected profile distance: mean over the lists of the mean over the pairs of "
+        "an item within k and one that their query had in training of 1 - the cosine of their "
+        "vectors of --features",
+        range="0 to 2",
+        source=VARGAS,
+        aliases=("history_distance_cosine",),
+        undefined=fixed_lists,
+        aggregate="featured.CosineProfileDistance",
     ),
 )

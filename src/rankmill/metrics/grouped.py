@@ -13,8 +13,7 @@ from rankmill.kernels import grouped as kernels
 from rankmill.matching.catalogue import Catalogue
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
-from rankmill.metrics.listed import ListMean
-from rankmill.metrics.mean import Mean
+from rankmill.metrics.listed import MeanOfSome, training_of
 from rankmill.threads import Workers
 
 # How much of the shares that a query had is mixed into those of its list, as Steck has it.
@@ -23,17 +22,11 @@ ALPHA = 0.01
 SCALE = 38
 
 
-class OfGroups(ListMean):
+class OfGroups(MeanOfSome):
     """A mean over the lists that have a value."""
 
     needs_training: ClassVar[bool] = False
     needs_groups: ClassVar[bool] = True
-
-    def update(self, scored: Scored, asked: Asked) -> Self:
-        """Return the mean with the lists of a block; NaN is no value."""
-        assert asked.catalogue is not None
-        values = self.values(scored, asked.metric.limit, asked.catalogue)
-        return replace(self, mean=self.mean.merge(Mean.of(values[~np.isnan(values)])))
 
 
 class Miscalibration(OfGroups):
@@ -43,8 +36,7 @@ class Miscalibration(OfGroups):
 
     def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
         """Return the Kullback-Leibler divergence of each list, in nats."""
-        training, groups = catalogue.training, groups_of(catalogue)
-        assert training is not None
+        training, groups = training_of(catalogue), groups_of(catalogue)
         labels, offsets = training.index.labels, scored.lists.offsets
         starts, ends = take_spans(labels.offsets, training.index.find(scored.lists.queries))
         had = training.rows_in(catalogue)
@@ -81,6 +73,22 @@ class Diversity(OfGroups):
         groups, out = groups_of(catalogue), np.empty(len(scored.lists.offsets) - 1)
         of_items = scored.lists.offsets, scored.shown, scored.repeat
         kernels.mean_distance(*of_items, k, *groups.arrays[:2], out)
+        return out
+
+
+class ProfileDistance(OfGroups):
+    """How different the groups of the items of a list are from those that its query had."""
+
+    needs_training: ClassVar[bool] = True
+
+    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+        """Return the mean distance of each list from what its query had."""
+        training, groups = training_of(catalogue), groups_of(catalogue)
+        offsets, out = training.index.labels.offsets, np.empty(len(scored.lists.offsets) - 1)
+        spans = take_spans(offsets, training.index.find(scored.lists.queries))
+        of_items = scored.lists.offsets, scored.shown, scored.repeat
+        how = k, *groups.arrays[:2], groups.largest
+        kernels.mean_distance_to_history(*spans, training.rows_in(catalogue), *of_items, *how, out)
         return out
 
 
