@@ -207,22 +207,34 @@ def of_pairs(one: Shown, distance: Distance, history: bool) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def exposure_parity(one: Shown) -> float | None:
-    names = {group for groups in one.groups.values() for group in groups}
-    exposure, items = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-    for groups in one.groups.values():
-        for group in groups:
-            items[group] += 1 / len(groups)
-    for listed in one.lists:
+def by_group(one: Shown, *, hits: bool, labels: bool, ranked: bool) -> dict[str, float]:
+    """What each group gets for an item, or for a label, without groups that have none."""
+
+    def add(found: dict[str, float], item: Any, worth: float) -> None:
+        for group in one.groups.get(item, ()):
+            found[group] = found.get(group, 0.0) + worth / len(one.groups[item])
+
+    base: dict[str, float] = {}
+    for item in (item for right in one.labels for item in right) if labels else one.groups:
+        add(base, item, 1.0)
+    gets = dict.fromkeys(base, 0.0)
+    for listed, right in zip(one.lists, one.labels, strict=False):
         for rank, item in enumerate(listed, 1):
-            for group in one.groups.get(item, ()):
-                exposure[group] += 1 / math.log2(rank + 1) / len(one.groups[item])
-    each = [exposure[group] / items[group] for group in names]
+            if item in right or not hits:
+                add(gets, item, 1 / math.log2(rank + 1) if ranked else 1.0)
+    return {group: gets[group] / base[group] for group in base}
+
+
+def parity(one: Shown, **how: bool) -> float | None:
+    each = by_group(one, **how).values()
     return min(each) / max(each) if any(each) else None
 
 
 GROUPED: dict[str, Callable[[Shown], float | None]] = {
-    "exposure_parity": exposure_parity,
+    "exposure_parity": partial(parity, hits=False, labels=False, ranked=True),
+    "treatment_parity": partial(parity, hits=False, labels=True, ranked=True),
+    "impact_parity": partial(parity, hits=True, labels=True, ranked=True),
+    "recall_parity": partial(parity, hits=True, labels=True, ranked=False),
     "miscalibration": miscalibration,
     "ild": diversity,
     "epd": partial(of_pairs, distance=jaccard, history=True),

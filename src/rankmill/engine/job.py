@@ -117,6 +117,11 @@ class Job:
         return any(_needs("groups", one) for one in self.metrics)
 
     @cached_property
+    def needs_group_labels(self) -> bool:
+        """Whether a metric needs to know how many labels each group of items has."""
+        return any(_needs("group_labels", one) for one in self.metrics)
+
+    @cached_property
     def needs_features(self) -> bool:
         """Whether a metric needs the features of items."""
         return any(_needs("features", one) for one in self.metrics)
@@ -250,7 +255,7 @@ def make_job(
 
 
 def _needs(what: str, metric: Metric) -> bool:
-    """Whether the aggregate of a metric needs "training", "groups" or "features"."""
+    """Whether the aggregate of a metric needs something, such as "training"."""
     return bool(getattr(aggregate_of(metric), f"needs_{what}", False))
 
 

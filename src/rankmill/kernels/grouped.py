@@ -34,6 +34,27 @@ def count_exposure(offsets, rows, repeat, k, group_offsets, codes, units, out_co
 
 
 @kernel
+def count_hits(
+    offsets, hit_offsets, ranks, rows, repeat, k, group_offsets, codes, units, out_counts
+):
+    """Add the shares of the hits at each rank within k to int64[groups, ranks]."""
+    some = len(repeat) > 0
+    for q in range(len(offsets) - 1):
+        for h in range(hit_offsets[q], hit_offsets[q + 1]):
+            i = offsets[q] + ranks[h] - 1
+            if ranks[h] <= k and rows[i] >= 0 and not (some and repeat[i]):
+                for place in range(group_offsets[rows[i]], group_offsets[rows[i] + 1]):
+                    out_counts[codes[place], ranks[h] - 1] += units[rows[i]]
+
+
+@kernel
+def count_shares(rows, group_offsets, codes, units, out_counts):
+    """Add the shares of items to those of their groups."""
+    for i in range(len(rows)):
+        add_groups(rows[i], group_offsets, codes, units, out_counts)
+
+
+@kernel
 def compare_shares(
     starts,
     ends,

@@ -101,12 +101,15 @@ class Closing(NamedTuple):
         How many queries count, and how many of them score 1 without a label.
     weights, weights_of_ones : WeightSums
         The weights of both; all 0 without weights.
+    group_labels : int64
+        How many labels each group of items has, in units of `Groups`; empty if no metric needs it.
     """
 
     queries: int
     ones: int
     weights: WeightSums = WeightSums()
     weights_of_ones: WeightSums = WeightSums()
+    group_labels: np.ndarray = NO_RANKS
 
 
 class Totals(NamedTuple):
