@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,6 +11,8 @@ from fractions import Fraction
 from functools import partial
 from itertools import combinations
 from typing import Any
+
+Distance = Callable[["Shown", Any, Any], float | None]
 
 
 @dataclass
@@ -23,6 +26,7 @@ class Shown:
     train: list[set[Any]] = field(default_factory=list)
     had: list[set[Any]] = field(default_factory=list)
     groups: Mapping[Any, set[str]] = field(default_factory=dict)
+    vectors: Mapping[Any, Sequence[float]] = field(default_factory=dict)
 
     @property
     def popularity(self) -> Counter[Any]:
@@ -177,26 +181,69 @@ def diversity(one: Shown) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def exposure_parity(one: Shown) -> float | None:
-    names = {group for groups in one.groups.values() for group in groups}
-    exposure, items = dict.fromkeys(names, 0.0), dict.fromkeys(names, 0.0)
-    for groups in one.groups.values():
-        for group in groups:
-            items[group] += 1 / len(groups)
-    for listed in one.lists:
+def jaccard(one: Shown, a: Any, b: Any) -> float | None:
+    groups = one.groups.get(a, set()), one.groups.get(b, set())
+    return 1 - len(groups[0] & groups[1]) / len(groups[0] | groups[1]) if all(groups) else None
+
+
+def cosine(one: Shown, a: Any, b: Any) -> float | None:
+    sizes = [math.hypot(*one.vectors.get(item, ())) for item in (a, b)]
+    if not all(sizes):
+        return None
+    pairs = zip(one.vectors[a], one.vectors[b], strict=True)
+    return 1 - math.fsum(x / sizes[0] * (y / sizes[1]) for x, y in pairs)
+
+
+Distance = Callable[[Shown, Any, Any], float | None]
+
+
+def of_pairs(one: Shown, distance: Distance, history: bool) -> float | None:
+    """Of lists the mean over those pairs that have a distance, then of all lists that have some."""
+    values = []
+    for listed, had in zip(one.lists, one.had, strict=True):
+        pairs = itertools.product(listed, had) if history else combinations(listed, 2)
+        found = [far for a, b in pairs if (far := distance(one, a, b)) is not None]
+        values += [math.fsum(found) / len(found)] if found else []
+    return math.fsum(values) / len(values) if values else None
+
+
+def by_group(one: Shown, *, hits: bool, labels: bool, ranked: bool) -> dict[str, float]:
+    """What each group gets for an item, or for a label, without groups that have none."""
+
+    def add(found: dict[str, float], item: Any, worth: float) -> None:
+        for group in one.groups.get(item, ()):
+            found[group] = found.get(group, 0.0) + worth / len(one.groups[item])
+
+    base: dict[str, float] = {}
+    for item in (item for right in one.labels for item in right) if labels else one.groups:
+        add(base, item, 1.0)
+    gets = dict.fromkeys(base, 0.0)
+    for listed, right in zip(one.lists, one.labels, strict=False):
         for rank, item in enumerate(listed, 1):
-            for group in one.groups.get(item, ()):
-                exposure[group] += 1 / math.log2(rank + 1) / len(one.groups[item])
-    each = [exposure[group] / items[group] for group in names]
+            if item in right or not hits:
+                add(gets, item, 1 / math.log2(rank + 1) if ranked else 1.0)
+    return {group: gets[group] / base[group] for group in base}
+
+
+def parity(one: Shown, **how: bool) -> float | None:
+    each = by_group(one, **how).values()
     return min(each) / max(each) if any(each) else None
 
 
 GROUPED: dict[str, Callable[[Shown], float | None]] = {
-    "exposure_parity": exposure_parity,
+    "exposure_parity": partial(parity, hits=False, labels=False, ranked=True),
+    "treatment_parity": partial(parity, hits=False, labels=True, ranked=True),
+    "impact_parity": partial(parity, hits=True, labels=True, ranked=True),
+    "recall_parity": partial(parity, hits=True, labels=True, ranked=False),
     "miscalibration": miscalibration,
     "ild": diversity,
+    "epd": partial(of_pairs, distance=jaccard, history=True),
 }
-VALUES |= GROUPED
+FEATURED: dict[str, Callable[[Shown], float | None]] = {
+    "ild_cosine": partial(of_pairs, distance=cosine, history=False),
+    "epd_cosine": partial(of_pairs, distance=cosine, history=True),
+}
+VALUES |= GROUPED | FEATURED
 
 
 def value(
@@ -206,6 +253,7 @@ def value(
     catalogue: Collection[Any] | None = None,
     train: Mapping[Any, Collection[Any]] | None = None,
     groups: Mapping[Any, set[str]] | None = None,
+    vectors: Mapping[Any, Sequence[float]] | None = None,
 ) -> float | None:
     """Lists of None and repeated items are not looked at here; an empty list is no list."""
     name, _, cutoff = text.partition("@")
@@ -220,4 +268,4 @@ def value(
     cut = [listed[:k] for listed in lists.values()]
     every = every if catalogue is None else {*catalogue}
     beside = [set((train or {}).get(query, ())) for query in lists]
-    return VALUES[name](Shown(cut, right, every, k, had, beside, groups or {}))
+    return VALUES[name](Shown(cut, right, every, k, had, beside, groups or {}, vectors or {}))

@@ -26,7 +26,7 @@ from rankmill.metrics.item_counts import ItemCounts
 from strategies import examples
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
-MORE = catalogue_oracle.TRAINED | catalogue_oracle.GROUPED
+MORE = catalogue_oracle.TRAINED | catalogue_oracle.GROUPED | catalogue_oracle.FEATURED
 NAMES = [name for name in catalogue_oracle.VALUES if name not in MORE]
 METRICS = [f"{name}@{k}" for name in NAMES for k in (1, 3, 50)]
 METRICS += [name for name in NAMES if name != "personalization"]

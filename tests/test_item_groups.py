@@ -16,6 +16,8 @@ import catalogue_oracle
 import rankmill
 from conftest import tells
 from rankmill import InputError, UsageError
+from rankmill.results.result import view_of
+from rankmill.results.writers import write
 from strategies import examples
 from test_catalogue import KINDS, LISTS, assert_values, table
 
@@ -104,6 +106,84 @@ def test_known_answers(tmp_path: Path) -> None:
         LABELS, PREDICTIONS, METRICS, **given | {"items": str(tmp_path / "items.csv")}
     )
     assert again.metrics == found.metrics
+
+
+@pytest.mark.small
+def test_the_table_of_groups() -> None:
+    """c is half art and half boats; the labels a and b are of one each, of which a is hit."""
+    given = {"items": GENRES, "item_group": "genre"}
+    asked = ["exposure_parity@1", "recall_parity", "treatment_parity@1", "impact_parity@1", "map"]
+    found = rankmill.evaluate(LABELS, PREDICTIONS, asked, **given)
+    assert found.groups is not None
+    assert found.groups.to_pydict() == {
+        "group": ["art", "boat"],
+        "items": [2.5, 1.5],
+        "share@1": [0.75, 0.25],
+        "exposure@1": [1.5 / 2.5, 0.5 / 1.5],
+        "labels": [1, 1],
+        "recall": [1, 0],
+        "treatment@1": [1.5, 0.5],
+        "impact@1": [1, 0],
+    }
+    assert found["treatment_parity@1"] == 1 / 3
+    assert found["recall_parity"] == found["impact_parity@1"] == 0
+    assert found.to_dict()["groups"][0]["exposure@1"] == 0.6
+    assert "art      2.5    75.0%    0.600000       1  1.00000" in write(view_of(found), "table")
+    assert "| boat | 1.5 | 25.0% |" in write(view_of(found), "markdown")
+    without = rankmill.evaluate(LABELS, PREDICTIONS, "ild", **given)
+    assert without.groups is None
+    assert "groups" not in without.to_dict()
+
+
+@pytest.mark.small
+def test_applicants_for_a_job() -> None:
+    """Singh and Joachims' first example: three men ahead of three women who are hardly worse.
+
+    The paper tells the mean exposures 0.71 and 0.39.
+    """
+    people = [f"m{n}" for n in range(3)] + [f"f{n}" for n in range(3)]
+    items = pa.table({"item": people, "sex": ["male"] * 3 + ["female"] * 3})
+    asked = ["exposure_parity", "treatment_parity", "impact_parity", "recall_parity@4"]
+    found = rankmill.evaluate({1: people}, {1: people}, asked, items=items, item_group="sex")
+    female, male = found.groups["exposure"].to_pylist()
+    assert (round(male, 2), round(female, 2)) == (0.71, 0.39)
+    assert found["exposure_parity"] == female / male
+    assert found["treatment_parity"] == found["impact_parity"] == female / male
+    assert found["recall_parity@4"] == 1 / 3
+
+
+@pytest.mark.small
+def test_groups_without_labels_and_other_groups() -> None:
+    """A group without a label has no recall; states over other groups do not merge."""
+    given = {"items": GENRES, "item_group": "genre"}
+    found = rankmill.evaluate({1: ["a"]}, {1: ["b", "a"]}, "recall_parity", **given)
+    assert found["recall_parity"] == 1
+    assert found.groups["recall"].to_pylist() == [1, None]
+    other = pa.table({"item_id": ["a", "b", "c", "d"], "genre": ["x", "boat", "x", "x"]})
+    parts = [
+        rankmill.evaluate_part(LABELS, PREDICTIONS, "recall_parity", items=one, item_group="genre")
+        for one in (GENRES, other)
+    ]
+    with pytest.raises(UsageError, match="states over other groups of items do not merge"):
+        parts[0].merge(parts[1])
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("names", ["art"], ["names", "base", "1 and 2"]),
+        ("counts", [1, 2, 3], ["counts", "2 groups"]),
+        ("base", [-1, 2], ["base", "-1"]),
+        ("whole", 0, ["whole"]),
+    ],
+)
+def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
+    given = {"items": GENRES, "item_group": "genre"}
+    row = rankmill.evaluate_part(LABELS, PREDICTIONS, "recall_parity", **given).to_row()
+    with pytest.raises(UsageError) as caught:
+        rankmill.State.from_row(row | {f"recall_parity.{field}": value})
+    tells(caught.value, ["damaged", *words])
 
 
 @pytest.mark.small

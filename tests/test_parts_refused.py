@@ -139,7 +139,7 @@ def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merge
 def damages() -> dict[str, tuple[dict[str, Any], str]]:
     """Damage to the row of a state: the fields that differ, and the text of the error."""
     return {
-        "older": ({"format": 0}, "is of format 0, and this version of rankmill reads format 4"),
+        "older": ({"format": 0}, "is of format 0, and this version of rankmill reads format 5"),
         "metric": ({"metrics": ["gap", "map@2"]}, "it has no 'map@2.count'"),
         "no list": ({"metrics": "gap"}, "metrics is 'gap', not a list of texts"),
         "unknown": ({"metrics": ["gap", "mapp"]}, "unknown metric 'mapp'"),

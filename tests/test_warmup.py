@@ -29,7 +29,8 @@ names = [name for name in examples() if parse(name).spec not in others]
 generator = np.random.default_rng(0)
 def given(labels):
     items = pa.table({"item": labels["item"], "group": [n % 3 for n in range(len(labels))]})
-    return {"train": labels, "items": items, "item_group": "group"}
+    vectors = {item: [1.0, n] for n, item in enumerate(labels["item"].unique().to_pylist())}
+    return {"train": labels, "items": items, "item_group": "group", "features": vectors}
 for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
     for item in (pa.int32(), pa.string(), pa.dictionary(pa.int8(), pa.string())):
         for score in (pa.float16(), pa.float32(), pa.float64(), pa.int16()):

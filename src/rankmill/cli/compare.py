@@ -15,6 +15,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
+    catalogue_sources,
     column_options,
     history_options,
     metric_option,
@@ -173,7 +174,8 @@ def command(
     if len(runs) < 2:
         raise UsageError("compare takes the PREDICTIONS of two systems or more")
     files = {"per_query": per_query, "plot": plot, "report": report}
-    check_outputs(output, [label_source, *runs.values()], **files, history=recording.place)
+    inputs = [label_source, *runs.values(), *catalogue_sources(options)]
+    check_outputs(output, inputs, **files, history=recording.place)
     check_page(report)
     chosen = format_for(format, output)
     if plot is not None:

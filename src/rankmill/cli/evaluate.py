@@ -11,6 +11,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
+    catalogue_sources,
     column_options,
     history_options,
     metric_option,
@@ -121,7 +122,7 @@ def command(
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     files = {"per_query": per_query, "report": report, "history": recording.place}
-    check_outputs(output, [label_source, *runs.values()], **files)
+    check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
     check_page(report)
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")

@@ -13,6 +13,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
+    catalogue_sources,
     column_options,
     history_options,
     metric_option,
@@ -139,7 +140,8 @@ def command(
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
     is_file = base is not None and not (isinstance(base, str) and is_of_history(base))
-    inputs = [*sources, base] if base is not None and is_file else sources
+    inputs = [*sources, *([base] if base is not None and is_file else [])]
+    inputs += catalogue_sources(options)
     files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
     check_outputs(output, inputs, **files, report=report, history=recording.place)
     check_page(report)

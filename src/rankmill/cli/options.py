@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -16,6 +16,7 @@ from rankmill.semantics.presets import semantics_of
 
 __all__ = [
     "catalogue_options",
+    "catalogue_sources",
     "column_options",
     "history_options",
     "metric_option",
@@ -144,13 +145,20 @@ _CATALOGUE = (
         metavar="FILE|DIR",
         callback=parse_source,
         help="The catalogue that coverage and gini are over: a table with a column of items; by "
-        "default the items of --train, else all labels and predictions.",
+        "default the items of --train, else of --features, else all labels and predictions.",
     ),
     click.option(
         "--item-group",
         metavar="COLUMN",
         help="The column of --items with the group of each item, or its groups, such as genres; "
-        "for exposure_parity, miscalibration and ild.",
+        "for exposure_parity, miscalibration, ild and epd.",
+    ),
+    click.option(
+        "--features",
+        metavar="FILE|DIR",
+        callback=_source,
+        help="The vectors of items, for ild_cosine and epd_cosine: a table with a column of items "
+        "and one of lists of numbers, or several of numbers.",
     ),
     click.option(
         "--drop-seen",
@@ -276,6 +284,11 @@ def scope_options(command: _Command) -> _Command:
 def catalogue_options(command: _Command) -> _Command:
     """Add the options that name the training set and the catalogue."""
     return _with(_CATALOGUE, command)
+
+
+def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:
+    """Return the inputs that these options name, which no output may replace."""
+    return [options[name] for name in ("train", "items", "features") if options[name] is not None]
 
 
 def output_options(command: _Command) -> _Command:

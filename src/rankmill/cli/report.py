@@ -11,6 +11,7 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
+    catalogue_sources,
     column_options,
     metric_option,
     resource_options,
@@ -90,7 +91,7 @@ def command(
     parse_all(metrics)
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(report, [source, *runs.values()])
+    check_outputs(report, [source, *runs.values(), *catalogue_sources(options)])
     check_page("")
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")

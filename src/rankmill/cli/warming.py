@@ -73,7 +73,7 @@ def warmup() -> WarmUp:
     diverse = [spec.example for spec in diversity.METRICS]
     for labels, predictions in _tables():
         items = _items(labels)
-        beside = {"train": labels, "items": items, "item_group": "group"}
+        beside = {"train": labels, "items": items, "item_group": "group", "features": items}
         evaluate(labels, predictions, names, threads=1, **beside)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
         compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
@@ -132,11 +132,14 @@ def _plain(semantics: Semantics) -> list[str]:
 
 
 def _items(labels: Any) -> Any:
-    """The items of labels, each in a group."""
+    """The distinct items of labels, each in a group and with a vector."""
     named = next(name for name in labels.column_names if name.startswith("item"))
     column = labels[named].combine_chunks()
     column = column.flatten() if is_list_type(column.type) else column
-    return pa.table({"item_id": column, "group": pa.array(np.arange(len(column)) % 3)})
+    column = column.drop_null().unique()
+    vectors = pa.array([[1.0, float(n)] for n in range(len(column))])
+    columns = {"item_id": column, "group": pa.array(np.arange(len(column)) % 3), "vector": vectors}
+    return pa.table(columns)
 
 
 def _long(text: bool, number: str | bool | None, width: Any) -> Any:

@@ -17,8 +17,10 @@ class Groups:
         The groups of each item, ascending, by their place among `names`.
     names : list of str
         In order.
+    whole : int
+        How many units each item has.
     units : int64
-        What each group of an item has of it, in units of which all items have as many.
+        How many of them each group of an item has.
     """
 
     def __init__(self, offsets: np.ndarray, codes: np.ndarray, names: list[str]) -> None:
@@ -28,8 +30,8 @@ class Groups:
         sizes = np.diff(offsets)
         self.largest = int(sizes.max(initial=0))
         self.most_items = int((sizes > 0).sum())
-        whole = math.lcm(*np.unique(sizes[sizes > 0]).tolist())
-        self.units = min(whole, LARGEST_UNIT) // np.maximum(1, sizes)
+        self.whole = min(math.lcm(*np.unique(sizes[sizes > 0]).tolist()), LARGEST_UNIT)
+        self.units = self.whole // np.maximum(1, sizes)
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

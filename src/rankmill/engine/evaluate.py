@@ -51,6 +51,7 @@ def evaluate(
     train: Any = None,
     items: Any = None,
     item_group: str | None = None,
+    features: Any = None,
     drop_seen: bool = False,
     threads: int | None = None,
     memory: int = MEMORY,
@@ -134,10 +135,14 @@ def evaluate(
         The audit counts the predictions that their query had.
     items : optional
         The catalogue, which coverage and gini are over: a table or file with a column of items. By
-        default it is the items of `train`, else all labels and predictions.
+        default it is the items of `train`, else of `features`, else all labels and predictions.
     item_group : str, optional
         The column of `items` with the group of each item, or a list of its groups, such as genres;
-        for exposure_parity, miscalibration and ild.
+        for exposure_parity, miscalibration, ild and epd.
+    features : optional
+        The vectors of items, such as embeddings: a table or file with a column of items, each once,
+        and a column of lists of numbers or several columns of numbers; or {item: vector}. For
+        ild_cosine and epd_cosine.
     drop_seen : bool
         Whether predictions that their query had in `train` are dropped, so that those behind move
         up.

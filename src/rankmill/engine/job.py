@@ -49,11 +49,11 @@ class Job:
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
     scope : Scope
-    train, items, item_group
-        What queries had in training, the items that can be shown, and the column of their groups,
-        as the caller gave them.
+    train, items, item_group, features
+        What queries had in training, the items that can be shown, the column of their groups, and
+        the vectors of items, as the caller gave them.
     catalogue : Catalogue or None
-        Both, once they are read.
+        All of them, once they are read.
     """
 
     metrics: tuple[Metric, ...]
@@ -70,6 +70,7 @@ class Job:
     train: Any = None
     items: Any = None
     item_group: str | None = None
+    features: Any = None
     catalogue: Catalogue | None = None
 
     @property
@@ -95,7 +96,8 @@ class Job:
         of = {one: kind for one, kind in found.items() if issubclass(kind, OfExposure)}
         if not of:
             return None
-        whole = any(kind.whole for kind in of.values()) and self.catalogue is None
+        told = any(one is not None for one in (self.train, self.items, self.features))
+        whole = any(kind.whole for kind in of.values()) and not told
         # What is shown behind the last cutoff is in the catalogue too.
         cutoffs = {one.limit for one in of} | ({NO_CUTOFF} if whole else set())
         return Wanted(
@@ -114,6 +116,21 @@ class Job:
     def needs_groups(self) -> bool:
         """Whether a metric needs the groups of items."""
         return any(_needs("groups", one) for one in self.metrics)
+
+    @cached_property
+    def needs_group_labels(self) -> bool:
+        """Whether a metric needs to know how many labels each group of items has."""
+        return any(_needs("group_labels", one) for one in self.metrics)
+
+    @cached_property
+    def needs_features(self) -> bool:
+        """Whether a metric needs the features of items."""
+        return any(_needs("features", one) for one in self.metrics)
+
+    @property
+    def of_catalogue(self) -> bool:
+        """Whether a metric needs to know more of each item."""
+        return self.needs_training or self.needs_groups or self.needs_features
 
     @property
     def needs_judged(self) -> bool:
@@ -201,6 +218,7 @@ def make_job(
     train: Any = None,
     items: Any = None,
     item_group: str | None = None,
+    features: Any = None,
     drop_seen: bool = False,
     **more: Any,
 ) -> Job:
@@ -230,13 +248,15 @@ def make_job(
         _check_weight(weight, asked, counting)
     _check_training(train, asked, drop_seen)
     _check_groups(items, item_group, asked)
+    _check_features(features, asked)
     scope = Scope(rel, depth, bool(judged_only), weight, bool(drop_seen))
-    beside = {"train": train, "items": items, "item_group": item_group, **more}
+    beside = {"train": train, "items": items, "item_group": item_group, "features": features}
+    beside |= more
     return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **beside)
 
 
 def _needs(what: str, metric: Metric) -> bool:
-    """Whether the aggregate of a metric needs "training" or "groups"."""
+    """Whether the aggregate of a metric needs something, such as "training"."""
     return bool(getattr(aggregate_of(metric), f"needs_{what}", False))
 
 
@@ -252,6 +272,16 @@ def _check_groups(items: Any, group: str | None, metrics: Iterable[Metric]) -> N
         raise UsageError(
             f"{', '.join(needs)} needs the groups of items, such as genres: give a catalogue with "
             "--items (items), and name its column of groups with --item-group (item_group)"
+        )
+
+
+def _check_features(features: Any, metrics: Iterable[Metric]) -> None:
+    """Raise UsageError if there are no vectors of items, and something needs them."""
+    needs = [metric.text for metric in metrics if _needs("features", metric)]
+    if needs and features is None:
+        raise UsageError(
+            f"{', '.join(needs)} needs the vectors of items, such as embeddings: give a table of "
+            "items and vectors with --features (features)"
         )
 
 

@@ -30,7 +30,7 @@ def untrained(options: dict[str, Any]) -> dict[str, Any]:
             "drop_seen is for evaluate, and not for a walk down one list: leave it out, or drop "
             "the predictions that were seen in training before"
         )
-    return {**options, "train": None, "items": None, "item_group": None}
+    return {**options, "train": None, "items": None, "item_group": None, "features": None}
 
 
 def split_options(

@@ -94,6 +94,7 @@ _OTHERS = (
     "train",
     "items",
     "item_group",
+    "features",
     "drop_seen",
     "per_query",
     "progress",

@@ -142,13 +142,15 @@ def _scored(
         hits = at_ends(hits, lists.offsets, lists.confidences)
         judged = judged and at_ends(judged, lists.offsets, lists.confidences)
     whole = Scored(lists, hits, order, found)
-    if job.wanted is not None or job.needs_training or job.needs_groups:
+    if job.wanted is not None or job.of_catalogue:
         whole = whole._replace(repeat=_repeats(lists, found))
     if job.catalogue is not None:
         if job.needs_training and job.catalogue.training is not None:
             whole = whole._replace(trained=job.catalogue.training.find(lists.items))
         if job.needs_groups:
             whole = whole._replace(shown=job.catalogue.find(lists.items))
+        if job.needs_features and job.catalogue.features is not None:
+            whole = whole._replace(featured=job.catalogue.features.find(lists.items))
     matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()

@@ -15,6 +15,7 @@ from rankmill.metrics.exposure import Exposure
 from rankmill.metrics.fingerprints import FORMAT, digest
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.gap_groups import GapGroups
+from rankmill.metrics.parity import table_of_groups
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
@@ -173,6 +174,7 @@ class State:
             gain_function=self.gain_function,
             aliases=spellings(metrics, self.scope.rel),
             notes=notes_on(metrics, self.semantics),
+            groups=table_of_groups([(one, self.aggregates[one.text]) for one in metrics]),
             **facts,
         )
 

@@ -22,6 +22,7 @@ from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.base import Metric
 from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.parity import labels_of_groups
 from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
 
@@ -128,13 +129,16 @@ class Tally:
             "empty_label_lists": len(self.has_labels) - labelled,
             "labels": int(labels.offsets[-1]),
         }
-        before = self.before
+        before, closing = self.before, counted.closing
+        if self.job.needs_group_labels and self.job.catalogue is not None:
+            found = labels_of_groups(labels.items, self.job.catalogue)
+            closing = closing._replace(group_labels=found)
         self.state = replace(
             before,
             queries=before.queries + counted.closing.queries,
             gap_total=before.gap_total + totals[self.job.semantics.gap_total],
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
-            aggregates={name: one.close(counted.closing) for name, one in self.aggregates.items()},
+            aggregates={name: one.close(closing) for name, one in self.aggregates.items()},
             groups={
                 name: one.close(self.index.queries, np.diff(offsets), self.has_labels)
                 for name, one in self.groups.items()

@@ -34,6 +34,27 @@ def count_exposure(offsets, rows, repeat, k, group_offsets, codes, units, out_co
 
 
 @kernel
+def count_hits(
+    offsets, hit_offsets, ranks, rows, repeat, k, group_offsets, codes, units, out_counts
+):
+    """Add the shares of the hits at each rank within k to int64[groups, ranks]."""
+    some = len(repeat) > 0
+    for q in range(len(offsets) - 1):
+        for h in range(hit_offsets[q], hit_offsets[q + 1]):
+            i = offsets[q] + ranks[h] - 1
+            if ranks[h] <= k and rows[i] >= 0 and not (some and repeat[i]):
+                for place in range(group_offsets[rows[i]], group_offsets[rows[i] + 1]):
+                    out_counts[codes[place], ranks[h] - 1] += units[rows[i]]
+
+
+@kernel
+def count_shares(rows, group_offsets, codes, units, out_counts):
+    """Add the shares of items to those of their groups."""
+    for i in range(len(rows)):
+        add_groups(rows[i], group_offsets, codes, units, out_counts)
+
+
+@kernel
 def compare_shares(
     starts,
     ends,
@@ -88,6 +109,30 @@ def sum_terms(ends, terms, out):
         start = ends[q]
 
 
+@helper
+def common_groups(one, other, group_offsets, codes):
+    """Return how many groups two items have in common."""
+    a, b = group_offsets[one], group_offsets[other]
+    last, final = group_offsets[one + 1], group_offsets[other + 1]
+    common = 0
+    while a < last and b < final:
+        if codes[a] == codes[b]:
+            common += 1
+            a += 1
+            b += 1
+        elif codes[a] < codes[b]:
+            a += 1
+        else:
+            b += 1
+    return common
+
+
+@helper
+def group_count(row, group_offsets):
+    """Return how many groups an item has."""
+    return group_offsets[row + 1] - group_offsets[row] if row >= 0 else 0
+
+
 @kernel
 def mean_distance(offsets, rows, repeat, k, group_offsets, codes, out):
     """Write the mean over the pairs of items with groups, within k, of their Jaccard distance.
@@ -100,28 +145,44 @@ def mean_distance(offsets, rows, repeat, k, group_offsets, codes, out):
         pairs = 0
         end = min(offsets[q + 1], offsets[q] + k)
         for i in range(offsets[q], end):
-            one = rows[i]
-            if one < 0 or (some and repeat[i]) or group_offsets[one] == group_offsets[one + 1]:
+            size = group_count(rows[i], group_offsets)
+            if size == 0 or (some and repeat[i]):
                 continue
             for j in range(i + 1, end):
-                other = rows[j]
-                if other < 0 or (some and repeat[j]):
-                    continue
-                a, b = group_offsets[one], group_offsets[other]
-                last, final = group_offsets[one + 1], group_offsets[other + 1]
-                if b == final:
-                    continue
-                size = last - a + final - b
-                common = 0
-                while a < last and b < final:
-                    if codes[a] == codes[b]:
-                        common += 1
-                        a += 1
-                        b += 1
-                    elif codes[a] < codes[b]:
-                        a += 1
-                    else:
-                        b += 1
-                total += 1 - common / (size - common)
-                pairs += 1
+                other = group_count(rows[j], group_offsets)
+                if other > 0 and not (some and repeat[j]):
+                    common = common_groups(rows[i], rows[j], group_offsets, codes)
+                    total += 1 - common / (size + other - common)
+                    pairs += 1
         out[q] = total / pairs if pairs > 0 else np.nan
+
+
+@kernel
+def mean_distance_to_history(
+    starts, ends, had, offsets, rows, repeat, k, group_offsets, codes, most, out
+):
+    """Write the mean Jaccard distance over the pairs of an item of a list and one its query had.
+
+    Query q had the rows `had[starts[q]:ends[q]]`, in any order: common groups are added up as
+    integers, by how many groups any of the two has, which are 2 * `most` at most. NaN where there
+    is no pair.
+    """
+    some = len(repeat) > 0
+    common = np.empty(2 * most + 1, np.int64)
+    for q in range(len(out)):
+        common[:] = 0
+        pairs = 0
+        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
+            size = group_count(rows[i], group_offsets)
+            if size == 0 or (some and repeat[i]):
+                continue
+            for j in range(starts[q], ends[q]):
+                other = group_count(had[j], group_offsets)
+                if other > 0:
+                    both = common_groups(rows[i], had[j], group_offsets, codes)
+                    common[size + other - both] += both
+                    pairs += 1
+        total = 0.0
+        for size in range(1, len(common)):
+            total += common[size] / size
+        out[q] = 1 - total / pairs if pairs > 0 else np.nan

@@ -8,6 +8,7 @@ from rankmill.columns.elementary import log2
 from rankmill.columns.groups import Groups
 from rankmill.columns.ranked import Lists
 from rankmill.kernels.identity import Ids
+from rankmill.matching.features import Features
 from rankmill.matching.hits import match
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.lookup import look_up
@@ -102,7 +103,7 @@ class Training:
 
 
 class Catalogue:
-    """Distinct items, and training and groups of items if there are any.
+    """Distinct items, and training, groups and features of items if there are any.
 
     ``described`` says of each input what was read.
     """
@@ -113,10 +114,12 @@ class Catalogue:
         training: Training | None = None,
         described: dict[str, dict[str, object]] | None = None,
         groups: Groups | None = None,
+        features: Features | None = None,
     ) -> None:
         self.items = items
         self.training = training
         self.groups = groups
+        self.features = features
         self.described = described or {}
         self._lookup = look_up(items)[0]
 
@@ -131,6 +134,8 @@ class Catalogue:
         if self.training is not None:
             one = self.training
             told += f", {one.interactions:,} interactions of {one.queries:,} queries"
+        if self.features is not None:
+            told += f", {self.features}"
         return told
 
     def find(self, items: Ids) -> np.ndarray:

@@ -63,9 +63,9 @@ class Scored(NamedTuple):
         each query and `counts` is None.
     repeat : ndarray of bool
         Whether each item repeats an earlier one of its list; empty if none does.
-    trained, shown : ndarray of int64
-        The row of each item among those of training, and in the catalogue, -1 for others; empty if
-        no metric needs it.
+    trained, shown, featured : ndarray of int64
+        The row of each item among those of training, in the catalogue, and among those with a
+        vector, -1 for others; empty if no metric needs it.
     """
 
     lists: Lists
@@ -78,6 +78,7 @@ class Scored(NamedTuple):
     repeat: np.ndarray = NO_REPEATS
     trained: np.ndarray = NO_RANKS
     shown: np.ndarray = NO_RANKS
+    featured: np.ndarray = NO_RANKS
 
 
 class WeightSums(NamedTuple):
@@ -100,12 +101,15 @@ class Closing(NamedTuple):
         How many queries count, and how many of them score 1 without a label.
     weights, weights_of_ones : WeightSums
         The weights of both; all 0 without weights.
+    group_labels : int64
+        How many labels each group of items has, in units of `Groups`; empty if no metric needs it.
     """
 
     queries: int
     ones: int
     weights: WeightSums = WeightSums()
     weights_of_ones: WeightSums = WeightSums()
+    group_labels: np.ndarray = NO_RANKS
 
 
 class Totals(NamedTuple):

@@ -7,6 +7,9 @@ SHANI = "Shani and Gunawardana, Evaluating Recommendation Systems, Recommender S
 SHANI += "2011"
 GE = "Ge, Delgado-Battenfeld and Jannach, Beyond Accuracy: Evaluating Recommender Systems by "
 GE += "Coverage and Serendipity, RecSys 2010"
+SINGH = "Singh and Joachims, Fairness of Exposure in Rankings, KDD 2018"
+VARGAS = "Vargas and Castells, Rank and Relevance in Novelty and Diversity Metrics for "
+VARGAS += "Recommender Systems, RecSys 2011, without discounts"
 ZHOU = "Zhou et al., Solving the Apparent Diversity-Accuracy Dilemma of Recommender Systems, "
 ZHOU += "PNAS 2010"
 
@@ -26,7 +29,7 @@ METRICS = (
         name="coverage",
         kernel=None,
         definition="share of the catalogue that any list shows within k; the catalogue is the "
-        "items of --items, else of --train, else all labels and predictions",
+        "items of --items, else of --train, else of --features, else all labels and predictions",
         range="0 to 1",
         source=GE,
         aliases=("catalog_coverage",),
@@ -164,9 +167,41 @@ METRICS = (
         "least over the largest; a place has the exposure 1 / log2(rank + 1), and an item with "
         "several groups shares it among them",
         range="0 to 1 if all groups are shown alike",
-        source="Singh and Joachims, Fairness of Exposure in Rankings, KDD 2018: demographic parity",
+        source=f"{SINGH}: demographic parity",
         undefined=fixed_lists,
-        aggregate="grouped.Parity",
+        aggregate="parity.Exposure",
+    ),
+    MetricSpec(
+        name="treatment_parity",
+        kernel=None,
+        definition="the exposure of the groups of --item-group, as for exposure_parity, over the "
+        "number of their labels, which stand for what they deserve; the least over the largest",
+        range="0 to 1 if labels of all groups are worth the same exposure",
+        source=f"{SINGH}: disparate treatment ratio",
+        aliases=("disparate_treatment_ratio", "dtr"),
+        undefined=fixed_lists,
+        aggregate="parity.Treatment",
+    ),
+    MetricSpec(
+        name="impact_parity",
+        kernel=None,
+        definition="the exposure of the hits of the groups of --item-group, as for "
+        "exposure_parity, over the number of their labels; the least over the largest",
+        range="0 to 1 if labels of all groups are found alike",
+        source=f"{SINGH}: disparate impact ratio",
+        aliases=("disparate_impact_ratio", "dir"),
+        undefined=fixed_lists,
+        aggregate="parity.Impact",
+    ),
+    MetricSpec(
+        name="recall_parity",
+        kernel=None,
+        definition="the share of the labels of the groups of --item-group that are hit within k, "
+        "over all queries; the least over the largest",
+        range="0 to 1 if the labels of all groups are found alike",
+        source="Hardt, Price and Srebro, Equality of Opportunity in Supervised Learning, NIPS 2016",
+        undefined=fixed_lists,
+        aggregate="parity.Recall",
     ),
     MetricSpec(
         name="miscalibration",
@@ -191,5 +226,40 @@ METRICS = (
         aliases=("intra_list_diversity",),
         undefined=fixed_lists,
         aggregate="grouped.Diversity",
+    ),
+    MetricSpec(
+        name="epd",
+        kernel=None,
+        definition="expected profile distance: mean over the lists of the mean over the pairs of "
+        "an item within k and one that their query had in training of their Jaccard distance, of "
+        "groups as for ild",
+        range="0 to 1",
+        source=VARGAS,
+        aliases=("expected_profile_distance", "history_distance"),
+        undefined=fixed_lists,
+        aggregate="grouped.ProfileDistance",
+    ),
+    MetricSpec(
+        name="ild_cosine",
+        kernel=None,
+        definition="intra-list diversity: mean over the lists with two items or more of the mean "
+        "over the pairs of items within k of 1 - the cosine of their vectors of --features",
+        range="0 to 2",
+        source="Ziegler et al., WWW 2005, with the cosine of Smyth and McClave, Similarity vs. "
+        "Diversity, ICCBR 2001",
+        undefined=fixed_lists,
+        aggregate="featured.CosineDiversity",
+    ),
+    MetricSpec(
+        name="epd_cosine",
+        kernel=None,
+        definition="expected profile distance: mean over the lists of the mean over the pairs of "
+        "an item within k and one that their query had in training of 1 - the cosine of their "
+        "vectors of --features",
+        range="0 to 2",
+        source=VARGAS,
+        aliases=("history_distance_cosine",),
+        undefined=fixed_lists,
+        aggregate="featured.CosineProfileDistance",
     ),
 )

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 # The format version of the rows of states. Raise it when the meaning of a row changes.
-FORMAT = 4
+FORMAT = 5
 # Arrays are hashed in pieces of this many numbers, so hashing needs almost no memory.
 PIECE = 1 << 16
 

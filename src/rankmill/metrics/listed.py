@@ -68,12 +68,22 @@ class ListMean:
         return cls(Mean.from_row({**row, f"{prefix}count": count}, prefix))
 
 
+class MeanOfSome(ListMean):
+    """The mean over the lists that have a value; NaN is none."""
+
+    def update(self, scored: Scored, asked: Asked) -> Self:
+        """Return the mean with the lists of a block."""
+        assert asked.catalogue is not None
+        values = self.values(scored, asked.metric.limit, asked.catalogue)
+        return replace(self, mean=self.mean.merge(Mean.of(values[~np.isnan(values)])))
+
+
 class Popularity(ListMean):
     """The mean number of queries that had an item."""
 
     def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
         """Return the mean popularity of each list."""
-        return _means(scored, k, _training(catalogue).popularity, 0.0)
+        return _means(scored, k, training_of(catalogue).popularity, 0.0)
 
 
 class Novelty(ListMean):
@@ -81,7 +91,7 @@ class Novelty(ListMean):
 
     def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
         """Return the mean novelty of each list."""
-        training = _training(catalogue)
+        training = training_of(catalogue)
         return _means(scored, k, training.novelty, training.novelty_of_others)
 
 
@@ -92,7 +102,7 @@ class Serendipity(ListMean):
         """Return the serendipity of each list."""
         offsets, hits = scored.lists.offsets, scored.hits
         out = np.empty(len(offsets) - 1)
-        how = k, _training(catalogue).ranks, len(catalogue)
+        how = k, training_of(catalogue).ranks, len(catalogue)
         kernels.serendipity(offsets, hits.offsets, hits.ranks, scored.trained, *how, out)
         return out
 
@@ -113,7 +123,7 @@ class PopularityLift(Popularity):
     def init(cls, asked: Asked) -> Self:
         """Return the lift of no list."""
         assert asked.catalogue is not None
-        return cls(before=_before(_training(asked.catalogue)))
+        return cls(before=_before(training_of(asked.catalogue)))
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the lift and its standard error."""
@@ -159,7 +169,7 @@ class GroupShare:
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the share with the lists of a block."""
         assert asked.catalogue is not None
-        groups, counts = _training(asked.catalogue).groups, np.zeros(3, np.int64)
+        groups, counts = training_of(asked.catalogue).groups, np.zeros(3, np.int64)
         offsets, repeat, k = scored.lists.offsets, scored.repeat, asked.metric.limit
         kernels.count_groups(offsets, scored.trained, repeat, k, groups, TAIL, counts)
         return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
@@ -207,7 +217,7 @@ class TailShare(GroupShare):
     group = TAIL
 
 
-def _training(catalogue: Catalogue) -> Training:
+def training_of(catalogue: Catalogue) -> Training:
     """Return the training that the job has checked to be there."""
     assert catalogue.training is not None
     return catalogue.training

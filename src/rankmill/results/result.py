@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rankmill.errors import InputError, UsageError
 from rankmill.results import audit as audit_counts
 from rankmill.results.spelling import canonical
-from rankmill.results.tables import Cell, Column, Facts, Part, Table, View
+from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS
@@ -88,6 +88,9 @@ class Result:
         of both inputs may differ, if nothing is in both.
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         What ndcg and dcg make of a gain.
+    groups : pyarrow.Table or None
+        A row a group of items: what it gets by each metric such as exposure_parity, see
+        ``rankmill docs catalogue``. None without such a metric.
 
     Examples
     --------
@@ -124,6 +127,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     effective_queries: float | None = None
     gain_function: str = "linear"
+    groups: pa.Table | None = None
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -183,6 +187,7 @@ class Result:
             "semantics": self.semantics.to_dict(),
             "scope": self.scope.to_dict(),
             **({"gain_function": self.gain_function} if self.gain_function != "linear" else {}),
+            **({} if self.groups is None else {"groups": self.groups.to_pylist()}),
             "notes": self.notes,
             "audit": self.audit,
             "inputs": self.inputs,
@@ -295,7 +300,8 @@ def view_of(result: Result) -> View:
         facts = {side: described(details) for side, details in result.inputs.items()}
         facts |= rules_of(result.semantics, result.scope)
         facts["seconds"] = f"{result.seconds:.2f}"
-        return [metrics_table(result), *result.notes, "", counts, "", Facts(facts.items())]
+        first = [metrics_table(result), *result.notes, "", *groups_part(result)]
+        return [*first, counts, "", Facts(facts.items())]
 
     return View(screen, lambda: _page(result), lambda: exact_table(result), result.to_dict)
 
@@ -306,6 +312,7 @@ def _page(result: Result) -> list[Part]:
     return [
         metrics_table(result),
         *result.notes,
+        *groups_part(result)[:1],
         Facts([(name, f"{count:,}", meanings[name]) for name, count in counts]),
     ]
 
@@ -325,6 +332,17 @@ def metrics_table(result: Result) -> Table:
         columns.append(Column("worst..best", "range"))
         rows = [[*row, result.bounds.get(str(row[0]))] for row in rows]
     return Table(columns, rows)
+
+
+def groups_part(result: Result) -> list[Part]:
+    """Return what each group of items gets as a table and an empty line; nothing without groups."""
+    if result.groups is None:
+        return []
+    first, *names = result.groups.column_names
+    kinds: dict[str, Kind] = {"items": "score", "labels": "score", "share": "share"}
+    columns = [Column(name, kinds.get(name.partition("@")[0], "number")) for name in names]
+    rows = zip(*(column.to_pylist() for column in result.groups.columns), strict=True)
+    return [Table([Column(first), *columns], [list(row) for row in rows]), ""]
 
 
 def exact_table(result: Result) -> Table:

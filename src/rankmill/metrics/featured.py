@@ -1,0 +1,52 @@
+"""Aggregates over the features of items, which are vectors: how different items are by cosine."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from rankmill.columns.lists import take_spans
+from rankmill.kernels import vectors as kernels
+from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.features import Features
+from rankmill.metrics.aggregate import Scored
+from rankmill.metrics.listed import MeanOfSome, training_of
+
+
+class OfFeatures(MeanOfSome):
+    """A mean over the lists that have a value."""
+
+    needs_training: ClassVar[bool] = False
+    needs_features: ClassVar[bool] = True
+
+
+class CosineDiversity(OfFeatures):
+    """How different the items of a list are."""
+
+    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+        """Return the mean distance of the pairs of each list."""
+        features, out = features_of(catalogue), np.empty(len(scored.lists.offsets) - 1)
+        of_items = scored.lists.offsets, scored.featured, scored.repeat
+        kernels.mean_distance(*of_items, k, features.units, features.scale, out)
+        return out
+
+
+class CosineProfileDistance(OfFeatures):
+    """How different the items of a list are from those that its query had."""
+
+    needs_training: ClassVar[bool] = True
+
+    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+        """Return the mean distance of each list from what its query had."""
+        training, features = training_of(catalogue), features_of(catalogue)
+        offsets, out = training.index.labels.offsets, np.empty(len(scored.lists.offsets) - 1)
+        spans = take_spans(offsets, training.index.find(scored.lists.queries))
+        of_items = scored.lists.offsets, scored.featured, scored.repeat
+        how = k, features.units, features.scale
+        kernels.mean_distance_to_history(*spans, features.had(training.index), *of_items, *how, out)
+        return out
+
+
+def features_of(catalogue: Catalogue) -> Features:
+    """Return the features that the job has checked to be there."""
+    assert catalogue.features is not None
+    return catalogue.features

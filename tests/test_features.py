@@ -1,0 +1,319 @@
+"""Metrics over the vectors of items: the oracle, scikit-learn, known answers, what is refused."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import catalogue_oracle
+import rankmill
+from conftest import tells
+from rankmill import InputError, UsageError
+from rankmill.matching.features import Features
+from strategies import examples
+from test_catalogue import KINDS, LISTS, assert_values, table
+
+METRICS = [f"{name}{at}" for name in catalogue_oracle.FEATURED for at in ("@1", "@3", "")]
+NUMBERS = st.sampled_from([0.0, 1.0, -1.0, 0.5, -3.25, 0.1, 1e-300, 2e300])
+VECTORS = st.integers(1, 4).flatmap(
+    lambda size: st.dictionaries(
+        st.integers(0, 11), st.lists(NUMBERS, min_size=size, max_size=size), min_size=2
+    )
+)
+
+
+def scaled(vector: list[float]) -> list[float]:
+    """The same direction, at a size that the plain formula of the oracle can square."""
+    largest = max(map(abs, vector)) or 1.0
+    return [number / largest for number in vector]
+
+
+@pytest.mark.small
+@settings(max_examples=examples(60))
+@given(LISTS, LISTS, LISTS, VECTORS, st.sampled_from([*KINDS]), st.randoms(use_true_random=False))
+def test_the_oracle(
+    labels: dict[int, list[int]],
+    predictions: dict[int, list[int]],
+    train: dict[int, list[int]],
+    vectors: dict[int, list[float]],
+    kind: str,
+    draw: random.Random,
+) -> None:
+    """Vectors as a column or several, and in other orders: the same bits; so are two parts."""
+    if not any(labels.values()) or not any(train.values()) or not any(map(any, vectors.values())):
+        return
+    name, arrow = KINDS[kind]
+    sides = [
+        {query: [name(item) for item in listed] for query, listed in one.items()}
+        for one in (labels, predictions, train)
+    ]
+    named = {name(item): one for item, one in vectors.items()}
+    plain = {item: scaled(one) for item, one in named.items()}
+    expected = {
+        text: catalogue_oracle.value(text, *sides[:2], train=sides[2], vectors=plain)
+        for text in METRICS
+    }
+    tables = [table(one, arrow) for one in sides]
+    ids = pa.array([*named], arrow)
+    lists = pa.array([*named.values()], pa.list_(pa.float64()))
+    columns = {f"x{j}": pa.array(one) for j, one in enumerate(zip(*named.values(), strict=True))}
+    shapes = [pa.table({"item": ids, "vector": lists}), pa.table({"item": ids, **columns})]
+    shapes.append(shapes[0].take(np.array(draw.sample(range(len(ids)), len(ids)))))
+    found = []
+    for features in shapes:
+        reversed_train = tables[2].take(np.arange(len(tables[2]))[::-1].copy())
+        parts = []
+        for half in (0, 1):
+            cut = [
+                one.filter(pa.array([q % 2 == half for q in one["query"].to_pylist()], pa.bool_()))
+                for one in tables[:2]
+            ]
+            options = {"features": features, "train": reversed_train}
+            row = rankmill.evaluate_part(*cut, METRICS, **options).to_row()
+            parts.append(rankmill.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
+        found.append(parts[1].merge(parts[0]).result().metrics)
+        whole = rankmill.evaluate_part(*tables[:2], METRICS, features=features, train=tables[2])
+        found.append(whole.result().metrics)
+    assert_values(found[0], expected)
+    assert all(one == found[0] for one in found)
+
+
+# ------------------------------------------------------------------ known answers
+
+LABELS = table({1: ["a"], 2: ["b"]}, pa.string())
+PREDICTIONS = table({1: ["a", "b", "a"], 2: ["c", "q", "d", "e"]}, pa.string())
+TRAIN = table({1: ["b", "c"], 2: ["d", "q"], 3: ["a"]}, pa.string())
+VECTOR_OF = {"a": [3, 0], "b": [0, 0.5], "c": [-1, 0], "d": [1, 1], "e": [0, 0]}
+FEATURES = pa.table(
+    {"item_id": [*VECTOR_OF], "vector": [[*map(float, v)] for v in VECTOR_OF.values()]}
+)
+
+
+@pytest.mark.small
+def test_known_answers() -> None:
+    """A repeat does not count, nor an item without a vector, nor one of zeros."""
+    asked = ["ild_cosine", "ild_cosine@2", "epd_cosine@1", "epd_cosine"]
+    found = rankmill.evaluate(LABELS, PREDICTIONS, asked, features=FEATURES, train=TRAIN)
+    half = math.sqrt(0.5)
+    # Right angles in query 1; in query 2, c and d have an angle of 135 degrees.
+    assert found["ild_cosine"] == pytest.approx((1 + 1 + half) / 2, rel=1e-14)
+    assert found["ild_cosine@2"] == 1  # c and q are no pair, as q has no vector
+    # a from b and c, which is opposite; c from d.
+    assert found["epd_cosine@1"] == pytest.approx(((1 + 2) / 2 + 1 + half) / 2, rel=1e-14)
+    # Beside that b from b and c, and d from d.
+    each = (1 + 2 + 0 + 1) / 4, (1 + half + 0) / 2
+    assert found["epd_cosine"] == pytest.approx(sum(each) / 2, rel=1e-14)
+    assert found.inputs["features"]["columns"] == {"item": "item_id"}
+    assert found.inputs["features"]["rows"] == 5
+
+
+@pytest.mark.small
+def test_the_catalogue_is_that_of_the_features_without_another() -> None:
+    found = rankmill.evaluate(LABELS, LABELS, "coverage", features=FEATURES)
+    assert found["coverage"] == 0.5  # a and b of a, b, c, d: e has a vector of zeros
+    found = rankmill.evaluate(LABELS, LABELS, "coverage", features=FEATURES, train=TRAIN)
+    assert found["coverage"] == 0.4  # a and b of a, b, c, d, q
+    found = rankmill.evaluate(
+        LABELS, LABELS, "coverage", features=FEATURES, items=pa.table({"item": ["a"]})
+    )
+    assert found["coverage"] == 1
+
+
+@pytest.mark.small
+def test_only_directions_count() -> None:
+    """Lengths do not matter: a power of 2 not in a bit, though its square is beyond float64."""
+    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    for factor in (2.0**1020, 2.0**-1040, 2.0):
+        longer = {item: [factor * one for one in vector] for item, vector in VECTOR_OF.items()}
+        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=longer)
+        assert found.metrics == first.metrics
+    for kind in (pa.float32(), pa.float16(), pa.decimal128(8, 3)):
+        lists = FEATURES["vector"].cast(pa.list_(kind))
+        other = FEATURES.set_column(1, "vector", lists)
+        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=other)
+        assert found.metrics == first.metrics
+
+
+@pytest.mark.small
+def test_the_same_direction_is_no_distance() -> None:
+    vectors = {n: [0.1 * n, 0.3 * n, 0.7 * n] for n in range(1, 200)}
+    lists = [[*range(1, 200)]]
+    found = rankmill.evaluate(
+        dict(enumerate(lists)), dict(enumerate(lists)), "ild_cosine", features=vectors
+    )
+    assert 0 <= found["ild_cosine"] < 1e-13
+
+
+# ------------------------------------------------------------------ scikit-learn, and many blocks
+
+
+def large(seed: int = 5) -> tuple[pa.Table, pa.Table, pa.Table, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    lists = {q: draw.choice(300, 8, replace=False).tolist() for q in range(700)}
+    train = {
+        q: draw.choice(320, int(n), replace=False).tolist()
+        for q, n in enumerate(draw.integers(0, 40, 650))
+    }
+    labels = {q: [int(n)] for q, n in enumerate(draw.integers(0, 300, 700))}
+    vectors = draw.normal(size=(310, 12))
+    return (*(table(one, pa.int64()) for one in (labels, lists, train)), vectors)
+
+
+def test_scikit_learn() -> None:
+    from sklearn.metrics.pairwise import cosine_distances
+
+    labels, predictions, train, vectors = large()
+    features = pa.table({"item": np.arange(310), "vector": [*vectors]})
+    asked = "ild_cosine@5,epd_cosine@5"
+    found = rankmill.evaluate(labels, predictions, asked, features=features, train=train)
+    far = cosine_distances(vectors)
+    had = dict(zip(*(train[name].to_pylist() for name in ("query", "items")), strict=True))
+    pairs, history = [], []
+    for query, listed in zip(
+        *(predictions[n].to_pylist() for n in ("query", "items")), strict=True
+    ):
+        top = listed[:5]
+        pairs.append(far[np.ix_(top, top)][np.triu_indices(5, 1)].mean())
+        before = [item for item in had.get(query, []) if item < 310]
+        history += [far[np.ix_(top, before)].mean()] if before else []
+    assert found["ild_cosine@5"] == pytest.approx(np.mean(pairs), rel=1e-11)
+    assert found["epd_cosine@5"] == pytest.approx(np.mean(history), rel=1e-11)
+
+
+def test_blocks_threads_files_and_orders_change_no_bit(tmp_path: Path) -> None:
+    labels, predictions, train, vectors = large()
+    features = pa.table({"item": np.arange(310), "vector": [*vectors]})
+    asked = ["ild_cosine@5", "epd_cosine@5", "ild_cosine", "epd_cosine", "map@3"]
+    first = rankmill.evaluate(labels, predictions, asked, features=features, train=train)
+    paths = {}
+    for name, one in (("l", labels), ("p", predictions), ("t", train), ("f", features)):
+        paths[name] = tmp_path / f"{name}.parquet"
+        pq.write_table(one, paths[name], row_group_size=100)
+    both = paths["l"], paths["p"]
+    for threads in (1, 3):
+        found = rankmill.evaluate(
+            *both, asked, features=paths["f"], train=paths["t"], threads=threads
+        )
+        assert found.metrics == first.metrics
+        assert found.standard_errors == first.standard_errors
+    draw = np.random.default_rng(1)
+    long = pa.table(
+        {
+            "query": np.repeat(train["query"].to_numpy(), [len(one) for one in train["items"]]),
+            "item": pa.chunked_array(train["items"]).combine_chunks().flatten(),
+        }
+    )
+    mixed = [one.take(draw.permutation(len(one))) for one in (predictions, features, long)]
+    found = rankmill.evaluate(labels, mixed[0], asked, features=mixed[1], train=mixed[2])
+    assert found.metrics == first.metrics
+    wide = {f"x{j}": vectors[:, j] for j in range(12)}
+    columns = pa.table({"item": np.arange(310), **wide})
+    pyarrow.csv.write_csv(columns, tmp_path / "f.csv")
+    for one in (columns, str(tmp_path / "f.csv"), dict(enumerate(vectors)), vectors):
+        found = rankmill.evaluate(labels, predictions, asked, features=one, train=train)
+        assert found.metrics == first.metrics
+
+
+@pytest.mark.small
+def test_files_of_text(tmp_path: Path) -> None:
+    """Numbers that look like integers at first, and lists in cells."""
+    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    texts = {
+        "f.csv": "item,x,y\na,3,0\nb,0,0.5\nc,-1,0\nd,1,1\n",
+        "f.tsv": "item\tx\ty\na\t3\t0\nb\t0\t5e-1\nc\t-1\t0\nd\t1\t1\n",
+        "f.jsonl": '{"item": "a", "v": [3, 0]}\n{"item": "b", "v": [0, 0.5]}\n'
+        '{"item": "c", "v": [-1, 0]}\n{"item": "d", "v": [1, 1]}\n',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        path = str(tmp_path / name)
+        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=path)
+        assert found.metrics == first.metrics, name
+
+
+@pytest.mark.small
+def test_vectors_take_as_many_bytes_as_the_page_says() -> None:
+    ids = rankmill.columns.ids.to_ids(np.arange(1000), "items")
+    features = Features(ids, np.ones((1000, 7)))
+    assert features.units.nbytes == 1000 * 7 * 8
+
+
+# ------------------------------------------------------------------ refused
+
+
+def features_of(vectors: Any, kind: Any = None, items: Any = ("a", "b", "c")) -> pa.Table:
+    return pa.table({"item": [*items], "v": pa.array(vectors, kind or pa.list_(pa.float64()))})
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        (None, ["ild_cosine@3", "--features", "vectors"]),
+        (features_of([[1, 2], [1, 2, 3], [1, 2]]), ["features:", "row 1", "3 numbers", "has 2"]),
+        (features_of([[1], [math.nan], [1]]), ["row 1", "nan at place 0", "finite"]),
+        (features_of([[1, 1], [1, math.inf], [1, 1]]), ["row 1", "inf at place 1"]),
+        (features_of([[1, 1], [1, None], [1, 1]]), ["row 1", "nan at place 1"]),
+        (features_of([1.0, None, 2.0], pa.float64()), ["row 1", "nan"]),
+        (features_of([[1], [1], [1]], items="aba"), ["row 2", "'a'", "row 0", "once"]),
+        (features_of([[0], [0], [0]]), ["zeros", "direction"]),
+        (features_of([None, None, []]), ["holds no vectors in 'v'"]),
+        (features_of(["x", "y", "z"], pa.string()), ["'v' holds string", "leave out"]),
+        (features_of([["x"]] * 3, pa.list_(pa.string())), ["'v' holds list<", "leave out"]),
+        (pa.table({"item": ["a"]}), ["no column beside 'item'", "vectors"]),
+        (
+            features_of([[1]] * 3).append_column("w", pa.array([[1.0]] * 3)),
+            ["several columns", "v, w"],
+        ),
+        (features_of([[2**63 - 1]] * 3, pa.list_(pa.int64())), ["'v'", "no float64"]),
+        (features_of([[1]] * 3, items=(1, 2, 3)), ["item ids cannot be compared"]),
+        (rankmill.Ragged.from_lists([["a"]]), ["lists of items", "{item: vector}"]),
+    ],
+)
+def test_refused(features: Any, words: list[str]) -> None:
+    with pytest.raises((UsageError, InputError)) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine@3", features=features)
+    tells(caught.value, words)
+
+
+@pytest.mark.small
+def test_refused_elsewhere() -> None:
+    with pytest.raises(UsageError, match=r"epd_cosine needs to know .* --train"):
+        rankmill.evaluate(LABELS, PREDICTIONS, "epd_cosine", features=FEATURES)
+    with pytest.raises(UsageError, match="ild_cosine@3 depends on which of equal confidences"):
+        rankmill.evaluate(
+            LABELS, PREDICTIONS, "ild_cosine@3", features=FEATURES, semantics={"order": "worst"}
+        )
+    parts = [
+        rankmill.evaluate_part(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES[:n])
+        for n in (3, 4)
+    ]
+    with pytest.raises(UsageError, match=r"3 vectors of 2 numbers.*4 vectors of 2 numbers"):
+        parts[0].merge(parts[1])
+
+
+@pytest.mark.small
+def test_rows_are_told_by_file_and_batch(tmp_path: Path) -> None:
+    """A repeat in another file, and a vector of another length in a later one."""
+    for name, rows in (("1", [[1.0]] * 3), ("2", [[1.0]] * 2)):
+        items = [f"{name}{n}" for n in range(len(rows))]
+        pq.write_table(features_of(rows, items=items), tmp_path / f"{name}.parquet")
+    again = features_of([[1.0]] * 2, items=("x", "11"))
+    pq.write_table(again, tmp_path / "3.parquet")
+    with pytest.raises(InputError) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=str(tmp_path / "*.parquet"))
+    tells(caught.value, ["3.parquet: row 1", "'11'", "1.parquet: row 1"])
+    pq.write_table(features_of([[1.0, 2.0]], items=("x",)), tmp_path / "3.parquet")
+    with pytest.raises(InputError) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=str(tmp_path / "*.parquet"))
+    tells(caught.value, ["3.parquet: row 0", "2 numbers", "has 1"])
