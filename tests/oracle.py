@@ -311,6 +311,10 @@ ORACLES: dict[str, Callable[..., float]] = {
 }
 
 
+# Metrics of all predictions by confidence.
+POOLED = {"gap", *oracle_confidence.VALUES}
+
+
 # ------------------------------------------------------------------ a whole evaluation
 
 

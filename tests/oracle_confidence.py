@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -12,10 +13,12 @@ Listed = Sequence[tuple[float, bool]]
 
 def points(listed: Listed) -> list[tuple[float, int, int]]:
     """Each distinct confidence, the highest first: how many are right, and how many there are."""
-    found = []
-    for threshold in sorted({confidence for confidence, _ in listed}, reverse=True):
-        chosen = [right for confidence, right in listed if confidence >= threshold]
-        found.append((threshold, sum(chosen), len(chosen)))
+    ordered = sorted(listed, key=lambda one: -one[0])
+    found, right, count = [], 0, 0
+    for threshold, group in itertools.groupby(ordered, key=lambda one: one[0]):
+        chosen = [is_right for _, is_right in group]
+        right, count = right + sum(chosen), count + len(chosen)
+        found.append((threshold, right, count))
     return found
 
 

@@ -328,15 +328,15 @@ def metric_names(
     But not those over a catalogue, which are of all lists together: see test_catalogue.py.
 
     Those with parameters also with them, at one of the cutoffs. Without `every`, those that the
-    default semantics refuse are left out, at least where a query has no predictions. Those by
-    confidence but gap have tests of their own, and so have those of subtopics.
+    default semantics refuse are left out, at least where a query has no predictions. Those that
+    need bounded confidences have tests of their own, and so have those of subtopics.
     """
     from rankmill.metrics.registry import REGISTRY, is_defined, parse
     from rankmill.semantics.choices import DEFAULT
 
     names = []
     for name, spec in REGISTRY.items():
-        if name in catalogue_oracle.VALUES or name in oracle_confidence.VALUES:
+        if name in catalogue_oracle.VALUES or name in oracle_confidence.BOUNDED:
             continue
         if spec.gains == "subtopics":
             continue

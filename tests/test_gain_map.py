@@ -95,9 +95,10 @@ def test_a_gain_that_is_not_named(
     with pytest.raises(InputError, match=r"l\.csv: a gain is 3, .* does not name: add 3="):
         rankmill.evaluate(str(labels), str(predictions), "ndcg", gain_function="1=3,2=7")
     asked = ["evaluate", str(labels), str(predictions), "-m", "dcg@1"]
-    code, out, _ = run(*asked, "--gain-function", "3=7, 1=2", "--format", "json")
-    assert code == 0
-    assert '"dcg@1": 2.0' in out
+    for option in ("--gain-function", "--gain-map"):
+        code, out, _ = run(*asked, option, "3=7, 1=2", "--format", "json")
+        assert code == 0
+        assert '"dcg@1": 2.0' in out
     code, _, err = run(*asked, "--gain-function", "1=2,3=x")
     assert code == 2
     assert "what each gain is worth" in err

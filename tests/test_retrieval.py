@@ -217,6 +217,25 @@ def test_what_would_score_0_is_refused(
     assert skipped[text] > 0
 
 
+@pytest.mark.small
+def test_all_names_of_trec_eval() -> None:
+    """What it is asked for and what it prints parses, or is refused by name with a reason."""
+    measures = pytrec_eval.supported_measures
+    printed = pytrec_eval.RelevanceEvaluator({"q": {"a": 1}}, measures).evaluate({"q": {"a": 1.0}})
+    refused = {}
+    for name in {*measures, *printed["q"]}:
+        try:
+            parse(name)
+        except UsageError as error:
+            refused[name] = str(error)
+    told = [
+        f"{name} needs " in why or f"{name} is no metric" in why for name, why in refused.items()
+    ]
+    assert all(told), refused
+    assert refused.keys() & printed["q"].keys() == {"num_q", "relstring", "runid"}
+    assert len(printed["q"]) > 90
+
+
 @pytest.mark.parametrize("text", ["num_ret", "infap", "iprec@0.1", "inst"])
 def test_those_without_a_walk_say_so(text: str) -> None:
     table = pa.table({"query": [1], "items": [["a"]]})

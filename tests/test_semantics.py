@@ -72,10 +72,10 @@ def defined(metrics: Sequence[str], chosen: dict[str, str], confidences: bool) -
     out = []
     for metric in metrics:
         name, k = oracle.parse(metric)
-        if name == "gap" and not confidences:
+        if name in oracle.POOLED and not confidences:
             continue
         if chosen["order"] == "expected" and (
-            (name == "gap" and k) or (name == "map" and chosen["ap_divisor"] == "hits")
+            (name in oracle.POOLED and k) or (name == "map" and chosen["ap_divisor"] == "hits")
         ):
             continue
         if oracle_lists.is_defined(name, k, chosen):
@@ -228,7 +228,7 @@ def test_long_tables(case: Case, chosen: dict[str, str], shuffle: random.Random,
     # If there are ranks, confidences are read only if a metric or a choice needs them.
     metrics = METRICS
     if has == "both" and chosen["order"] == "given":
-        metrics = [name for name in METRICS if not name.startswith("gap")]
+        metrics = [name for name in METRICS if oracle.parse(name)[0] not in oracle.POOLED]
     check(
         replace(case, labels=oracle.lists_of_rows(label_rows), predictions=lists),
         labels,

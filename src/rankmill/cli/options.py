@@ -79,6 +79,7 @@ _COLUMNS = (
     ),
     click.option(
         "--gain-function",
+        "--gain-map",
         type=ChoiceOrPairs(("linear", "exp")),
         metavar="[linear|exp|GAIN=WORTH,...]",
         default="linear",

@@ -34,7 +34,7 @@ REGISTRY: dict[str, MetricSpec] = {
 }
 NAMES = {name: spec for spec in REGISTRY.values() for name in (spec.name, *spec.aliases)}
 
-# What trec_eval prints among its measures, and is no number that a query has.
+# What trec_eval and ir_measures have among their measures, and is no number that a query has.
 ELSEWHERE = {
     "relstring": "it is a text, a digit a prediction; explain shows what stands at each rank",
     "runid": "it is the name of a run, and not a number",
@@ -43,6 +43,7 @@ ELSEWHERE = {
     "catalogcoverage": "in RecTools it is a number of items, unless normalize is set, which is "
     "coverage@k",
     "usercoverage": "in Elliot it is a number of users, of which user_coverage@k is the share",
+    "numq": "every result has its number of queries, as queries",
 }
 
 _GEOMETRIC = {"gm_map": "map", "gm_bpref": "bpref"}
@@ -105,6 +106,9 @@ def _parse(text: str, rel: float | None) -> Metric:
         hint = f"did you mean {near[0]}{rest}? " if near else ""
         if name.lower() in ELSEWHERE:
             raise UsageError(f"{name} is no metric here: {ELSEWHERE[name.lower()]}")
+        if cut_spec := _BY_CUT_NAME.get(name.lower()):
+            at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
+            raise UsageError(f"{name} needs a {at}, such as {name}_{example}")
         raise UsageError(f"unknown metric {text!r}: {hint}there are {', '.join(NAMES)}")
     given = _parameters(spec, inner, text, rel)
     if cut is not None:
