@@ -157,7 +157,7 @@ _CATALOGUE = (
     click.option(
         "--features",
         metavar="FILE|DIR",
-        callback=_source,
+        callback=parse_source,
         help="The vectors of items, for ild_cosine and epd_cosine: a table with a column of items "
         "and one of lists of numbers, or several of numbers.",
     ),
