@@ -277,8 +277,11 @@ def test_orders_that_leave_open_what_is_shown(order: str) -> None:
 def test_refused() -> None:
     with pytest.raises(UsageError, match="personalization needs a cutoff"):
         rankmill.evaluate(LABELS, LABELS, "personalization")
-    with pytest.raises(UsageError, match="gini has no walk yet: it is of all lists together"):
+    with pytest.raises(
+        UsageError, match="gini has no walk yet: it is of all lists together"
+    ) as why:
         rankmill.explain(LABELS, LABELS, "gini", 1)
+    tells(why.value, ["explain takes map,", "gap, auprc,", "subtopic_recall"])
     with pytest.raises(UsageError, match="gini has no value a query: leave out :gm"):
         rankmill.evaluate(LABELS, LABELS, "gini:gm")
     weighted = LABELS.append_column("weight", pa.array([1.0, 2.0]))

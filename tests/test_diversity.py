@@ -88,6 +88,35 @@ def test_is_the_oracle(case: tuple[Rows, dict[Any, list[Any]]], seed: int) -> No
     assert some.metrics == rankmill.evaluate(labels, run, binary).metrics
 
 
+@pytest.mark.small
+@settings(max_examples=strategies.examples(20))
+@given(judged())
+def test_explain_is_evaluate(case: tuple[Rows, dict[Any, list[Any]]]) -> None:
+    rows, run = case
+    queries = [query for query, found in topics_of(rows).items() if found and run.get(query)]
+    if not queries:
+        return
+    found = rankmill.evaluate(table(rows), run, METRICS, subtopic="subtopic").per_query
+    place = found["query_id"].to_pylist().index(queries[0])
+    for metric in METRICS:
+        walk = rankmill.explain(table(rows), run, metric, queries[0], subtopic="subtopic")
+        assert walk.value == found[metric][place].as_py(), metric
+        assert walk.value == walk.total / (walk.divisor or 1), metric
+
+
+@pytest.mark.small
+def test_the_walk_by_hand() -> None:
+    """The item a is about 1 and 2, b about 1 and 3; x is no label."""
+    labels = table([("q", item, n, 1.0) for item, n in (("a", 1), ("a", 2), ("b", 1), ("b", 3))])
+    run = {"q": ["a", "x", "b"]}
+    walk = rankmill.explain(labels, run, "err_ia@3", "q", subtopic="subtopic").table
+    assert walk["subtopics"].to_pylist() == [2, 0, 2]
+    assert walk["worth"].to_pylist() == [2.0, 0.0, 1.5]
+    assert walk["term"].to_pylist() == [2.0, 0.0, 0.5]
+    walk = rankmill.explain(labels, run, "strec", "q", subtopic="subtopic").table
+    assert walk["term"].to_pylist() == [2.0, 0.0, 1.0]
+
+
 def test_ndeval() -> None:
     """On 250 random topics; of equal scores, ndeval ranks documents by falling id."""
     pyndeval = pytest.importorskip("pyndeval", reason="pyndeval is not installed")

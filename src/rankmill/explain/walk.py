@@ -9,6 +9,7 @@ from rankmill.matching.hits import Hits
 from rankmill.matching.labels import Labels
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import Columns, Metric, Ranked, Tied
+from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.semantics.choices import CHOICES, Semantics
 
 
@@ -19,16 +20,23 @@ def check_walk(metric: Metric, order: str) -> None:
         raise UsageError(
             f"{metric.text} has a summary over all queries, {metric.summary!r}: leave it out"
         )
-    if not spec.walk and not aggregate_of(metric).needs_confidences:
+    if not _is_explained(metric):
         where = "evaluate has its value for each query"
         if spec.kernel is None:
             where = "it is of all lists together, and no list has a value of its own"
-        raise UsageError(f"{metric.text} has no walk yet: {where}")
+        names = [name for name, one in REGISTRY.items() if _is_explained(parse(one.example))]
+        raise UsageError(
+            f"{metric.text} has no walk yet: {where}. explain takes {', '.join(names)}"
+        )
     if spec.kernel and order == "expected" and not spec.expected_walk:
         raise UsageError(
             f"{metric.text} has no walk yet under order 'expected': choose another order; evaluate "
             "has its value for each query"
         )
+
+
+def _is_explained(metric: Metric) -> bool:
+    return metric.spec.walk is not None or aggregate_of(metric).needs_confidences
 
 
 def items_to_hit(labels: Labels, metric: Metric, hits: Hits) -> Ids:
