@@ -12,7 +12,7 @@ from data import same, tables
 
 import rankmill
 import rankmill.spark
-from rankmill.spark import counting, merging, tasks
+from rankmill.spark import broadcasting, counting, merging, placing, tasks
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -64,33 +64,78 @@ def harm(flag: str, what: str) -> None:
     time.sleep(3)  # so that speculation sees a slow task
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc to find executors in")
+def harming(monkeypatch: pytest.MonkeyPatch, kind: type, what: str, folder: Path) -> Path:
+    """Do harm in the first task of a kind, in the middle if it gives more than one batch.
+
+    The file that is returned exists afterwards; without it, harm is done again.
+    """
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
+    usual, flag = merging.function_of, folder / "harmed"
+
+    def function_of(task: Any) -> Any:
+        run = usual(task)
+        if not isinstance(task, kind):
+            return run
+
+        def harmed(batches: Any) -> Any:
+            parts = iter(run(iter(list(batches))))
+            first = next(parts)
+            harm(str(flag), what)
+            yield first
+            yield from parts
+
+        return harmed
+
+    for module in (merging, broadcasting):
+        monkeypatch.setattr(module, "function_of", function_of)
+    return flag
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="no /proc to find executors in"
+)
+
+
+@needs_proc
 @pytest.mark.parametrize("number", ["first", "second"])
 @pytest.mark.parametrize("what", ["executor", "python", "exception", "slow", "fetch"])
 def test_a_failure_in_a_pass_changes_no_bit(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: str, what: str
 ) -> None:
-    from pyspark import cloudpickle
-
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
     shape = "wide" if what in ("executor", "slow") else "long"
     labels, predictions = tables("integers", "wide", shape)
     kind = tasks.Scoring if number == "first" else counting.Counting
-    usual, flag = merging.function_of, str(tmp_path / "harmed")
-
-    def function_of(task: Any) -> Any:
-        if not isinstance(task, kind):
-            return usual(task)
-
-        def run(batches: Any) -> Any:
-            held = list(batches)
-            harm(flag, what)
-            return task(iter(held))
-
-        return run
-
-    monkeypatch.setattr(merging, "function_of", function_of)
+    flag = harming(monkeypatch, kind, what, tmp_path)
     both = [cluster.createDataFrame(one) for one in (labels, predictions)]
     found = rankmill.spark.evaluate(*both, METRICS, partitions=4)
-    assert Path(flag).exists()
+    assert flag.exists()
     same(found, rankmill.evaluate(labels, predictions, METRICS))
+
+
+@needs_proc
+@pytest.mark.parametrize("what", ["executor", "python"])
+def test_a_failure_with_all_labels_in_each_task_changes_no_bit(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    labels, predictions = tables("integers", "wide", "wide")
+    flag = harming(monkeypatch, broadcasting.Matching, what, tmp_path)
+    both = [cluster.createDataFrame(one) for one in (labels, predictions)]
+    both[1] = both[1].repartition(4)
+    with pytest.MonkeyPatch.context() as patch:
+        # What was given twice is not taken for a query in two partitions.
+        patch.delattr(placing, "_shuffled")
+        found = rankmill.spark.evaluate(*both, METRICS)
+    assert flag.exists()
+    same(found, rankmill.evaluate(labels, predictions, METRICS))
+
+    # One that is in two partitions is found.
+    flag.unlink()
+    known = set(labels["query"].to_pylist())
+    queries = predictions["query"].to_pylist()
+    row = next(n for n, query in enumerate(queries) if (query in known) == (what == "python"))
+    again = cluster.createDataFrame(predictions.slice(row, 1)).coalesce(1)
+    with pytest.raises(rankmill.InputError, match=f"query {queries[row]} stands a second time"):
+        rankmill.spark.evaluate(both[0], both[1].union(again), "map")
+    assert flag.exists()

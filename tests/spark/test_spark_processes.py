@@ -97,21 +97,28 @@ def test_spark_submit_prints_what_evaluate_prints(
 
 
 @pytest.mark.parametrize(
-    ("predictions", "metric", "code", "message"),
+    ("predictions", "metric", "more", "code", "message"),
     [
-        ("predictions", "mapp", 2, "unknown metric"),
-        ("nowhere", "map", 3, "nowhere cannot be read by Spark as parquet"),
-        ("nan.parquet", "gap", 3, "is nan.*in partition"),
+        ("predictions", "mapp", [], 2, "unknown metric"),
+        ("predictions", "map", ["-o", "no/folder.json"], 2, "cannot write to no/folder.json"),
+        ("nowhere", "map", [], 3, "nowhere cannot be read by Spark as parquet"),
+        ("nan.parquet", "gap", [], 3, "is nan.*in partition"),
     ],
-    ids=["usage", "path", "data"],
+    ids=["usage", "output", "path", "data"],
 )
 def test_spark_submit_keeps_the_exit_codes(
-    submit: Any, paths: list[str], predictions: str, metric: str, code: int, message: str
+    submit: Any,
+    paths: list[str],
+    predictions: str,
+    metric: str,
+    more: list[str],
+    code: int,
+    message: str,
 ) -> None:
     nan = pa.table({"query": ["id 1"], "item": ["id 1"], "score": [float("nan")]})
     folder = Path(paths[0]).parent
     pq.write_table(nan, folder / "nan.parquet")
-    outcome = submit("local[1]", paths[0], folder / predictions, "-m", metric)
+    outcome = submit("local[1]", paths[0], folder / predictions, "-m", metric, *more)
     assert outcome.returncode == code, outcome.stderr
     # spark-submit writes both streams of a script in Python to its standard output.
     (error,) = outcome.stdout.splitlines()
