@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -286,3 +289,60 @@ def test_the_second_pass_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
         made.clear()
         rankmill.evaluate(*pair, ["gap", *CURVES, "auprc@1", "best_f1@1"], memory=memory)
         assert len(made) == 2
+
+
+# ------------------------------------------------------------------ curves as tables
+
+
+@pytest.mark.small
+def test_curves_are_those_of_explain(tmp_path: Path, run_cli: Any) -> None:
+    """Of a result, of merged parts, and in files; each metric has its rows."""
+    labels, predictions = tables(
+        [[(0.9, True), (0.3, False)], [(0.8, True), (0.6, False)], [(0.7, False), (0.2, True)]]
+    )
+    metrics = ["map", "auprc", "ece(bins=4)", "brier", "gap"]
+    result = rankmill.evaluate(labels, predictions, metrics)
+    assert list(result.curves) == ["auprc", "ece(bins=4)", "brier"]
+    for name in result.curves:
+        assert result.curve(name) == rankmill.explain(labels, predictions, name).table
+    assert result.curve("PR_AUC") == result.curve("auprc")
+    curve = result.curve("auprc").to_pydict()
+    assert curve["confidence"] == [0.9, 0.8, 0.2]
+    assert curve["recall"] == [1 / 3, 2 / 3, 1]
+    assert result.curve("auprc", rows=1)["recall"].to_pylist() == [1]
+    assert result.curve("ece(bins=4)", rows=1).num_rows == 4
+    state = rankmill.evaluate_part(labels, predictions, metrics)
+    counts = rankmill.second_pass(state, predictions)
+    assert state.result(counts).curve("auprc") == result.curve("auprc")
+    pq.write_table(labels, tmp_path / "l.parquet")
+    pq.write_table(predictions, tmp_path / "p.parquet")
+    paths = [tmp_path / "l.parquet", tmp_path / "p.parquet"]
+    asked = ["-m", "map", "-m", "auprc", "-m", "ece(bins=4)"]
+    for name in ("c.parquet", "c.csv", "c.json"):
+        assert run_cli("evaluate", *paths, *asked, "--curve", tmp_path / name).exit_code == 0
+    table = pq.read_table(tmp_path / "c.parquet")
+    assert table["metric"].to_pylist() == ["auprc"] * 3 + ["ece(bins=4)"] * 4
+    assert table["recall"].to_pylist() == [1 / 3, 2 / 3, 1, *[None] * 4]
+    assert json.loads((tmp_path / "c.json").read_text()) == table.to_pylist()
+    assert (tmp_path / "c.csv").read_text().startswith("metric,confidence,predictions,correct,")
+    pq.write_table(predictions, tmp_path / "q.parquet")
+    paths.append(tmp_path / "q.parquet")
+    both = run_cli("evaluate", *paths, *asked, "--curve", tmp_path / "both.parquet")
+    assert both.exit_code == 0, both.stderr
+    assert len(set(pq.read_table(tmp_path / "both.parquet")["system"].to_pylist())) == 2
+
+
+@pytest.mark.small
+def test_no_curve(tmp_path: Path, run_cli: Any) -> None:
+    labels, predictions = tables([[(0.5, True)]])
+    result = rankmill.evaluate(labels, predictions, ["map", "auprc"])
+    with pytest.raises(UsageError, match="map has no curve; auprc"):
+        result.curve("map")
+    with pytest.raises(KeyError, match="no metric 'ece'"):
+        result.curve("ece")
+    with pytest.raises(UsageError, match="rows"):
+        result.curve("auprc", rows=0)
+    refused = run_cli("evaluate", "l", "p", "-m", "map", "--curve", tmp_path / "c.csv")
+    assert refused.exit_code == 2
+    assert "--curve is for metrics such as auprc" in refused.stderr
+    assert not list(tmp_path.iterdir())

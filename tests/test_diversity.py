@@ -47,9 +47,12 @@ def topics_of(rows: Rows) -> dict[Any, dict[Any, set[Any]]]:
 @st.composite
 def judged(draw: st.DrawFn) -> tuple[Rows, dict[Any, list[Any]]]:
     ids, subtopics = (draw(st.sampled_from(IDS)) for _ in range(2))
-    row = st.tuples(*map(st.sampled_from, (ids[:3], ids, subtopics, [0.0, 1.0, 2.0, -1.0])))
-    rows = draw(st.lists(row, min_size=1, max_size=15))
-    lists = st.lists(st.sampled_from(ids), max_size=6)
+    # Few queries and subtopics, so that hits of a list share subtopics.
+    row = st.tuples(
+        *map(st.sampled_from, (ids[:2], ids, subtopics[:3], [1.0, 1.0, 2.0, 0.0, -1.0]))
+    )
+    rows = draw(st.lists(row, min_size=draw(st.sampled_from([1, 10])), max_size=15))
+    lists = st.one_of(st.permutations(ids), st.lists(st.sampled_from(ids), max_size=6))
     return rows, draw(st.dictionaries(st.sampled_from(ids[:3]), lists, min_size=1))
 
 

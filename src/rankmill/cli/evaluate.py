@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.inputs import PARQUET_SUFFIXES, check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
     catalogue_sources,
@@ -29,6 +30,7 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import systems_view
+from rankmill.results.writers import write
 
 __all__ = ["command"]
 
@@ -93,6 +95,12 @@ Examples:
 @click.option(
     "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
 )
+@click.option(
+    "--curve",
+    metavar="FILE",
+    help="Also write the curves and bins of auprc, best_f1, ece and their like to FILE, as "
+    "Parquet, CSV or JSON by its suffix.",
+)
 @report_option
 @history_options
 @resource_options
@@ -109,21 +117,26 @@ def command(
     format: str | None,
     output: str | None,
     per_query: str | None,
+    curve: str | None,
     report: str | None,
     only_plan: bool,
     recording: Recording,
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
+    from rankmill.metrics.aggregate import has_curve
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
-    parse_all(metrics)
+    asked = parse_all(metrics)
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    files = {"per_query": per_query, "report": report, "history": recording.place}
+    files = {"per_query": per_query, "curve": curve, "report": report}
+    files["history"] = recording.place
     check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
     check_page(report)
+    if curve is not None and not any(map(has_curve, asked)):
+        raise UsageError("--curve is for metrics such as auprc, best_f1 and ece: ask for one (-m)")
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
     chosen = format_for(format, output)
@@ -151,11 +164,23 @@ def command(
         (only,) = results.values()
         page = page_of(only, label_source, runs, options, recording.history, details)
         recorded.append((report, page))
+    if curve is not None:
+        recorded.append((curve, _curves(results, curve)))
     if all(None not in one.metrics.values() for one in results.values()):
         recorded += recording.record_run(results, label_source, by_system(runs))
     _deliver(results, chosen, output, per_query, recorded)
     check_values(results)
-    recording.log_run([output, per_query, report])
+    recording.log_run([output, per_query, curve, report])
+
+
+def _curves(results: dict[str, Result], path: str) -> Any:
+    """Return the curves as a table for Parquet, or as text in the format of the suffix."""
+    from rankmill.results.curves import curves_of, view_of_curves
+
+    table = curves_of({name: one.curves for name, one in results.items()})
+    if Path(path).suffix.lower() in PARQUET_SUFFIXES:
+        return table
+    return write(view_of_curves(table), format_for(None, path))
 
 
 def _deliver(

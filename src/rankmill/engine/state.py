@@ -1,14 +1,18 @@
 """The state of a job: what its queries add up to. It merges, travels and gives the result."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self, TypeVar, cast
+
+import numpy as np
 
 from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_of
+from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_of, has_curve
+from rankmill.metrics.curve import Curve
 from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.exposed import OfExposure
 from rankmill.metrics.exposure import Exposure
@@ -175,8 +179,19 @@ class State:
             aliases=spellings(metrics, self.scope.rel),
             notes=notes_on(metrics, self.semantics),
             groups=table_of_groups([(one, self.aggregates[one.text]) for one in metrics]),
+            curves={
+                name: self._curve(name, among.get(name))
+                for name, metric in zip(self.metrics, metrics, strict=True)
+                if name in values and has_curve(metric)
+            },
             **facts,
         )
+
+    def _curve(self, name: str, among: Among | None) -> Callable[[], dict[str, np.ndarray]]:
+        """Return what makes the curve of a metric; it does not hold all the predictions."""
+        one: Any = self.aggregates[name]
+        one = replace(one, kept=None) if isinstance(one, Curve) else one
+        return partial(one.table, self.totals, among)
 
     @staticmethod
     def read_counts(row: Mapping[str, Any]) -> Among:

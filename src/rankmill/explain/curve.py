@@ -1,9 +1,7 @@
 """How a number of all predictions by confidence came about: its curve, as a trace."""
 
 from contextlib import closing
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from rankmill.engine.finish import finish
@@ -12,6 +10,7 @@ from rankmill.engine.job import Job, Progress
 from rankmill.engine.labels import HeldLabels
 from rankmill.engine.tally import Tally
 from rankmill.explain.trace_view import Trace
+from rankmill.results.curves import thinned
 from rankmill.results.result import Result
 from rankmill.semantics.choices import CHOICES
 from rankmill.sources.inputs import Input
@@ -37,27 +36,19 @@ def trace_curve(
 ) -> Trace:
     """Return the curve of the only metric of a job, in `rows` rows at most."""
     (metric,), semantics = job.metrics, job.semantics
-    tally, result = evaluated(job, labels, predictions, workers, progress)
-    one: Any = tally.state.aggregates[metric.text]
-    table = one.table(tally.state.totals, tally.among.get(metric.text))
+    _, result = evaluated(job, labels, predictions, workers, progress)
+    table = result.curves[metric.text]()
     facts = {}
     if "gap_total" in metric.spec.fields:
         total = semantics.gap_total
         meaning = CHOICES["gap_total"][total].removeprefix("divided by ")
         facts["recall"] = f"of {meaning} (gap_total {total})"
-    count = len(next(iter(table.values())))
-    if rows is not None and rows < count and "recall" in table:  # bins are all shown
-        kept = _evenly(table["correct"], rows)
-        table = {name: column[kept] for name, column in table.items()}
-        facts["rows"] = f"{len(kept):,} of {count:,}, by even steps of correct predictions"
+    count = len(table["correct"])
+    table = thinned(table, rows)
+    if (kept := len(table["correct"])) < count:
+        facts["rows"] = f"{kept:,} of {count:,}, by even steps of correct predictions"
     value = result.metrics[metric.text]
     columns = {name: pa.array(column) for name, column in table.items()}
     return Trace(
         metric.text, None, value, value or 0.0, None, pa.table(columns), facts, semantics, job.scope
     )
-
-
-def _evenly(correct: np.ndarray, rows: int) -> np.ndarray:
-    """The rows at which so many even shares of all correct predictions are reached."""
-    shares = np.arange(1, rows + 1) * (correct[-1] / rows)
-    return np.unique(np.searchsorted(correct, shares).clip(max=len(correct) - 1))

@@ -218,6 +218,11 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     return _class_at(place)
 
 
+def has_curve(metric: Metric) -> bool:
+    """Return whether the aggregate of a metric has a table: a curve, or bins."""
+    return hasattr(aggregate_of(metric), "table")
+
+
 @cache
 def _class_at(place: str) -> type[Aggregate]:
     module, _, name = place.partition(".")

@@ -47,9 +47,33 @@ _NAMES = {
         "judged": "Judged@k",
         "bpref": "Bpref",
         "infap": "infAP",
+        "auc": "Accuracy",
+        "alpha_ndcg": "alpha_nDCG@k",
+        "err_ia": "ERR_IA@k",
+        "subtopic_recall": "StRecall@k",
     },
     "ranx": {"bpref": "bpref", "rbp": "rbp.p"},
-    "sklearn": {"lrap": "label_ranking_average_precision_score"},
+    "rectools": {
+        "coverage": "CatalogCoverage(k, normalize=True)",
+        "user_coverage": "CoveredUsers(k)",
+        "popularity": "AvgRecPopularity(k)",
+        "novelty": "MeanInvUserFreq(k)",
+        "serendipity": "Serendipity(k)",
+    },
+    "replay": {"coverage": "Coverage(k)", "novelty": "Surprisal(k)"},
+    "sklearn": {
+        "lrap": "label_ranking_average_precision_score",
+        "auc": "roc_auc_score",
+        "auprc": "auc(precision_recall_curve)",
+        "auprc_step": "average_precision_score",
+        "brier": "brier_score_loss",
+    },
+    "torchmetrics": {
+        "recall_at_precision": "BinaryRecallAtFixedPrecision(x)",
+        "precision_at_recall": "BinaryPrecisionAtFixedRecall(x)",
+        "ece": "BinaryCalibrationError(bins)",
+    },
+    "recommenders": {"coverage": "catalog_coverage", "entropy": "distributional_coverage"},
 }
 
 

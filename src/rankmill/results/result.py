@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from rankmill.results.curves import Curves
+
 # The column of weights in the table of each query.
 WEIGHT = "weight"
 # The key of the metadata of a table of queries that holds the result which it is part of, as JSON.
@@ -91,6 +93,8 @@ class Result:
     groups : pyarrow.Table or None
         A row a group of items: what it gets by each metric such as exposure_parity, see
         ``rankmill docs catalogue``. None without such a metric.
+    curves : dict of str to callable
+        For each metric that `curve` takes what makes its columns.
 
     Examples
     --------
@@ -128,6 +132,7 @@ class Result:
     effective_queries: float | None = None
     gain_function: str = "linear"
     groups: pa.Table | None = None
+    curves: Curves = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -158,6 +163,21 @@ class Result:
         spelled = canonical(str(name))
         held = self.aliases.get(spelled, spelled)
         return held if held in self.metrics else None
+
+    def curve(self, name: str, rows: int | None = None) -> pa.Table:
+        """Return the curve or the bins that a metric by confidence is made of.
+
+        For auprc and its like these are the points of precision and recall at the confidences of
+        correct predictions (at most `rows`, at even steps of recall), for ece the bins, for brier
+        and dprime correct and wrong predictions. A KeyError says that the result does not hold the
+        metric, a UsageError that it has no curve.
+        """
+        from rankmill.results.curves import curve_table
+
+        held = self._held(name)
+        if held is None:
+            raise KeyError(self._missing(name))
+        return curve_table(self.curves, held, rows)
 
     def _missing(self, name: object) -> str:
         from difflib import get_close_matches
