@@ -10,7 +10,9 @@ import pytest
 
 import rankmill
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
+from rankmill.results.tables import Best, Table
 from rankmill.semantics.choices import Semantics
+from shown import view_all
 
 LOWER = {
     *("first_rank", "mean_rank", "rbp_residual", "unjudged", "num_nonrel_judged_ret"),
@@ -109,3 +111,39 @@ def test_the_list_of_metrics_tells_the_direction(run_cli: Callable[..., Any]) ->
     assert "range: 1 and up; lower is better" in words
     assert "range: 0 if all items are shown equally often, to 1; neither side is better" in words
     assert not [one.name for one in REGISTRY.values() if "better" in one.range]
+
+
+# ------------------------------------------------------------------ several systems side by side
+
+# `good` has the label at rank 1, `bad` at rank 3 behind items that are wrong.
+LABELS = pa.table({"user_id": [*range(40)], "items": [["a"]] * 40})
+MIXED = ["map@3", "first_rank@3", "gini@3", "num_ret", "ece"]
+
+
+def _runs(good: str = "good", bad: str = "bad") -> dict[str, pa.Table]:
+    lists = {good: ["a", "x"], bad: ["x", "y", "a"]}
+    # Where the label stands differs a little between queries, so that differences have a spread.
+    return {
+        name: pa.table(
+            {
+                "user_id": [*range(40)],
+                "items": [["z", *one] if q % 7 == 0 else one for q in range(40)],
+                "confidence": [[0.9, 0.2, 0.1, 0.05][: len(one) + (q % 7 == 0)] for q in range(40)],
+            }
+        )
+        for name, one in lists.items()
+    }
+
+
+@pytest.mark.small
+def test_the_star_is_on_the_better_side() -> None:
+    results = rankmill.evaluate_runs(LABELS, _runs(), MIXED)
+    values, *more = view_all(results).screen()
+    assert isinstance(values, Table)
+    starred = {row[0]: [isinstance(cell, Best) for cell in row[1:]] for row in values.rows}
+    assert starred == {
+        **{name: [True, False] for name in ("map@3", "first_rank@3", "ece")},
+        **{name: [False, False] for name in ("gini@3", "num_ret")},
+    }
+    assert "lower is better: first_rank@3, ece" in more
+    assert "neither side is better: gini@3, num_ret" in more
