@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+import scipy.stats
 
 import rankmill
+from rankmill.compare.comparison import view_of as comparison_view
+from rankmill.compare.paired import paired_of
+from rankmill.compare.significance import equivalence, noninferiority
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
+from rankmill.results import writers
 from rankmill.results.tables import Best, Table
 from rankmill.semantics.choices import Semantics
 from shown import view_all
@@ -120,19 +126,15 @@ LABELS = pa.table({"user_id": [*range(40)], "items": [["a"]] * 40})
 MIXED = ["map@3", "first_rank@3", "gini@3", "num_ret", "ece"]
 
 
-def _runs(good: str = "good", bad: str = "bad") -> dict[str, pa.Table]:
-    lists = {good: ["a", "x"], bad: ["x", "y", "a"]}
-    # Where the label stands differs a little between queries, so that differences have a spread.
-    return {
-        name: pa.table(
-            {
-                "user_id": [*range(40)],
-                "items": [["z", *one] if q % 7 == 0 else one for q in range(40)],
-                "confidence": [[0.9, 0.2, 0.1, 0.05][: len(one) + (q % 7 == 0)] for q in range(40)],
-            }
-        )
-        for name, one in lists.items()
-    }
+def _runs() -> dict[str, pa.Table]:
+    # An item more before the others at some queries gives the differences a spread.
+    made = {"good": (["a", "x"], 7), "bad": (["x", "y", "a"], 5)}
+    runs = {}
+    for name, (one, often) in made.items():
+        lists = [["z", *one] if q % often == 0 else one for q in range(40)]
+        sure = [[0.9, 0.2, 0.1, 0.05][: len(each)] for each in lists]
+        runs[name] = pa.table({"user_id": [*range(40)], "items": lists, "confidence": sure})
+    return runs
 
 
 @pytest.mark.small
@@ -147,3 +149,111 @@ def test_the_star_is_on_the_better_side() -> None:
     }
     assert "lower is better: first_rank@3, ece" in more
     assert "neither side is better: gini@3, num_ret" in more
+
+
+# ------------------------------------------------------------------ compare
+
+ASKED = ["map@3", "first_rank@3", "num_ret", "ece"]
+
+
+def _compared(baseline: str, **options: Any) -> rankmill.Comparison:
+    return rankmill.compare(LABELS, _runs(), ASKED, baseline=baseline, **options)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("test", ["t", "randomization", "bca", "wilcoxon", "sign", "tukey"])
+def test_a_lower_rank_is_better_and_a_number_is_only_higher(test: str) -> None:
+    for baseline, other in (("bad", "good"), ("good", "bad")):
+        found = _compared(baseline, tests=test, replicates=999)
+        one = {metric: found.differences[metric][other] for metric in ASKED}
+        word = "better" if other == "good" else "worse"
+        assert [one[metric].verdict for metric in ASKED[:2]] == [word, word]
+        assert one["num_ret"].verdict == ("lower" if other == "good" else "higher")
+        # Differences stay the value less the baseline.
+        assert (one["map@3"].value > 0) == (one["first_rank@3"].value < 0) == (other == "good")
+        won = (40, 0, 0) if other == "good" else (0, 0, 40)
+        for metric in ASKED[:2]:
+            assert (one[metric].won, one[metric].tied, one[metric].lost) == won
+        assert (one["num_ret"].won, one["num_ret"].tied, one["num_ret"].lost) == (None, 4, None)
+        assert one["num_ret"].to_dict()["won_share"] is None
+        assert [found.winner(metric) for metric in ASKED] == ["good", "good", None, None]
+        assert one["ece"].better == "lower"
+        assert found.notes[-2:] == [
+            "lower is better: first_rank@3, ece",
+            "neither side is better: num_ret",
+        ]
+
+
+@pytest.mark.small
+def test_of_two_better_systems_the_lower_one_has_the_star() -> None:
+    runs = _runs() | {"best": _runs()["good"]}
+    lists = [["y", *one] for one in runs["good"]["items"].to_pylist()]
+    runs["good"] = pa.table({"user_id": [*range(40)], "items": lists})
+    # One query apart, so that the interval of the best has a width.
+    lists[0] = ["a"]
+    runs["worst"] = pa.table({"user_id": [*range(40)], "items": [["x", "y", "z", "y2", "a"]] * 40})
+    found = rankmill.compare(LABELS, runs, ["first_rank"], baseline="worst")
+    assert {one.verdict for one in found.differences["first_rank"].values()} == {"better"}
+    assert found.winner("first_rank") == "best"
+
+
+@pytest.mark.small
+def test_a_margin_is_for_the_worse_side() -> None:
+    """Non-inferiority of a metric is that of the metric times -1; equivalence is the same."""
+    draw = np.random.default_rng(0)
+    values = draw.normal(0.02, 0.1, 50)
+    one, other = paired_of(values), paired_of(-values)
+    lower, higher = noninferiority(one, 0.05, better="lower"), noninferiority(other, 0.05)
+    assert lower.p == higher.p
+    assert (lower.low, lower.high) == (None, -higher.low)
+    assert lower.p == pytest.approx(
+        scipy.stats.ttest_1samp(values, 0.05, alternative="less").pvalue, rel=1e-9
+    )
+    assert equivalence(one, 0.05).p == equivalence(other, 0.05).p
+    found = _compared("bad", margin=1.0)
+    good = {metric: found.differences[metric]["good"] for metric in ASKED}
+    assert good["first_rank@3"].noninferiority.p < 0.01
+    assert good["num_ret"].noninferiority is None
+    assert good["num_ret"].equivalence is not None
+    assert _compared("good", margin=1.0).differences["first_rank@3"]["bad"].noninferiority.p > 0.5
+
+
+@pytest.mark.small
+def test_slices_and_queries_that_lost_are_those_that_rose() -> None:
+    lists = [[f"x{i}" for i in range(q % 4)] + ["a"] for q in range(40)]
+    same = [["x0", "a"]] * 40
+    runs = {
+        name: pa.table({"user_id": [*range(40)], "items": one})
+        for name, one in (("old", same), ("new", lists))
+    }
+    by = pa.table({"user_id": [*range(40)], "class": [str(q % 4) for q in range(40)]})
+    found = rankmill.compare(
+        LABELS, runs, ["first_rank", "num_ret"], by=by, worst_slices=4, moved=2
+    )
+    assert [(one.metric, *one.value) for one in found.losses] == [
+        ("first_rank", "3"),
+        ("first_rank", "2"),
+    ]
+    moved = [one.difference for one in found.moved["first_rank"]["new"]]
+    assert moved == [-1, -1, 2, 2]  # those that gained, then those that lost most
+    assert [one.difference for one in found.moved["num_ret"]["new"]] == [2, 2, -1, -1]
+
+
+@pytest.mark.small
+def test_a_paper_marks_what_is_better() -> None:
+    text = writers.write(comparison_view(_compared("bad")), "latex")
+    row = next(line for line in text.splitlines() if line.startswith("good"))
+    cells = row.removesuffix(r" \\").split(" & ")
+    assert all("textbf" in cell and "uparrow" in cell for cell in cells[1:3])
+    assert "textbf" not in cells[3]
+    assert "textsuperscript{-}" in cells[3]
+    assert "- shown to be lower" in text
+    assert "neither side is better: num" in text
+
+
+def test_a_picture_names_the_side() -> None:
+    pytest.importorskip("matplotlib")
+    titles = [axes.get_title(loc="left") for axes in _compared("bad").plot().axes]
+    assert "map@3" in titles
+    assert "first_rank@3; lower is better" in titles
+    assert "num_ret; neither side is better" in titles

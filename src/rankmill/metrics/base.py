@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from rankmill.errors import UsageError
+from rankmill.results.spelling import side_text
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -22,12 +23,6 @@ MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval
 
 Better = Literal["higher", "lower", "neither"]
 """Which of two values of a metric is better; neither where it only describes lists or labels."""
-
-_SIDES: dict[Better, str] = {
-    "higher": "",
-    "lower": "; lower is better",
-    "neither": "; neither side is better",
-}
 
 # The columns of a walk, by name; "term" is what each rank adds to the sum.
 Columns = dict[str, np.ndarray]
@@ -236,7 +231,7 @@ class MetricSpec:
     @property
     def range_text(self) -> str:
         """The range, and which side of it is better if it is not the higher one."""
-        return self.range + _SIDES[self.better]
+        return f"{self.range}{side_text(self.better)}"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from rankmill.results.result import (
     metrics_table,
     rules_of,
 )
+from rankmill.results.spelling import SIDES
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 
 
@@ -74,9 +75,8 @@ def side_notes(sides: Mapping[str, str]) -> list[str]:
     >>> side_notes({"map": "higher", "ece": "lower", "gini": "neither"})
     ['lower is better: ece', 'neither side is better: gini']
     """
-    told = {"lower": "lower is better", "neither": "neither side is better"}
-    of_side = {side: [name for name, one in sides.items() if one == side] for side in told}
-    return [f"{told[side]}: {', '.join(names)}" for side, names in of_side.items() if names]
+    of_side = {side: [name for name, one in sides.items() if one == side] for side in SIDES}
+    return [f"{SIDES[side]}: {', '.join(names)}" for side, names in of_side.items() if names]
 
 
 def _values(results: Mapping[str, Result], sides: Mapping[str, str], *, comparable: bool) -> Table:
