@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +15,17 @@ import pytest
 import scipy.stats
 
 import rankmill
+from conftest import tells
+from rankmill import UsageError
 from rankmill.compare.comparison import view_of as comparison_view
 from rankmill.compare.paired import paired_of
 from rankmill.compare.significance import equivalence, noninferiority
+from rankmill.gate.judge import _of_metric
+from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.rules import parse_rule
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
 from rankmill.results import writers
+from rankmill.results.result import Result
 from rankmill.results.tables import Best, Table
 from rankmill.semantics.choices import Semantics
 from shown import view_all
@@ -257,3 +267,120 @@ def test_a_picture_names_the_side() -> None:
     assert "map@3" in titles
     assert "first_rank@3; lower is better" in titles
     assert "num_ret; neither side is better" in titles
+
+
+# ------------------------------------------------------------------ gate and history
+
+
+def _reasons(system: str, base: str, *rules: str, **options: Any) -> list[str]:
+    runs = _runs()
+    found = rankmill.gate(LABELS, runs[system], rules, baseline=runs[base], **options)
+    return [f"{one.word}: {one.reason}" for one in found.outcomes]
+
+
+@pytest.mark.small
+def test_a_drop_is_a_change_for_the_worse() -> None:
+    first, ece = "first_rank drop <= 1%", "ece drop <= 0.01"
+    confident = "first_rank drop <= 1% confidence 0.95"
+    assert [one.partition(":")[0] for one in _reasons("good", "bad", first, ece, confident)] == [
+        *["held"] * 3
+    ]
+    worse = _reasons("bad", "good", first, ece, confident)
+    assert worse[0] == (
+        "regressed: first_rank is 3.2, 178% above the baseline of 1.15 (limit <= 1%)"
+    )
+    assert worse[1].startswith("regressed: ece is ")
+    assert " above the baseline of " in worse[1]
+    assert "(rise " in worse[2]
+    assert worse[2].startswith("regressed: first_rank is 3.2, 178% above")
+    assert _reasons("bad", "bad", first) == [
+        "held: first_rank is 3.2, as the baseline (limit <= 1%)"
+    ]
+    assert "64.1% below the baseline of 3.2" in _reasons("good", "bad", first)[0]
+
+
+@pytest.mark.parametrize("relative", [True, False])
+def test_a_rise_is_the_drop_the_other_way_round(relative: bool) -> None:
+    one = Measured(0.5, 0.02, 90, 0.4, 0.03, 90, 0.01)
+    down = drop_of(one, 0.95, relative=relative)
+    up = drop_of(one, 0.95, relative=relative, better="lower")
+    assert down is not None
+    assert up == (-down.number, -down.high, -down.low)
+    assert up.number == pytest.approx(0.25 if relative else 0.1)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "word"),
+    [(0.0, 0.0, "held"), (0.3, 0.01, "regressed"), (0.01, 0.01, "not enough data")],
+)
+def test_a_rise_from_nothing_keeps_no_share(value: float, error: float, word: str) -> None:
+    one = Measured(value, error, 90, 0.0, 0.0, 90, error)
+    outcome = _of_metric(parse_rule("unjudged@5 drop <= 1% confidence 0.95"), "", one, 0.95)
+    assert outcome.word == word
+    json.dumps(outcome.to_dict(), allow_nan=False)
+    outcome = _of_metric(parse_rule("unjudged@5 drop <= 1%"), "", one, None)
+    assert outcome.word == ("regressed" if value else "held")
+    if value == 0.3:
+        assert outcome.reason == (
+            "unjudged@5 is 0.3, above the baseline of 0 (no share of 0, limit <= 1%)"
+        )
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("rule", ["gini@10 drop <= 1%", "num_ret[country=*] drop <= 0.1"])
+def test_what_has_no_better_side_has_no_drop(rule: str) -> None:
+    name = rule.partition(" ")[0].partition("[")[0]
+    with pytest.raises(UsageError) as error:
+        parse_rule(rule)
+    tells(error.value, [rule, f"neither side of {name} is better", f"{name} <= 0.9"])
+
+
+@pytest.mark.small
+def test_the_best_run_of_a_history_is_on_the_better_side(tmp_path: Path) -> None:
+    for number, value in enumerate([0.5, 0.1, 0.3]):
+        values = {"ece": value, "map@3": value, "gini": value}
+        one = Result(values, dict.fromkeys(values, None), {}, 10)
+        rankmill.record(one, tmp_path, time=datetime(2026, 1, 1 + number, tzinfo=UTC))
+    found = rankmill.history(tmp_path)
+    best = {metric: found.baseline("best", metric).value for metric in ("ece", "map@3")}
+    assert best == {"ece": 0.1, "map@3": 0.5}
+    with pytest.raises(UsageError) as error:
+        found.baseline("best", "gini")
+    tells(error.value, ["neither side of gini", "last or median:7"])
+    assert found.baseline("last", "gini").value == 0.3
+
+
+# ------------------------------------------------------------------ stability
+
+
+@pytest.mark.small
+def test_the_lower_rank_comes_first() -> None:
+    lists = {"top": 1, "middle": 2, "low": 3}
+    runs = {
+        name: pa.table(
+            {
+                "user_id": [*range(40)],
+                "items": [[*"xyzu"[: rank - 1 + q % 2], "a"] for q in range(40)],
+            }
+        )
+        for name, rank in lists.items()
+    }
+    runs["low"] = runs["low"].set_column(1, "items", pa.array([["x", "y", "z", "a"]] * 40))
+    found = rankmill.stability(LABELS, runs, ["first_rank", "map"], cutoffs=[3, 5])
+    for metric in ("first_rank", "map"):
+        assert {name: at[5] for name, at in found.ranks[metric].items()} == lists
+    assert found.between_metrics["first_rank"]["map"][5] == (1.0, 1.0)
+    one, other = found.needed["first_rank"][5]
+    assert (one.better, one.worse, other.better, other.worse) == ("top", "middle", "middle", "low")
+    assert other.difference < 0
+    assert other.queries > 1
+    assert found.halves["first_rank"][5].tau == 1.0
+    assert found.notes == ["lower is better: first_rank"]
+    assert re.search(r"top +1.50* \(1\)\*", repr(found))
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", sorted(NEITHER))
+def test_what_has_no_better_side_is_not_ranked(name: str) -> None:
+    with pytest.raises(UsageError, match=r"takes no cutoff|no mean over queries"):
+        rankmill.stability(LABELS, _runs(), name)
