@@ -60,7 +60,7 @@ def pooled_difference(
     baseline: str,
     system: str,
     confidence: float,
-    better: Better,
+    better: Better = "higher",
 ) -> Difference:
     """Return how a system differs from the baseline in one metric; p is not corrected yet.
 
