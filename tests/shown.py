@@ -7,19 +7,25 @@ from rankmill.cli import draw as drawing
 from rankmill.compare.aligned import same_queries
 from rankmill.explain.evaluators_view import Differences
 from rankmill.explain.evaluators_view import view_of as view_of_differences
+from rankmill.metrics.registry import sides_of
 from rankmill.results import writers
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, view_of
 from rankmill.results.systems import systems_view
-from rankmill.results.tables import Column, Facts, Table
+from rankmill.results.tables import Column, Facts, Table, View
 
 
 def render(result: Result, format: str) -> str:
     return writers.write(view_of(result), format)
 
 
+def view_all(results: Mapping[str, Result]) -> View:
+    sides = sides_of(next(iter(results.values())).metrics)
+    return systems_view(results, same_queries(results), sides)
+
+
 def render_all(results: Mapping[str, Result], format: str) -> str:
-    return writers.write(systems_view(results, same_queries(results)), format)
+    return writers.write(view_all(results), format)
 
 
 def render_plan(plan: Mapping[str, Any], format: str) -> str:
@@ -31,7 +37,7 @@ def draw(result: Result) -> None:
 
 
 def draw_all(results: Mapping[str, Result]) -> None:
-    drawing.draw(systems_view(results, same_queries(results)).screen())
+    drawing.draw(view_all(results).screen())
 
 
 def difference_cells(found: Differences) -> tuple[list[str], list[list[str]]]:

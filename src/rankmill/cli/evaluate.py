@@ -197,6 +197,10 @@ def _deliver(
         deliver(view_of(only), format, output, [*more, *tables])
         return
     from rankmill.compare.aligned import join_per_query, same_queries
+    from rankmill.metrics.registry import sides_of
 
     more = [(per_query, join_per_query(results))] if per_query is not None else []
-    deliver(systems_view(results, same_queries(results)), format, output, [*more, *tables])
+    view = systems_view(
+        results, same_queries(results), sides_of(next(iter(results.values())).metrics)
+    )
+    deliver(view, format, output, [*more, *tables])

@@ -31,7 +31,7 @@ divisors, the order of ties, and which queries a mean is over.
 @click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("--elsewhere", is_flag=True, help="List what other libraries call them instead.")
 def command(format: str, elsewhere: bool) -> None:
-    """List the metrics: name, aliases, parameters, definition, range and source."""
+    """List the metrics: name, aliases, parameters, definition, range, better side and source."""
     from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
     from rankmill.metrics.registry import REGISTRY
 
@@ -62,6 +62,7 @@ def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:
         "cutoff": spec.cutoff,
         "definition": spec.definition,
         "range": spec.range,
+        "better": spec.better,
         "source": spec.source,
     }
 
@@ -87,7 +88,7 @@ def _paragraph(spec: MetricSpec) -> str:
     for title, text in (
         ("", spec.definition),
         *(("parameter: ", text) for text in _parameters(spec)),
-        ("range: ", spec.range),
+        ("range: ", spec.range_text),
         ("source: ", spec.source),
     ):
         lines += textwrap.wrap(

@@ -102,7 +102,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
-    from rankmill.metrics.registry import parse_all
+    from rankmill.metrics.registry import parse_all, sides_of
 
     if subtopic is not None:
         raise UsageError(
@@ -139,7 +139,9 @@ def command(
     first = next(iter(results.values()))
     # If predictions decide which queries count, only their values tell whether these are the same.
     same = None if first.semantics.counts_by_predictions else True
-    view = view_of(first) if len(results) == 1 else systems_view(results, same)
+    view = view_of(first)
+    if len(results) > 1:
+        view = systems_view(results, same, sides_of(first.metrics))
     deliver(view, chosen, output, recorded)
     check_values(results)
     recording.log_run([output])

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from rankmill.metrics.base import Better
+
 BETTER, WORSE = "better", "worse"
+# Of a metric of which neither side is better.
+HIGHER, LOWER = "higher", "lower"
 NOT_SHOWN = "no difference shown"
 EQUAL = "equal within the margin"
 
@@ -35,7 +39,8 @@ class Tested(NamedTuple):
         The ends of the interval of the difference, which is not corrected.
     direction : int
         1, 0 or -1: the sign of what the test looks at, which is the mean, or for "wilcoxon" the
-        sum of ranks, and for "sign" the queries won less those lost. 0 for tests of a margin.
+        sum of ranks, and for "sign" the queries above the baseline less those below. 0 for tests of
+        a margin.
     """
 
     p: float | None
@@ -60,16 +65,20 @@ class Difference:
         The mean of the differences of queries over their standard deviation; None where it is 0.
     won, tied, lost : int or None
         The number of queries where the system is better than, the same as and worse than the
-        baseline.
+        baseline; None for a metric that is no mean over queries. `won` and `lost` are None where
+        neither side is better.
     tests : dict of str to Tested
         By the name of the test, in the order asked for. For gap it is "t" alone, that of the
         jackknife.
     equivalence, noninferiority : Tested or None
-        Whether the difference is shown to be within the margin, and above its lower end; None
-        without a margin.
+        Whether the difference is shown to be within the margin, and worse by less than the margin;
+        None without a margin, and `noninferiority` where neither side is better.
     verdict : str or None
         "better" or "worse" if the first test shows it and points where the mean does, "equal within
-        the margin", else "no difference shown"; None where nothing is tested.
+        the margin", else "no difference shown"; None where nothing is tested. Where neither side is
+        better, "higher" or "lower".
+    better : {"higher", "lower", "neither"}
+        Which side of the metric is better. `value` is always the system less the baseline.
     """
 
     value: float | None
@@ -84,11 +93,21 @@ class Difference:
     equivalence: Tested | None = None
     noninferiority: Tested | None = None
     verdict: str | None = None
+    better: Better = "higher"
+
+    @property
+    def gain(self) -> float | None:
+        """The difference as a gain: above 0 is better; None where neither side is."""
+        if self.value is None or self.better == "neither":
+            return None
+        return -self.value if self.better == "lower" else self.value
 
     def share(self, count: int | None) -> float | None:
         """Return a number of queries as a share of all of them, None where there are none."""
-        queries = (self.won or 0) + (self.tied or 0) + (self.lost or 0)
-        return None if count is None or not queries else count / queries
+        if count is None or self.won is None or self.tied is None or self.lost is None:
+            return None
+        queries = self.won + self.tied + self.lost
+        return count / queries if queries else None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, strings and numbers, and the shares of queries."""
@@ -175,13 +194,21 @@ def winner_of(baseline: str, differences: Mapping[str, Difference]) -> str | Non
     """
     if differences and all(one.verdict == WORSE for one in differences.values()):
         return baseline
-    better = {name: one.low for name, one in differences.items() if one.verdict == BETTER}
-    known = {name: low for name, low in better.items() if low is not None}
+    gains = {name: _gains(one) for name, one in differences.items()}
+    least = {name: gains[name][0] for name, one in differences.items() if one.verdict == BETTER}
+    known = {name: low for name, low in least.items() if low is not None}
     if not known:
         return None
     top = max(known, key=known.__getitem__)
-    highs = [one.high for name, one in differences.items() if name != top]
+    highs = [high for name, (_, high) in gains.items() if name != top]
     return top if all(high is not None and high < known[top] for high in highs) else None
+
+
+def _gains(one: Difference) -> tuple[float | None, float | None]:
+    """Return the least and the largest gain of the interval of a difference."""
+    if one.better != "lower" or one.low is None or one.high is None:
+        return one.low, one.high
+    return -one.high, -one.low
 
 
 def by_metric(

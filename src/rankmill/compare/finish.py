@@ -9,6 +9,8 @@ from rankmill.compare.judging import Judged, differences, estimates, judged
 from rankmill.compare.significance import check_weighted
 from rankmill.compare.slices import tested_slices
 from rankmill.compare.state import ComparisonState
+from rankmill.metrics.registry import sides_of
+from rankmill.results.systems import side_notes
 
 
 def finish(
@@ -43,6 +45,7 @@ def finish(
     for (metric, name), one in judged(found, settings).items():
         by_metric[metric][name] = one
     slices, losses = tested_slices(state, settings, threads)
+    notes = [*facts.pop("notes", []), *side_notes(sides_of(metrics))]
     return Comparison(
         baseline=state.baseline,
         values={metric: dict(values[metric]) for metric in metrics},
@@ -59,5 +62,6 @@ def finish(
         semantics=state.semantics,
         scope=state.scope,
         state=state,
+        notes=notes,
         **facts,
     )

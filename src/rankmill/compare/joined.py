@@ -99,7 +99,7 @@ class Joined(NamedTuple):
         def most(task: tuple[str, str]) -> pa.Table:
             metric, system = task
             before, after = (self.values(metric, name) for name in (self.baseline, system))
-            return rows_moved(ids, before, after, count)
+            return rows_moved(ids, before, after, count, parse(metric).better)
 
         others = [name for name in self.results if name != self.baseline]
         tasks = [(metric, system) for metric in self.metrics for system in others]

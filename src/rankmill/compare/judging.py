@@ -11,6 +11,8 @@ from rankmill.compare.corrections import correct
 from rankmill.compare.differences import (
     BETTER,
     EQUAL,
+    HIGHER,
+    LOWER,
     NOT_SHOWN,
     WORSE,
     Difference,
@@ -29,6 +31,8 @@ from rankmill.compare.significance import (
     tukey,
 )
 from rankmill.compare.sums import AnyMean, AnyPaired, Sums, WeightedPaired
+from rankmill.metrics.base import Better
+from rankmill.metrics.registry import parse
 
 Judged: TypeAlias = dict[tuple[Any, ...], Difference]
 """A metric and a system, perhaps behind a slice -> their difference from the baseline."""
@@ -67,8 +71,10 @@ def differences(sums: Sums, baseline: str, settings: Settings, threads: int) -> 
         joint = _jointly(sums.rows.get(metric), list(of), baseline, settings, threads)
         for name, one in of.items():
             if one.paired is not None:
-                base = of[baseline].mean.mean
-                found[metric, name] = tested(one.paired, base, settings, threads, joint.get(name))
+                base, better = of[baseline].mean.mean, parse(metric).better
+                found[metric, name] = tested(
+                    one.paired, base, settings, threads, joint.get(name), better
+                )
     return found
 
 
@@ -90,13 +96,16 @@ def tested(
     settings: Settings,
     threads: int,
     joint: float | None,
+    better: Better,
 ) -> Difference:
     """Return a difference with its tests, which are not corrected yet.
 
-    `joint` is the p of Tukey's test, which takes all systems at once.
+    `joint` is the p of Tukey's test, which takes all systems at once; `better` is which side of the
+    metric is better.
     """
+    won, lost = _won_and_lost(paired, better)
     if paired.n == 0:
-        return Difference(None, won=0, tied=0, lost=0)
+        return Difference(None, won=won, tied=0, lost=lost, better=better)
     run = partial(
         run_test,
         paired=paired,
@@ -113,19 +122,28 @@ def tested(
     # A test without an interval is shown with the one of the t-test.
     interval = intervals[0] if intervals else _as_tested(run("t"))
     within = partial(_within_margin, paired=paired, settings=settings)
+    no_worse = partial(noninferiority, better=better)
     return Difference(
         value=paired.mean,
         relative=relative(paired.mean, base),
         low=interval.low,
         high=interval.high,
         cohen_d=paired.cohen_d,
-        won=paired.won,
+        won=won,
         tied=paired.tied,
-        lost=paired.lost,
+        lost=lost,
         tests=tests,
         equivalence=within(equivalence),
-        noninferiority=within(noninferiority),
+        noninferiority=None if better == "neither" else within(no_worse),
+        better=better,
     )
+
+
+def _won_and_lost(paired: AnyPaired, better: Better) -> tuple[int | None, int | None]:
+    """Return how many queries the system won and lost; None where neither side is better."""
+    if better == "neither":
+        return None, None
+    return (paired.lost, paired.won) if better == "lower" else (paired.won, paired.lost)
 
 
 def _within_margin(
@@ -137,7 +155,7 @@ def _within_margin(
 
 
 def _direction(test: str, paired: AnyPaired) -> int:
-    """Return the sign of what a test looks at: of the mean, of the ranks, or of won less lost."""
+    """Return the sign of what a test looks at: of the mean, the ranks, or the number above 0."""
     looked_at: float = paired.mean or 0.0
     if test == "sign":
         looked_at = paired.won - paired.lost
@@ -185,7 +203,7 @@ def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> J
 
 def _standing_for(one: Difference, test: str, first: str) -> str | None:
     """Return the name of the test of a difference that is corrected with all that are `test`."""
-    if one.won is None:  # no mean over queries
+    if one.tied is None:  # no mean over queries
         return "t" if test == first else None
     return test if test in one.tests else None
 
@@ -223,7 +241,9 @@ def _verdict(one: Difference, settings: Settings) -> str | None:
         return EQUAL
     first = next(iter(one.tests.values()))
     if one.value and shown(first) and first.direction * one.value > 0:
-        return BETTER if one.value > 0 else WORSE
+        if one.gain is None:
+            return HIGHER if one.value > 0 else LOWER
+        return BETTER if one.gain > 0 else WORSE
     return None if first.p is None else NOT_SHOWN
 
 

@@ -7,27 +7,31 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.compare.differences import Moved
+from rankmill.metrics.base import Better
 
 MovedRows = Mapping[tuple[str, str], pa.Table]
 """Metric and system -> what `rows_moved` returns."""
 
 
-def rows_moved(ids: Any, before: np.ndarray, after: np.ndarray, count: int) -> pa.Table:
+def rows_moved(
+    ids: Any, before: np.ndarray, after: np.ndarray, count: int, better: Better
+) -> pa.Table:
     """Return the queries that gained most, then those that lost most; the last lost most.
 
-    They are `count` each at most, with their id and both values.
+    They are `count` each at most, with their id and both values. Where neither side is better, the
+    queries that rose most are first.
     """
-    differences = after - before
-    places = [*_most(ids, differences, count), *_most(ids, -differences, count)[::-1]]
+    gains = before - after if better == "lower" else after - before
+    places = [*_most(ids, gains, count), *_most(ids, -gains, count)[::-1]]
     columns = {"query": ids, "baseline": pa.array(before), "value": pa.array(after)}
     return pa.table(columns).take(pa.array(places, pa.int64()))
 
 
-def merged_rows(parts: Sequence[pa.Table], count: int) -> pa.Table:
+def merged_rows(parts: Sequence[pa.Table], count: int, better: Better) -> pa.Table:
     """Return what `rows_moved` finds of all queries, from what it found of each part of them."""
     rows = pa.concat_tables(parts)
     before, after = (rows[name].to_numpy() for name in ("baseline", "value"))
-    return rows_moved(rows["query"].combine_chunks(), before, after, count)
+    return rows_moved(rows["query"].combine_chunks(), before, after, count, better)
 
 
 def lists_moved(found: MovedRows) -> dict[str, dict[str, list[Moved]]]:

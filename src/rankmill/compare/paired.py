@@ -79,7 +79,7 @@ class Paired:
 
     @property
     def won(self) -> int:
-        """The number of queries on which the system is better than the baseline."""
+        """The number of queries on which the system has a larger value than the baseline."""
         return int(self.counts[self.values > 0].sum())
 
     @property
@@ -89,7 +89,7 @@ class Paired:
 
     @property
     def lost(self) -> int:
-        """The number of queries on which the system is worse than the baseline."""
+        """The number of queries on which the system has a smaller value than the baseline."""
         return int(self.counts[self.values < 0].sum())
 
     @property

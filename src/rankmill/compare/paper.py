@@ -2,7 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from rankmill.compare.differences import BETTER, EQUAL, WORSE, Settings, Slice, winner_of
+from rankmill.compare.differences import (
+    BETTER,
+    EQUAL,
+    HIGHER,
+    LOWER,
+    WORSE,
+    Settings,
+    Slice,
+    winner_of,
+)
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import slice_text
 from rankmill.results.tables import Best, Cell, Column, Marked, Part, Table
@@ -21,8 +30,11 @@ TITLES = {
 CORRECTIONS = {"holm": "Holm", "bonferroni": "Bonferroni", "bh": "Benjamini and Hochberg"}
 """Whose correction it is."""
 
-MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈"}
-_MEANING = {"↑": "shown to be better", "↓": "shown to be worse", "≈": "equal within the margin"}
+MARKS = {BETTER: "↑", WORSE: "↓", EQUAL: "≈", HIGHER: "+", LOWER: "-"}
+_MEANING = {
+    **{"↑": "shown to be better", "↓": "shown to be worse", "≈": "equal within the margin"},
+    **{"+": "shown to be higher", "-": "shown to be lower"},
+}
 
 
 def paper_parts(

@@ -11,6 +11,8 @@ import numpy as np
 from rankmill.compare.differences import (
     BETTER,
     EQUAL,
+    HIGHER,
+    LOWER,
     NOT_SHOWN,
     WORSE,
     Difference,
@@ -33,6 +35,7 @@ from rankmill.compare.drawing import (
 from rankmill.compare.paired import Paired
 from rankmill.compare.slice_tables import slice_text
 from rankmill.compare.sums import Column, Sums
+from rankmill.results.spelling import side_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,6 +55,8 @@ _MARKERS = {
     BETTER: ("^", BLUE),
     WORSE: ("v", VERMILION),
     EQUAL: ("s", GREEN),
+    HIGHER: ("^", "white"),
+    LOWER: ("v", "white"),
     NOT_SHOWN: ("o", "white"),
     "not tested": ("D", "white"),
 }
@@ -98,7 +103,8 @@ def plot_comparison(
     columns = []
     for metric, of in whole.differences.items():
         left_out, rows = _system_rows(of)
-        panels = [_forest(f"{name_text(metric)}{left_out}", rows, settings.margin)]
+        side = side_text(next(iter(of.values())).better) if of else ""
+        panels = [_forest(f"{name_text(metric)}{side}{left_out}", rows, settings.margin)]
         if any(spreads.values()):
             panels.append(_spread_panel(spreads.get(metric, {})))
         for by in ways:
@@ -278,7 +284,7 @@ def _spread(drawn: Mapping[str, Paired], headroom: float, axes: Axes) -> None:
         axes.set_axis_off()
         return
     edges = np.linspace(-largest, largest, _BINS + 1)
-    edges[_BINS // 2] = 0.0  # a bin holds queries that are won or queries that are lost
+    edges[_BINS // 2] = 0.0  # a bin holds queries above the baseline or queries below it
     most = 1.0
     for (name, paired), (colour, dashes, _) in zip(drawn.items(), LINES, strict=False):
         kept = apart[name]

@@ -8,6 +8,7 @@ from rankmill.compare.jackknife import estimate, interval, jackknife_test
 from rankmill.compare.judging import Judged, relative
 from rankmill.engine.tally import Tally
 from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.base import Better
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import LeftOut
 from rankmill.metrics.registry import parse
@@ -54,7 +55,12 @@ def _estimate(value: float | None, without: LeftOut | str, confidence: float) ->
 
 
 def pooled_difference(
-    values: Values, without: Without, baseline: str, system: str, confidence: float
+    values: Values,
+    without: Without,
+    baseline: str,
+    system: str,
+    confidence: float,
+    better: Better = "higher",
 ) -> Difference:
     """Return how a system differs from the baseline in one metric; p is not corrected yet.
 
@@ -63,16 +69,17 @@ def pooled_difference(
     """
     base, value = values[baseline], values[system]
     if value is None or base is None:
-        return Difference(None)
+        return Difference(None, better=better)
     less = value - base
     one, other = without[system], without[baseline]
     if isinstance(one, str) or isinstance(other, str):
-        return Difference(less, relative(less, base))
+        return Difference(less, relative(less, base), better=better)
     spread = estimate(one.whole - other.whole, one.values - other.values, one.sizes)
     found = jackknife_test(less, spread, confidence)
     direction = (less > 0) - (less < 0)
     tests = {"t": Tested(found.p, None, found.low, found.high, direction)}
-    return Difference(less, relative(less, base), found.low, found.high, tests=tests)
+    ends = found.low, found.high
+    return Difference(less, relative(less, base), *ends, tests=tests, better=better)
 
 
 class Pooled(NamedTuple):
@@ -109,7 +116,8 @@ def pooled(
         found.values[metric] = pooled_estimates(of, left, confidence)
         for name in of:
             if name != baseline:
-                one = pooled_difference(of, left, baseline, name, confidence)
+                better = parse(metric).better
+                one = pooled_difference(of, left, baseline, name, confidence, better)
                 found.differences[metric, name] = one
         found.notes.append(_note(metric, left))
     return found

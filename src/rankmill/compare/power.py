@@ -19,7 +19,7 @@ class Needed(NamedTuple):
     better, worse : str
         The two systems; of two with the same rank, the first by name is `better`.
     difference : float or None
-        The mean of the paired differences; 0 if both have the same rank.
+        The mean of the paired differences, `better` less `worse`; 0 if both have the same rank.
     deviation, effect : float or None
         The standard deviation of the differences, and the mean over it, which is Cohen's d; None
         where there is none.

@@ -14,6 +14,7 @@ from rankmill.compare.resampled import bca_test, bootstrap_test, randomization_t
 from rankmill.compare.resampling import permuted_column_sums
 from rankmill.compare.sums import AnyPaired, WeightedPaired
 from rankmill.errors import InputError, UsageError, positive
+from rankmill.metrics.base import Better
 
 REPLICATES = 10_000
 # A share of the largest range of the sums that rounding does not reach.
@@ -188,14 +189,23 @@ def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> O
     >>> print(f"{found.p:.4f} {found.low:.4f} {found.high:.4f}")
     0.0177 -0.0088 0.0138
     """
-    return _one_sided("equivalence", paired, margin, confidence)
+    above, below = _one_sided("equivalence", paired, margin, confidence)
+    if above.p is None or below.p is None:
+        return above
+    return above._replace(p=max(above.p, below.p))
 
 
-def noninferiority(paired: AnyPaired, margin: float, confidence: float = 0.95) -> Outcome:
+def noninferiority(
+    paired: AnyPaired,
+    margin: float,
+    confidence: float = 0.95,
+    better: Better = "higher",
+) -> Outcome:
     """Return the one-sided t test that the system is worse by less than the margin.
 
     p = P(T > (mean + margin) / error). `low` is the lower bound of the mean with this confidence,
     and `high` is None: the interval is open above. Schuirmann, J. Pharmacokinet. Biopharm. 1987.
+    Where lower is better, p = P(T > (margin - mean) / error), and the interval is open below.
 
     Examples
     --------
@@ -204,23 +214,28 @@ def noninferiority(paired: AnyPaired, margin: float, confidence: float = 0.95) -
     >>> print(f"{found.p:.4f} {found.low:.4f} {found.high}")
     0.0091 -0.0088 None
     """
-    return _one_sided("noninferiority", paired, margin, confidence)._replace(high=None)
+    above, below = _one_sided("noninferiority", paired, margin, confidence)
+    if better == "lower":
+        return below._replace(low=None)
+    return above._replace(high=None)
 
 
-def _one_sided(test: str, paired: AnyPaired, margin: float, confidence: float) -> Outcome:
+def _one_sided(
+    test: str, paired: AnyPaired, margin: float, confidence: float
+) -> tuple[Outcome, Outcome]:
+    """Return the tests that the mean is above - margin, and below + margin."""
     if not 0 < margin <= LARGEST:
         raise UsageError(f"the margin is {margin!r}; expected a positive number")
     confidence = _share(confidence)
     mean, error = paired.mean, paired.standard_error
     if paired.all_zero and paired.n > 1:
-        return Outcome(test, 0.0, 0.0, 0.0)  # t is infinite
+        return (Outcome(test, 0.0, 0.0, 0.0),) * 2  # t is infinite
     if mean is None or not error:
-        return Outcome(test, None, None, None)
+        return (Outcome(test, None, None, None),) * 2
     half = t_quantile(confidence, paired.n - 1) * error
-    p = t_tail((mean + margin) / error, paired.n - 1)
-    if test == "equivalence":
-        p = max(p, t_tail((margin - mean) / error, paired.n - 1))
-    return Outcome(test, p, mean - half, mean + half)
+    above, below = (t_tail((margin + one) / error, paired.n - 1) for one in (mean, -mean))
+    ends = mean - half, mean + half
+    return Outcome(test, above, *ends), Outcome(test, below, *ends)
 
 
 def tukey(

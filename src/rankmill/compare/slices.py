@@ -58,16 +58,19 @@ def _by_place(found: Judged) -> dict[Place, dict[str, dict[str, Difference]]]:
 def _worst(
     found: Judged, sums: dict[Place, Sums], metric: str, name: str, count: int
 ) -> list[Loss]:
-    """Return the slices with the largest loss: the mean difference times the queries' weight."""
+    """Return the slices with the largest loss: the mean difference times the queries' weight.
+
+    Where neither side of the metric is better, there are none.
+    """
     looked_at = sum(bool(one.tests) for one in found.values())
     lost = []
     for place, one in sums.items():
         difference = found[*place, metric, name]
-        if difference.value is not None and difference.value < 0 and not _is_whole(place, sums):
+        if difference.gain is not None and difference.gain < 0 and not _is_whole(place, sums):
             mean = one.columns[metric][name].mean
             size = mean.w / 2**UNIT if isinstance(mean, WeightedMean) else one.queries
             loss = Loss(metric, name, *place, one.queries, difference, looked_at)
-            lost.append((difference.value * size, loss))
+            lost.append((difference.gain * size, loss))
     lost.sort(key=lambda pair: pair[0])
     return [loss for _, loss in lost[:count]]
 

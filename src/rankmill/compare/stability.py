@@ -20,8 +20,9 @@ from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.mean import Mean
-from rankmill.metrics.registry import parse, split_names
+from rankmill.metrics.registry import parse, sides_of, split_names
 from rankmill.results.result import Result
+from rankmill.results.systems import side_notes
 from rankmill.threads import Workers
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50)
@@ -94,7 +95,11 @@ def stability(
     systems = _Systems.of(results)
     first = next(iter(results.values()))
     values = {metric: systems.values(at, confidence) for metric, at in named.items()}
-    orders = {metric: _orders(of_system, design.cutoffs) for metric, of_system in values.items()}
+    sides = sides_of(named)
+    orders = {
+        metric: _orders(of_system, design.cutoffs, sides[metric])
+        for metric, of_system in values.items()
+    }
     # One system has no ranking that could be compared.
     compared = orders if len(results) > 1 else {}
     halves, needed = {}, {}
@@ -118,7 +123,7 @@ def stability(
         design=design,
         semantics=first.semantics,
         scope=first.scope,
-        notes=first.notes,
+        notes=[*first.notes, *side_notes(sides)],
         inputs={
             "labels": first.inputs["labels"],
             "systems": {name: one.inputs["predictions"] for name, one in results.items()},
@@ -179,15 +184,15 @@ def _check_metric(name: str) -> None:
 
 
 def _orders(
-    values: dict[str, dict[int, Estimate]], cutoffs: Sequence[int]
+    values: dict[str, dict[int, Estimate]], cutoffs: Sequence[int], better: str
 ) -> dict[int, np.ndarray]:
-    """Return the signs of the differences of all systems at each cutoff; empty without values."""
+    """Return at each cutoff with values for each two systems 1 if the first is better, 0 or -1."""
     found = {}
     for k in cutoffs:
         means = [at[k].value for at in values.values()]
         known = [one for one in means if one is not None]
         if len(known) == len(means):
-            found[k] = order_of(known)
+            found[k] = -order_of(known) if better == "lower" else order_of(known)
     return found
 
 

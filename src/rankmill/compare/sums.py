@@ -62,7 +62,7 @@ class WeightedPaired:
 
     @property
     def won(self) -> int:
-        """The number of queries on which the system is better than the baseline."""
+        """The number of queries on which the system has a larger value than the baseline."""
         return self.products.won
 
     @property
@@ -72,7 +72,7 @@ class WeightedPaired:
 
     @property
     def lost(self) -> int:
-        """The number of queries on which the system is worse than the baseline."""
+        """The number of queries on which the system has a smaller value than the baseline."""
         return self.products.lost
 
 

@@ -169,7 +169,7 @@ class History:
         Raises
         ------
         UsageError
-            If `how` is none of these.
+            If `how` is none of these, or "best" where neither side of the metric is better.
         InputError
             If no run serves; the message says why.
         """
@@ -186,7 +186,8 @@ class History:
                 f"{len(same):,} is another than {HELD!r}, or they have no value"
             )
         if how == "best":
-            value, one, run = max(serving, key=lambda each: each[0])
+            sign = _sign_of(metric)
+            value, one, run = max(serving, key=lambda each: sign * each[0])
         else:  # the last run is the median of the last one
             ordered = sorted(serving[-number:], key=lambda each: each[0])
             value, one, run = ordered[(len(ordered) - 1) // 2]
@@ -218,6 +219,24 @@ class History:
                 + _these(others, why)
             )
         return same, f"left out: {_these(others, why)}"
+
+
+def _sign_of(metric: str) -> int:
+    """Return 1 if the higher value of a metric is better, and -1 if the lower one is."""
+    from rankmill.metrics.registry import parse
+
+    try:
+        better = parse(metric).better
+    except UsageError:
+        raise UsageError(
+            f"the history has {metric}, which this version does not know, so that no run is the "
+            "best: name last or median:7"
+        ) from None
+    if better == "neither":
+        raise UsageError(
+            f"neither side of {metric} is better, so that no run is the best: name last or median:7"
+        )
+    return -1 if better == "lower" else 1
 
 
 def _these(runs: Sequence[Run], why: str) -> str:

@@ -1,5 +1,6 @@
 """Holding a rule against what was measured."""
 
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -125,7 +126,7 @@ def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) 
     if rule.measure == "value":
         found = value_of(one, confidence)
     else:
-        found = drop_of(one, confidence, relative=rule.relative)
+        found = drop_of(one, confidence, relative=rule.relative, better=rule.better)
     if one.value is None and not shown:
         # Without a single query that counts, something is wrong with the inputs.
         return replace(_undecided(rule, shown, "there is no value", one), word=BAD_VOLUME)
@@ -138,7 +139,9 @@ def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) 
         shown,
         one.value,
         one.base,
-        *found,
+        _told(found.number),
+        _told(found.low),
+        _told(found.high),
         rule.limit,
         _reason(rule, shown, one, found, confidence),
     )
@@ -158,20 +161,28 @@ def _reason(
     rule: Rule, shown: str, one: Measured, found: Interval, confidence: float | None
 ) -> str:
     value = f"{rule.subject}{f' where {shown}' if shown else ''} is {one.value:.6g}"
-    if rule.measure == "drop":
-        number = _amount(abs(found.number), rule)
-        side = "below" if found.number > 0 else "above"
-        value += f", {number} {side} the baseline of {one.base:.6g}"
-        if found.number == 0:
-            value = f"{value.partition(',')[0]}, as the baseline"
+    if rule.measure == "drop" and found.number == 0:
+        value += ", as the baseline"
+    elif rule.measure == "drop":
+        number = "" if math.isinf(found.number) else f"{_amount(abs(found.number), rule)} "
+        side = "below" if (found.number > 0) == (rule.better == "higher") else "above"
+        value += f", {number}{side} the baseline of {one.base:.6g}"
     told = f"limit {rule.limit_text}"
-    if confidence is not None and found.low is not None and found.high is not None:
+    if math.isinf(found.number):
+        told = f"no share of 0, {told}"
+    elif confidence is not None and found.low is not None and found.high is not None:
         what = "drop " if rule.measure == "drop" else ""
+        what = "rise " if what and rule.better == "lower" else what
         ends = f"{_amount(found.low, rule)} to {_amount(found.high, rule)}"
         told = f"{what}{ends} at confidence {confidence:.6g}, {told}"
     elif confidence is not None:
         told = f"no interval, {told}"
     return f"{value} ({told})"
+
+
+def _told(number: float | None) -> float | None:
+    """Return a number as JSON may have it: None for a share of 0."""
+    return None if number is None or math.isinf(number) else number
 
 
 def _amount(number: float, rule: Rule) -> str:

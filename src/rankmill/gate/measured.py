@@ -8,6 +8,7 @@ from rankmill.compare.distributions import t_quantile
 from rankmill.compare.jackknife import estimate
 from rankmill.compare.sums import Column
 from rankmill.gate.baseline import BASELINE, CANDIDATE
+from rankmill.metrics.base import Better
 from rankmill.metrics.gap_groups import LeftOut
 
 
@@ -84,18 +85,27 @@ def value_of(one: Measured, confidence: float | None) -> Interval | None:
     return _interval(one.value, one.error, one.queries - 1, confidence)
 
 
-def drop_of(one: Measured, confidence: float | None, *, relative: bool) -> Interval | None:
+def drop_of(
+    one: Measured, confidence: float | None, *, relative: bool, better: Better = "higher"
+) -> Interval | None:
     """Return the baseline less the value, or that over the baseline, with its interval.
 
+    Where lower is better, it is the value less the baseline: a drop is a change for the worse.
     The error of the relative drop r = (b - v) / b is that of its linear part, with the covariance
     of b and d = v - b from the variances of all three: Cov(b, d) = (V(v) - V(b) - V(d)) / 2. It is
-    None without a value, or if a drop from 0 is to be relative; from 0 there is no drop.
+    None without a value, or if a drop from 0 is to be relative; from 0 there is no drop. A relative
+    rise from 0 is infinite.
     """
     v, b = one.value, one.base
     if v is None or b is None:
         return None
     if relative and b <= 0:
-        return Interval(0.0, 0.0, 0.0) if v >= b else None
+        if v == b or (v > b) == (better == "higher"):
+            return Interval(0.0, 0.0, 0.0)
+        rise = drop_of(one, confidence, relative=False, better=better)
+        return _of_nothing(rise) if better == "lower" and rise is not None else None
+    if better == "lower":
+        return _turned(drop_of(one, confidence, relative=relative))
     scale = b if relative else 1.0
     drop = (b - v) / scale
     if one.error is None or one.base_error is None:
@@ -111,6 +121,20 @@ def drop_of(one: Measured, confidence: float | None, *, relative: bool) -> Inter
         covariance = (of_v - of_b - of_d) / 2
         variance = (of_d + drop**2 * of_b + 2 * drop * covariance) / b**2
     return _interval(drop, math.sqrt(max(0.0, variance)), freedom, confidence)
+
+
+def _turned(one: Interval | None) -> Interval | None:
+    """Return what a drop is the other way round."""
+    if one is None or one.low is None or one.high is None:
+        return one if one is None else Interval(0.0 - one.number)
+    return Interval(0.0 - one.number, 0.0 - one.high, 0.0 - one.low)
+
+
+def _of_nothing(rise: Interval) -> Interval:
+    """Return a rise from 0 as a share of it; its interval begins at 0 if the rise is not shown."""
+    if rise.low is None:
+        return Interval(math.inf)
+    return Interval(math.inf, math.inf if rise.low > 0 else 0.0, math.inf)
 
 
 def _welch(one: float, n: int, other: float, m: int) -> float:

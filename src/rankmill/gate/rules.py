@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rankmill.errors import UsageError
+from rankmill.metrics.base import Better
 from rankmill.metrics.registry import parse
 from rankmill.results.audit import FIELDS
 
@@ -66,8 +67,8 @@ class Rule:
         A metric, a count of the audit or of `VOLUMES`, or one of `AGES`.
     kind : {"metric", "count", "age"}
     measure : {"value", "drop", "change"}
-        The value itself; the baseline less it; or how far a count is from the baseline's, either
-        way.
+        The value itself; how much worse it is than the baseline; or how far a count is from the
+        baseline's, either way.
     operator : {"<=", ">=", "==", "<", ">"}
     limit : float
         1% is 0.01, and 1h is 3600.
@@ -98,6 +99,11 @@ class Rule:
         if self.kind == "age":
             return STALE
         return BAD_VOLUME if self.measure == "change" or self.subject in VOLUMES else BAD_AUDIT
+
+    @property
+    def better(self) -> Better:
+        """Which side of the metric is better."""
+        return parse(self.subject).better
 
     @property
     def paired(self) -> bool:
@@ -238,6 +244,11 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = f"a {rule.measure} has an upper limit: write <= or <"
     elif rule.measure == "drop" and not metric:
         wrong = "only metrics drop: a count has a change, such as queries change <= 10%"
+    elif rule.measure == "drop" and rule.better == "neither":
+        wrong = (
+            f"neither side of {rule.subject} is better, so that it has no drop: write a limit of "
+            f"its value, such as {rule.subject} <= 0.9"
+        )
     elif rule.measure == "change" and rule.kind != "count":
         wrong = "only counts have a change: write drop for a metric"
     elif rule.measure == "change" and not rule.relative:

@@ -33,7 +33,8 @@ class Outcome:
     value, baseline : float or None
         Of the system, and of the baseline if the rule needs one.
     measured : float or None
-        What the limit is for: the value, the drop or the change; relative if the limit is.
+        What the limit is for: the value, the drop or the change; relative if the limit is. A drop
+        is a change for the worse, also where that is a rise; None for a share of 0.
     low, high : float or None
         The interval of `measured`, if the rule has a confidence.
     limit : float

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from rankmill.errors import UsageError
+from rankmill.results.spelling import side_text
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 NO_CUTOFF = 1 << 62
 
 MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval, 2008, chapter 8"
+
+Better = Literal["higher", "lower", "neither"]
+"""Which of two values of a metric is better; neither where it only describes lists or labels."""
 
 # The columns of a walk, by name; "term" is what each rank adds to the sum.
 Columns = dict[str, np.ndarray]
@@ -185,6 +189,8 @@ class MetricSpec:
         The same for the expected values over the orders of equal confidences.
     ideal : callable, optional
         The gains of the best list there could be, to stand beside the walk.
+    better : {"higher", "lower", "neither"}
+        Which side is better. All that says "better", "lost" or "best" reads it.
     aggregate : str
         The class that adds the metric up over queries, as ``module.Class`` of ``rankmill.metrics``;
         it has all of `rankmill.metrics.aggregate.Aggregate`.
@@ -212,6 +218,7 @@ class MetricSpec:
     walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
     expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
     ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None
+    better: Better = "higher"
     aggregate: str = "mean.Mean"
 
     @property
@@ -220,6 +227,11 @@ class MetricSpec:
         if self.at is not None:
             return f"{self.name}@0.5"
         return self.name if self.cutoff != "required" else f"{self.name}@10"
+
+    @property
+    def range_text(self) -> str:
+        """The range, and which side of it is better if it is not the higher one."""
+        return f"{self.range}{side_text(self.better)}"
 
 
 @dataclass(frozen=True)
@@ -239,6 +251,11 @@ class Metric:
     def name(self) -> str:
         """The name of its row."""
         return self.spec.name
+
+    @property
+    def better(self) -> Better:
+        """Which side is better; a summary has the side of its metric."""
+        return self.spec.better
 
     @property
     def limit(self) -> int:

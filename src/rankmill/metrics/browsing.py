@@ -60,7 +60,8 @@ METRICS = (
         expected="rank_biased_residual",
         definition="the weight (1 - p) p^(rank - 1) of all ranks, without end, at which no judged "
         "item stands within k: how much rbp may rise at most",
-        range="0 to 1, lower is better",
+        range="0 to 1",
+        better="lower",
         source=MOFFAT,
         parameters=(PATIENCE,),
         needs_judged=True,

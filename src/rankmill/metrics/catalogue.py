@@ -60,6 +60,7 @@ METRICS = (
         definition="sum of (2 j - N - 1) p(j) over the N items of the catalogue by rising p, "
         "/ (N - 1), of the share p of all places within k that an item takes",
         range="0 if all items are shown equally often, to 1",
+        better="neither",
         source=SHANI,
         undefined=fixed_lists,
         aggregate="exposed.Gini",
@@ -70,6 +71,7 @@ METRICS = (
         definition="sum of -p log2(p) over the items, of the share p of all places within k that "
         "an item takes, in bits",
         range="0 to log2 of the number of items",
+        better="neither",
         source=SHANI,
         aliases=("ShannonEntropy",),
         undefined=fixed_lists,
@@ -81,6 +83,7 @@ METRICS = (
         definition="sum of p^2 over the items, of the share p of all places within k that an item "
         "takes: the chance that two places show the same item",
         range="1 / number of items, to 1",
+        better="neither",
         source="Hirschman, The Paternity of an Index, American Economic Review, 1964",
         aliases=("herfindahl",),
         undefined=fixed_lists,
@@ -103,6 +106,7 @@ METRICS = (
         definition="mean over the lists of the mean over the items within k of how many queries "
         "had the item in training",
         range="0 and up",
+        better="neither",
         source="Abdollahpouri et al., Managing Popularity Bias in Recommender Systems with "
         "Personalized Re-ranking, FLAIRS 2019",
         aliases=("AvgRecPopularity", "arp"),
@@ -115,6 +119,7 @@ METRICS = (
         definition="popularity within k / the mean over the queries of training of the mean "
         "popularity of their items, - 1",
         range="-1 and up; 0 as popular as what queries had",
+        better="neither",
         source="Abdollahpouri et al., The Unfairness of Popularity Bias in Recommendation, "
         "RMSE 2019",
         undefined=fixed_lists,
@@ -149,6 +154,7 @@ METRICS = (
             kernel=None,
             definition=f"share of all places within k that items of the {group} take, {meaning}",
             range="0 to 1",
+            better="neither",
             source="Abdollahpouri et al., User-Centered Evaluation of Popularity Bias in "
             "Recommender Systems, UMAP 2021",
             undefined=fixed_lists,
@@ -209,7 +215,8 @@ METRICS = (
         definition="mean over the lists of the Kullback-Leibler divergence of the shares p of the "
         "groups among what their query had in training from 0.99 q + 0.01 p, of their shares q "
         "within k, in nats; an item with several groups counts as a part in each",
-        range="0 and up, lower is better",
+        range="0 and up",
+        better="lower",
         source="Steck, Calibrated Recommendations, RecSys 2018",
         undefined=fixed_lists,
         aggregate="grouped.Miscalibration",

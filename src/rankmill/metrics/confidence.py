@@ -77,6 +77,7 @@ METRICS = (
         kernel=None,
         definition="the highest threshold of confidence with the largest F1",
         range="that of the confidences",
+        better="neither",
         source="van Rijsbergen, Information Retrieval, 1979",
         fields=_TOTAL,
         undefined=cut_ties,
@@ -87,7 +88,8 @@ METRICS = (
         kernel=None,
         definition="the mean distance of accuracy and mean confidence of bins of equal width, by "
         "their predictions; bins hold their upper end",
-        range="0 to 1; lower is better",
+        range="0 to 1",
+        better="lower",
         source="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML "
         "2017",
         parameters=(
@@ -107,7 +109,8 @@ METRICS = (
         name="brier",
         kernel=None,
         definition="the mean of (confidence − 1 if correct, else 0)² over predictions",
-        range="0 to 1; lower is better",
+        range="0 to 1",
+        better="lower",
         source="Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly "
         "Weather Review 78, 1950",
         undefined=cut_ties,

@@ -80,7 +80,8 @@ METRICS = (
         expected="count_misses",
         definition="share of the first k (of all, if there are fewer) that are not judged: 1 - "
         "judged@k",
-        range="0 to 1, lower is better",
+        range="0 to 1",
+        better="lower",
         source="MacAvaney, Macdonald and Ounis, Streamlining Evaluation with ir-measures, ECIR "
         "2022",
         divisor=Divisor(_of_judged, "min(k, n)"),
@@ -96,6 +97,7 @@ METRICS = (
         definition="the number of predictions that are judged, at a gain of 0 or more, and not "
         "relevant",
         range="0 and up",
+        better="lower",
         source="trec_eval 9",
         cutoff="none",
         parameters=(REL,),

@@ -126,7 +126,8 @@ METRICS = (
         expected="first_rank",
         definition="the rank of the first hit within k; one more than the last rank if there is "
         "none",
-        range="1 and up, lower is better",
+        range="1 and up",
+        better="lower",
         source="Cooper, Expected Search Length, American Documentation, 1968",
         parameters=(REL,),
         never_scored=LOWER_IS_BETTER,
@@ -137,7 +138,8 @@ METRICS = (
         kernel="sum_ranks",
         definition="the mean rank of the labels; those not found within k count as one behind the "
         "last rank",
-        range="1 and up, lower is better",
+        range="1 and up",
+        better="lower",
         source="Bordes et al., Translating Embeddings for Modeling Multi-relational Data, NIPS "
         "2013",
         divisor=Divisor(_labels, "R"),

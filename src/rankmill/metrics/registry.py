@@ -19,7 +19,7 @@ from rankmill.metrics import (
     ranks,
     wholelist,
 )
-from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter
+from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -199,6 +199,15 @@ def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metr
     """
     metrics = [parse(one, rel) for one in split_names(texts)]
     return list({metric.text: metric for metric in metrics}.values())
+
+
+def sides_of(names: Iterable[str]) -> dict[str, Better]:
+    """Which side of each metric is better, by its name in a result.
+
+    >>> sides_of(["map@12", "first_rank:median", "gini"])
+    {'map@12': 'higher', 'first_rank:median': 'lower', 'gini': 'neither'}
+    """
+    return {name: parse(name).better for name in names}
 
 
 def split_names(texts: str | Iterable[str]) -> list[str]:

@@ -2,6 +2,9 @@
 
 import re
 
+# Which side of a metric is better, where it is not the higher one.
+SIDES = {"lower": "lower is better", "neither": "neither side is better"}
+
 
 def number_text(number: float) -> str:
     """The shortest text of a number: whole ones without a point."""
@@ -31,3 +34,14 @@ def _number(text: str) -> str:
         return number_text(float(text))
     except (ValueError, OverflowError):
         return text
+
+
+def side_text(better: str) -> str:
+    """Return what stands behind a metric of which the higher value is not the better one.
+
+    Examples
+    --------
+    >>> side_text("lower"), side_text("higher")
+    ('; lower is better', '')
+    """
+    return f"; {SIDES[better]}" if better in SIDES else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from rankmill.results import audit
 from rankmill.results.result import (
@@ -12,10 +12,13 @@ from rankmill.results.result import (
     metrics_table,
     rules_of,
 )
+from rankmill.results.spelling import SIDES
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 
 
-def systems_view(results: Mapping[str, Result], same_queries: bool | None) -> View:
+def systems_view(
+    results: Mapping[str, Result], same_queries: bool | None, sides: Mapping[str, str]
+) -> View:
     """Return what is shown of several results.
 
     Parameters
@@ -24,13 +27,15 @@ def systems_view(results: Mapping[str, Result], same_queries: bool | None) -> Vi
         Name of a system -> its result, of one call of `evaluate_runs`.
     same_queries : bool or None
         Whether they were averaged over the same queries; None if that is not known.
+    sides : mapping of str to {"higher", "lower", "neither"}
+        Metric -> which side of it is better.
     """
     note = _note(results, same_queries)
     notes = next(iter(results.values())).notes
 
     def screen() -> list[Part]:
-        values = _values(results, comparable=not note)
-        legend = ["* the best of a metric"] if values.marked else []
+        values = _values(results, sides, comparable=not note)
+        legend = ["* the best of a metric", *side_notes(sides)] if values.marked else []
         return [values, *legend, *notes, "", _counts(results), "", _facts(results, note)]
 
     def page() -> list[Part]:
@@ -62,13 +67,28 @@ def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
     return f"averaged over different queries, so that values do not compare: {counts}"
 
 
-def _values(results: Mapping[str, Result], *, comparable: bool) -> Table:
+def side_notes(sides: Mapping[str, str]) -> list[str]:
+    """Return a line on the metrics of which the higher value is not the better one.
+
+    Examples
+    --------
+    >>> side_notes({"map": "higher", "ece": "lower", "gini": "neither"})
+    ['lower is better: ece', 'neither side is better: gini']
+    """
+    of_side = {side: [name for name, one in sides.items() if one == side] for side in SIDES}
+    return [f"{SIDES[side]}: {', '.join(names)}" for side, names in of_side.items() if names]
+
+
+def _values(results: Mapping[str, Result], sides: Mapping[str, str], *, comparable: bool) -> Table:
     """A row a metric, a column a system; the best of a row is marked if they are `comparable`."""
+    best_of: dict[str, Callable[[Sequence[float]], float]] = {"higher": max, "lower": min}
     rows: list[list[Cell]] = []
     for metric in next(iter(results.values())).metrics:
         values = [one.metrics[metric] for one in results.values()]
         known = [value for value in values if value is not None]
-        best = max(known) if comparable and len(set(known)) > 1 else None
+        best = None
+        if comparable and len(set(known)) > 1 and sides[metric] in best_of:
+            best = best_of[sides[metric]](known)
         rows.append([metric, *(one if one is None or one != best else Best(one) for one in values)])
     return Table([Column("metric"), *(Column(name, "value") for name in results)], rows)
 

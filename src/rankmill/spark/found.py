@@ -11,6 +11,7 @@ from rankmill.compare.joined import Joined
 from rankmill.compare.moved import MovedRows, merged_rows
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.state import State
+from rankmill.metrics.registry import parse
 from rankmill.threads import Workers
 
 
@@ -48,7 +49,7 @@ class Found:
     def merge(self, other: Self) -> Self:
         """Return the same of the queries of both."""
         moved = {
-            task: merged_rows([rows, other.moved[task]], self.count)
+            task: merged_rows([rows, other.moved[task]], self.count, parse(task[0]).better)
             for task, rows in self.moved.items()
         }
         states = {name: one.merge(other.states[name]) for name, one in self.states.items()}
