@@ -20,7 +20,7 @@ from rankmill.compare.differences import (
 from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
-from rankmill.results.result import described, rules_of
+from rankmill.results.described import described, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankmill.compare.agreement import Correlation
 from rankmill.compare.differences import Estimate
 from rankmill.compare.power import Needed
-from rankmill.results.result import described, rules_of
+from rankmill.results.described import described, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics

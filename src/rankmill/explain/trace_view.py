@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as types
 
-from rankmill.results.result import rules_of
+from rankmill.results.described import rules_of
 from rankmill.results.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics

@@ -18,8 +18,8 @@ from rankmill.report.scales import count
 from rankmill.report.section import FactList, Finding, Finds, Section, kind_of
 from rankmill.report.subject import Run, Subject, subject_of
 from rankmill.report.text import Html, listed, name, say
+from rankmill.results.described import described, semantics_text
 from rankmill.results.escaping import visible
-from rankmill.results.result import described, semantics_text
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 

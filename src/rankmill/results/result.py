@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
 from rankmill.results import audit as audit_counts
+from rankmill.results.described import described, rules_of
 from rankmill.results.spelling import canonical
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 WEIGHT = "weight"
 # The key of the metadata of a table of queries that holds the result which it is part of, as JSON.
 PER_QUERY = b"rankmill result"
-# The most columns that the text of an input names as not read.
-MOST_LISTED = 10
 
 
 class CountedQueries(NamedTuple):
@@ -377,33 +375,3 @@ def exact_table(result: Result) -> Table:
         names.append("effective_queries")
         rows = [[*row, result.effective_queries] for row in rows]
     return Table([Column(name) for name in names], rows)
-
-
-def rules_of(semantics: Semantics, scope: Scope) -> dict[str, str]:
-    """Return what differs from the default in the rules of counting, as facts."""
-    facts = {"semantics": semantics_text(semantics)} if semantics != DEFAULT else {}
-    return facts | ({"scope": str(scope)} if scope != WHOLE else {})
-
-
-def semantics_text(semantics: Semantics) -> str:
-    """Return the names that semantics have, and how they differ from the default, as a line."""
-    names = [name for name, one in PRESETS.items() if one.semantics == semantics]
-    choices = ", ".join(f"{field} {choice}" for field, choice in semantics.differences().items())
-    return ": ".join(filter(None, [", ".join(names), choices]))
-
-
-def described(details: Mapping[str, object]) -> str:
-    """Return what is known of an input, its source first, as a line of text."""
-    rows, columns = details.get("rows"), details.get("columns")
-    notes = [str(details[key]) for key in ("format", "shape") if key in details]
-    notes = [note for note in notes if note != "parquet"]
-    if isinstance(rows, int):
-        notes.append(f"{rows:,} rows")
-    if isinstance(columns, dict) and columns:
-        notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
-    unread = details.get("unread")
-    if isinstance(unread, list):
-        more = len(unread) - MOST_LISTED
-        shown = [*unread[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
-        notes.append(f"not read: {', '.join(one or repr(one) for one in shown)}")
-    return f"{details.get('source', '')} ({'; '.join(notes)})"

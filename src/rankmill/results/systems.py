@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rankmill.results import audit
-from rankmill.results.result import (
-    Result,
-    described,
-    exact_table,
-    metrics_table,
-    rules_of,
-)
+from rankmill.results.described import described, rules_of
+from rankmill.results.result import Result, exact_table, metrics_table
 from rankmill.results.spelling import SIDES
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 

@@ -1,0 +1,42 @@
+"""Inputs and rules of counting in words, each on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.presets import PRESETS
+from rankmill.semantics.scope import WHOLE, Scope
+
+# The most columns that the text of an input names as not read.
+MOST_LISTED = 10
+
+
+def rules_of(semantics: Semantics, scope: Scope) -> dict[str, str]:
+    """Return what differs from the default in the rules of counting, as facts."""
+    facts = {"semantics": semantics_text(semantics)} if semantics != DEFAULT else {}
+    return facts | ({"scope": str(scope)} if scope != WHOLE else {})
+
+
+def semantics_text(semantics: Semantics) -> str:
+    """Return the names that semantics have, and how they differ from the default, as a line."""
+    names = [name for name, one in PRESETS.items() if one.semantics == semantics]
+    choices = ", ".join(f"{field} {choice}" for field, choice in semantics.differences().items())
+    return ": ".join(filter(None, [", ".join(names), choices]))
+
+
+def described(details: Mapping[str, object]) -> str:
+    """Return what is known of an input, its source first, as a line of text."""
+    rows, columns = details.get("rows"), details.get("columns")
+    notes = [str(details[key]) for key in ("format", "shape") if key in details]
+    notes = [note for note in notes if note != "parquet"]
+    if isinstance(rows, int):
+        notes.append(f"{rows:,} rows")
+    if isinstance(columns, dict) and columns:
+        notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
+    unread = details.get("unread")
+    if isinstance(unread, list):
+        more = len(unread) - MOST_LISTED
+        shown = [*unread[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
+        notes.append(f"not read: {', '.join(one or repr(one) for one in shown)}")
+    return f"{details.get('source', '')} ({'; '.join(notes)})"
