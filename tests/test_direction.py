@@ -39,10 +39,10 @@ NEITHER = {
     *("num_ret", "num_rel", "best_f1_threshold", "gini", "entropy", "hhi"),
     *("popularity", "popularity_lift", "head_share", "middle_share", "tail_share"),
 }
-# They look at what is listed, and not at whether it is right.
+# They look at what is listed, or how even it is, and not at whether it is right.
 OF_LISTS = {
     *("coverage", "user_coverage", "personalization", "novelty", "exposure_parity", "ild"),
-    "miscalibration",
+    *("miscalibration", "treatment_parity", "impact_parity", "epd", "ild_cosine", "epd_cosine"),
 }
 
 # ------------------------------------------------------------------ the registry
@@ -69,6 +69,7 @@ def _values(order: list[str]) -> dict[str, float | None]:
     given: dict[str, Any] = {
         "items": pa.table({"item_id": [*GROUPS], "genre": [[one] for one in GROUPS.values()]}),
         "item_group": "genre",
+        "features": {item: [1.0, place] for place, item in enumerate(GROUPS)},
         "train": _table([["x", "z"]] * 4),
     }
     examples = {name: parse(spec.example.replace("@10", "@2")) for name, spec in REGISTRY.items()}
