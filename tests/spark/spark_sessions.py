@@ -33,7 +33,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def start() -> Iterator[Callable[..., Any]]:
-    """Start a session with some settings, in place of the one before."""
+    """Start a session with some settings, in place of the one before if that has others."""
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("there is no Java to run Spark")
     from pyspark.sql import SparkSession
@@ -41,19 +41,25 @@ def start() -> Iterator[Callable[..., Any]]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
+    last: tuple[str, dict[str, str]] | None = None
+
     def begin(master: str, **settings: str) -> Any:
+        nonlocal last
         before = SparkSession.getActiveSession()
         if before is not None:
+            if last == (master, settings):  # its processes of Python have loaded all they need
+                return before
             before.stop()
+        last = master, settings
         builder = SparkSession.builder.master(master)
         for name, value in {**SETTINGS, **settings}.items():
             builder = builder.config(name, value)
         return builder.getOrCreate()
 
     yield begin
-    last = SparkSession.getActiveSession()
-    if last is not None:
-        last.stop()
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        running.stop()
 
 
 @pytest.fixture(scope="module")
