@@ -285,10 +285,9 @@ def replay(dump: Dump, names: Names) -> dict[str, Values]:
     from replay import metrics
 
     _, listed, train = frames(dump, "query_id", "item_id")
-    known = listed[listed["item_id"].isin(dump.items)]
     surprisal = metrics.Surprisal(3)(listed, train)["Surprisal@3"]
     return {
-        "coverage@3": metrics.Coverage(3)(known, train)["Coverage@3"],
+        "coverage@3": metrics.Coverage(3)(listed, train)["Coverage@3"],
         "novelty@3": surprisal * math.log2(len(dump.train)),
     }
 
