@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import html
 import json
 import re
 from collections.abc import Callable
@@ -24,6 +26,7 @@ from rankmill.gate.judge import _of_metric
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.rules import parse_rule
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
+from rankmill.report import page
 from rankmill.results import writers
 from rankmill.results.result import Result
 from rankmill.results.tables import Best, Table
@@ -42,7 +45,15 @@ NEITHER = {
 # They look at what is listed, or how even it is, and not at whether it is right.
 OF_LISTS = {
     *("coverage", "user_coverage", "personalization", "novelty", "exposure_parity", "ild"),
-    *("miscalibration", "treatment_parity", "impact_parity", "epd", "ild_cosine", "epd_cosine"),
+    *(
+        "miscalibration",
+        "treatment_parity",
+        "impact_parity",
+        "recall_parity",
+        "epd",
+        "ild_cosine",
+        "epd_cosine",
+    ),
 }
 
 # ------------------------------------------------------------------ the registry
@@ -251,6 +262,23 @@ def test_slices_and_queries_that_lost_are_those_that_rose() -> None:
 
 
 @pytest.mark.small
+def test_every_form_has_the_side_and_the_words() -> None:
+    view = comparison_view(_compared("bad"))
+    rows = list(csv.DictReader(writers.write(view, "csv").splitlines()))
+    sides = {(one["metric"], one["better"]) for one in rows}
+    assert sides == {(metric, parse(metric).better) for metric in ASKED}
+    words = {(one["metric"], one["verdict"]) for one in rows if one["system"] == "good"}
+    assert {("first_rank@3", "better"), ("num_ret", "lower")} <= words
+    told = json.loads(writers.write(view, "json"))
+    assert told["metrics"]["first_rank@3"]["good"]["difference"]["verdict"] == "better"
+    assert told["metrics"]["num_ret"]["good"]["difference"]["better"] == "neither"
+    for format in ("table", "markdown", "html", "latex"):
+        text = html.unescape(writers.write(view, format)).replace("\\_", "_")
+        assert "lower is better: first_rank@3, ece" in text, format
+        assert "neither side is better: num_ret" in text, format
+
+
+@pytest.mark.small
 def test_a_paper_marks_what_is_better() -> None:
     text = writers.write(comparison_view(_compared("bad")), "latex")
     row = next(line for line in text.splitlines() if line.startswith("good"))
@@ -385,3 +413,44 @@ def test_the_lower_rank_comes_first() -> None:
 def test_what_has_no_better_side_is_not_ranked(name: str) -> None:
     with pytest.raises(UsageError, match=r"takes no cutoff|no mean over queries"):
         rankmill.stability(LABELS, _runs(), name)
+
+
+# ------------------------------------------------------------------ the page of a run
+
+
+def _words(metrics: list[str], baseline: str, **options: Any) -> str:
+    pytest.importorskip("jinja2")
+    by = pa.table({"user_id": [*range(40)], "half": ["ab"[q % 2] for q in range(40)]})
+    found = rankmill.compare(LABELS, _runs(), metrics, baseline=baseline, by=by, moved=2, **options)
+    return html.unescape(re.sub("<[^>]*>", "", page(found)))
+
+
+@pytest.mark.small
+def test_a_page_says_what_is_better() -> None:
+    text = _words(["first_rank"], "bad")
+    assert "good is 64% better in first_rank" in text
+    assert "A dot left of the line is better in first_rank." in text
+    assert "right of the line" not in text
+    assert "b gained" in text
+    assert "lost" not in re.findall(r"half = . (\w+)", text)
+    text = _words(["first_rank", "map"], "good")
+    assert "bad is worse in 2 of 2 metrics" in text
+    assert re.search(r"half = . lost \d+%", text)
+    assert "those that lost come first" in text
+    # Of the queries that moved, those that lost most come first.
+    ranks = re.findall(r"Query \d+: (\S+) → (\S+) \(", text)
+    assert all(float(before) < float(after) for before, after in ranks[:2])
+    assert "A dot right of the line is better. A dot left of the line is better in first_rank." in (
+        text
+    )
+
+
+@pytest.mark.small
+def test_a_page_ranks_nothing_without_a_better_side() -> None:
+    text = _words(["num_ret", "num_rel"], "good")
+    assert "bad is different in 1 of 2 metrics" in text
+    assert re.search(r"num_ret is \d+% higher for bad", text)
+    assert "Neither side is better in num_ret and num_rel." in text
+    assert "num_ret rose in 2 and fell in 0 of 2 slices" in text
+    assert "those that fell come first" in text
+    assert not re.search("(?<!is )better|worse|lost|gained", text.partition("Counted by")[0])

@@ -53,6 +53,14 @@ def classes(labels: pa.Table, name: str, step: int) -> pa.Table:
             },
         ),
         (
+            5,  # of first_rank lower is better, of num_ret neither side
+            ["first_rank", "num_ret"],
+            {
+                **{"by": [classes], "worst_slices": 2, "moved": 3, "margin": 0.5},
+                "semantics": {"unpredicted": "skip"},
+            },
+        ),
+        (
             5,
             ["map", "p@2"],
             {"tests": ("randomization", "wilcoxon", "tukey"), "replicates": 200, "baseline": "new"},

@@ -20,6 +20,7 @@ from rankmill.compare.differences import (
 from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
+from rankmill.metrics.registry import parse
 from rankmill.results.described import described, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
@@ -346,7 +347,7 @@ def _exact(found: Comparison) -> Table:
     names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
 
     def row(metric: str, name: str, of: Comparison | Slice) -> list[Cell]:
-        one = of.differences[metric].get(name, Difference(None))
+        one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
         nothing = Tested(None)
         cells: list[Cell] = [metric, name, found.baseline]
         cells += [None if metric in found.pooled else of.queries]

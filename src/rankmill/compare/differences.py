@@ -102,6 +102,11 @@ class Difference:
             return None
         return -self.value if self.better == "lower" else self.value
 
+    @property
+    def order(self) -> float:
+        """The gain, or where neither side is better the difference; 0 without a value."""
+        return (self.value if self.gain is None else self.gain) or 0.0
+
     def share(self, count: int | None) -> float | None:
         """Return a number of queries as a share of all of them, None where there are none."""
         if count is None or self.won is None or self.tied is None or self.lost is None:

@@ -20,7 +20,7 @@ from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.mean import Mean
-from rankmill.metrics.registry import parse, sides_of, split_names
+from rankmill.metrics.registry import parse, split_names
 from rankmill.results.result import Result
 from rankmill.results.systems import side_notes
 from rankmill.threads import Workers
@@ -95,7 +95,7 @@ def stability(
     systems = _Systems.of(results)
     first = next(iter(results.values()))
     values = {metric: systems.values(at, confidence) for metric, at in named.items()}
-    sides = sides_of(named)
+    sides = {metric: parse(next(iter(at.values()))).better for metric, at in named.items()}
     orders = {
         metric: _orders(of_system, design.cutoffs, sides[metric])
         for metric, of_system in values.items()

@@ -117,10 +117,10 @@ def changes(subject: Subject) -> Section | None:
     header = ["metric", *(["system"] if len(subject.systems) > 1 else [])]
     level = f"{100 * subject.settings.confidence:g}%"
     lead = say(
-        "Differences from {} in percent of its value, paired by query, with {} intervals. A dot "
-        "right of the line is better.",
+        "Differences from {} in percent of its value, paired by query, with {} intervals. {}",
         name(subject.baseline),
         level,
+        words.side_words({metric: one.better for metric, _, one in found if one is not None}),
     )
     title = words.change_words(*found[0])
     return Section("Against the baseline", title, lead, [_forest(header, rows)])
@@ -187,7 +187,9 @@ def slices(subject: Subject) -> Iterator[Section]:
             "Axes leave out the ends of intervals of slices with few queries.",
             *(name(first), name(system), name(subject.baseline)),
         )
-        yield Section("Who gained and who lost", title, lead, parts)
+        one_sided = cut[0].differences[first][system].better != "neither"
+        about = "Who gained and who lost" if one_sided else "Where it rose and where it fell"
+        yield Section(about, title, lead, parts)
 
 
 def _by_way(subject: Subject, cut: Sequence[Slice], metric: str, system: str) -> Iterator[Grid]:
@@ -208,7 +210,7 @@ def _most_moved(of_way: Sequence[Slice], metric: str, system: str) -> list[Slice
     """Return the slices of a way; of very many, those that lost and gained most."""
     if len(of_way) <= MOST_SLICES:
         return list(of_way)
-    order = sorted(of_way, key=lambda one: one.differences[metric][system].value or 0.0)
+    order = sorted(of_way, key=lambda one: one.differences[metric][system].order)
     half = MOST_SLICES // 2
     chosen = {id(one) for one in (*order[:half], *order[-half:])}
     return [one for one in order if id(one) in chosen]

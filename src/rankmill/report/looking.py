@@ -218,23 +218,26 @@ def queries(subject: Subject) -> Iterator[Section]:
         rows = moved[metric].get(system, [])
         if not rows:
             continue
-        up = [one for one in rows if one.difference > 0]
-        down = [one for one in rows if one.difference < 0][::-1]
-        title = _moved_words(metric, up, down)
+        better = comparison.differences[metric][system].better
+        sign = -1 if better == "lower" else 1
+        up = [one for one in rows if sign * one.difference > 0]
+        down = [one for one in rows if sign * one.difference < 0][::-1]
+        verbs = ("fell", "rose") if better == "neither" else ("lost", "gained")
+        title = _moved_words(metric, up, down, verbs)
         shown = [_query(subject, one, system, lists.get(one.query)) for one in (*down, *up)]
         lead = say(
-            "The queries whose {} differs most between {} and {}: those that lost come first. ✓ "
+            "The queries whose {} differs most between {} and {}: those that {} come first. ✓ "
             "marks a label.",
-            *(name(metric), name(subject.baseline), name(system)),
+            *(name(metric), name(subject.baseline), name(system), verbs[0]),
         )
         if not lists:
             lead = say("{} The lists could not be read again, or were not asked for.", lead)
         yield Section("Queries that moved most", title, lead, shown, "queries")
 
 
-def _moved_words(metric: str, up: list[Moved], down: list[Moved]) -> Html:
+def _moved_words(metric: str, up: list[Moved], down: list[Moved], verbs: tuple[str, str]) -> Html:
     told = []
-    for rows, verb in ((down, "lost"), (up, "gained")):
+    for rows, verb in zip((down, up), verbs, strict=True):
         if rows:
             size = signed(abs(rows[0].difference)).lstrip("+")
             told.append(say("query {} {} {}", name(rows[0].query, ITEM), verb, size))

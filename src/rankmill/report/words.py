@@ -5,7 +5,16 @@ from itertools import pairwise
 
 from rankmill.compare.aside import Bin
 from rankmill.compare.details import Histogram, Point
-from rankmill.compare.differences import BETTER, EQUAL, WORSE, Difference, Estimate, Slice
+from rankmill.compare.differences import (
+    BETTER,
+    EQUAL,
+    HIGHER,
+    LOWER,
+    WORSE,
+    Difference,
+    Estimate,
+    Slice,
+)
 from rankmill.compare.slice_tables import UNKNOWN
 from rankmill.report.scales import half_width, number, percent, signed
 from rankmill.report.subject import Run
@@ -39,6 +48,8 @@ def change_words(metric: str, system: str, one: Difference | None) -> Html:
         return say("{} is {} better in {}", named[0], size(one), named[1])
     if one.verdict == WORSE:
         return say("{} is {} worse in {}", named[0], size(one), named[1])
+    if one.verdict in (HIGHER, LOWER):
+        return say("{} is {} {} for {}", named[1], size(one), one.verdict, named[0])
     if one.verdict == EQUAL:
         return say("{} is equal in {} within the margin", *named)
     if one.verdict is None:
@@ -56,13 +67,27 @@ def changes_words(changes: Sequence[tuple[str, str, Difference | None]]) -> Html
         return change_words(*changes[0])
     systems = {system for _, system, _ in changes}
     what = "metrics" if len(systems) == 1 else "comparisons"
-    worse, better = verdicts.count(WORSE), verdicts.count(BETTER)
-    if not worse and not better:
+    told = (("better", (BETTER,)), ("worse", (WORSE,)), ("different", (HIGHER, LOWER)))
+    counts = {word: sum(map(verdicts.count, of)) for word, of in told}
+    counted = [f"{word} in {number}" for word, number in counts.items() if number]
+    if not counted:
         return say("No difference is shown in {} {}", len(changes), what)
-    counted = [f"better in {better}"] * (better > 0) + [f"worse in {worse}"] * (worse > 0)
     who = name(next(iter(systems))) if len(systems) == 1 else say("The systems")
     verb = "is" if len(systems) == 1 else "are"
     return say("{} {} {} of {} {}", who, verb, " and ".join(counted), len(changes), what)
+
+
+def side_words(sides: Mapping[str, str]) -> Html:
+    """Say which side of the line of no difference is better."""
+    of: dict[str, list[Html]] = {"higher": [], "lower": [], "neither": []}
+    for metric, side in sides.items():
+        of[side].append(name(metric))
+    told = [say("A dot right of the line is better.")] if of["higher"] else []
+    if of["lower"]:
+        told.append(say("A dot left of the line is better in {}.", listed(of["lower"])))
+    if of["neither"]:
+        told.append(say("Neither side is better in {}.", listed(of["neither"])))
+    return say(" ".join(["{}"] * len(told)), *told)
 
 
 def slice_name(one: Slice) -> Html:
@@ -77,14 +102,21 @@ def slice_name(one: Slice) -> Html:
 
 
 def slices_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
-    """Say which slices lost, else which gained."""
+    """Say which slices lost, else which gained; where neither side is better, how many moved."""
     found = [(one, one.differences[metric][system]) for one in slices]
-    for word, verb, sign in ((WORSE, "lost", 1), (BETTER, "gained", -1)):
+    if any(of.better == "neither" for _, of in found):
+        rose, fell = (sum(of.verdict == word for _, of in found) for word in (HIGHER, LOWER))
+        if not rose and not fell:
+            return say("No slice is shown to differ in {}", name(metric))
+        return say(
+            "{} rose in {} and fell in {} of {} slices", name(metric), rose, fell, len(found)
+        )
+    for word, verb in ((WORSE, "lost"), (BETTER, "gained")):
         shown = [pair for pair in found if pair[1].verdict == word]
-        shown.sort(key=lambda pair: sign * (pair[1].relative or pair[1].value or 0.0))
+        shown.sort(key=lambda pair: -abs(pair[1].relative or pair[1].value or 0.0))
         if not shown:
             continue
-        if sign < 0 and len(shown) > NAMED:
+        if word == BETTER and len(shown) > NAMED:
             return say(
                 "{} of {} slices gained, and none is shown to have lost", len(shown), len(found)
             )
