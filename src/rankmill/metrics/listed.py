@@ -103,7 +103,8 @@ class Serendipity(ListMean):
         offsets, hits = scored.lists.offsets, scored.hits
         out = np.empty(len(offsets) - 1)
         how = k, training_of(catalogue).ranks, len(catalogue)
-        kernels.serendipity(offsets, hits.offsets, hits.ranks, scored.trained, *how, out)
+        of_items = scored.trained, scored.repeat
+        kernels.serendipity(offsets, hits.offsets, hits.ranks, *of_items, *how, out)
         return out
 
 
