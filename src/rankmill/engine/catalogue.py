@@ -77,7 +77,8 @@ def _described(name: str, one: Input, rows: int) -> dict[str, object]:
         found["source"] = one.source.name.replace(" of labels", f" of {name}")
     columns = found["columns"]
     if isinstance(columns, Mapping):  # the items of a catalogue have no column of queries
-        found["columns"] = {role: column for role, column in columns.items() if column}
+        more = {"group": one.columns.facts[0]} if name == "items" and one.columns.facts else {}
+        found["columns"] = {role: name for role, name in columns.items() if name} | more
     return found
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details
 from rankmill.gate.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
-from rankmill.results.result import Result, described, rules_of
+from rankmill.results.inputs import described
+from rankmill.results.result import Result, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rankmill.results import audit
-from rankmill.results.result import (
-    Result,
-    described,
-    exact_table,
-    metrics_table,
-    rules_of,
-)
+from rankmill.results.inputs import facts_of
+from rankmill.results.result import Result, exact_table, metrics_table, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 
 
@@ -94,8 +89,8 @@ def _long(tables: Mapping[str, Table]) -> Table:
 
 def _facts(results: Mapping[str, Result], note: str) -> Facts:
     first = next(iter(results.values()))
-    facts = [("labels", described(first.inputs.get("labels", {})))]
-    facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
+    systems = {name: one.inputs.get("predictions", {}) for name, one in results.items()}
+    facts = facts_of({"systems": systems, **first.inputs})
     facts += rules_of(first.semantics, first.scope).items()
     if first.scope.weight is not None:
         counts = ((name, one.effective_queries or 0) for name, one in results.items())
