@@ -119,9 +119,11 @@ def _texts(column: Any, what: str) -> tuple[np.ndarray, Any]:
         offsets, values = np.arange(len(column) + 1), column
     values = plain(values, what)
     valid = np.asarray(values.is_valid())
+    if pa.types.is_floating(values.type):  # NaN is how a column of numbers says null
+        valid = ~np.isnan(values.to_numpy(zero_copy_only=False))
     row = np.repeat(np.arange(len(column)), np.diff(offsets))[valid]
     try:
-        texts = drop_nulls(values).cast(pa.large_string())
+        texts = values.filter(pa.array(valid)).cast(pa.large_string())
     except pa.ArrowException as error:
         raise InputError(f"{what} holds no groups: {error}") from None
     return np.bincount(row, minlength=len(column)), texts
