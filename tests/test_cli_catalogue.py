@@ -19,11 +19,12 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_dump(tmp_path)
     pq.write_table(pa.table({"user_id": [1, 2], "item_id": [10, 30]}), "train.parquet")
     pq.write_table(pa.table({"item_id": [10, 20, 30]}), "items.parquet")
+    pq.write_table(pa.table({"item_id": [10, 20], "x": [1.0, 2.0]}), "features.parquet")
     (tmp_path / "other.parquet").write_bytes(Path("predictions.parquet").read_bytes())
     return tmp_path
 
 
-@pytest.mark.parametrize("option", ["train", "items"])
+@pytest.mark.parametrize("option", ["train", "items", "features"])
 @pytest.mark.parametrize(
     "command",
     [

@@ -11,6 +11,8 @@ import pytest
 
 import rankmill
 from rankmill import InputError, UsageError
+from rankmill.columns.ids import to_ids
+from rankmill.metrics.item_counter import ItemCounter, bytes_of_counter
 
 PEAK = """
 import resource, sys, rankmill
@@ -144,3 +146,62 @@ def test_labels_beyond_memory_keep_to_the_plan(many_labels: tuple[str, str]) -> 
     # The memory of all labels, without a hash table: 560 MB.
     assert planned["memory"] < 250e6 + (1 << 22) * (10 * 8 + 19), "a bound that cannot fail"
     assert planned["memory"] < held["memory"]
+
+
+# ------------------------------------------------------------------ a catalogue
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("cutoffs", [(1,), (1, 5, 20)])
+@pytest.mark.parametrize("count", [3_000, 5_000, 70_000])
+@pytest.mark.parametrize("kind", ["near", "far", "text"])
+def test_counters_of_items_hold_what_the_formula_says(
+    cutoffs: tuple[int, ...], count: int, kind: str
+) -> None:
+    """At most that, and at least a quarter; a table of numbers close together has no more."""
+    numbers = np.arange(count) * (10**12 if kind == "far" else 1)
+    items = pa.array(numbers).cast(pa.string()) if kind == "text" else numbers
+    counter = ItemCounter(cutoffs)
+    for start in range(0, count, 1000):
+        some = to_ids(items[start : start + 1000], "items")
+        counter.add(np.arange(len(some.keys) + 1), some)
+    held = sum(
+        one.nbytes
+        for table in (counter._direct, counter._hashed)
+        for one in vars(table).values()
+        if isinstance(one, np.ndarray)
+    )
+    text = sum(map(len, items.to_pylist())) if kind == "text" else 0
+    planned = bytes_of_counter(count, len(cutoffs), text)
+    assert (0 if kind == "near" else planned / 4) < held <= planned + (1 << 17)
+
+
+@pytest.mark.small
+def test_plan_of_a_catalogue(tmp_path: Path) -> None:
+    """What every input and every item adds; without a list of items only the bytes of one."""
+    lists = pa.table({"query": [1, 2], "items": [[1, 2], [3]]})
+    train = pa.table({"query": [1, 1, 2], "item": [1, 2, 9]})
+    items = pa.table({"item": np.arange(1000)})
+    vectors = items.append_column("vector", pa.array([[0.0, 1.0]] * 1000))
+    for name, one in (("l", lists), ("t", train), ("i", items), ("v", vectors)):
+        pq.write_table(one, tmp_path / f"{name}.parquet")
+    both = str(tmp_path / "l.parquet"), str(tmp_path / "l.parquet")
+    train, items, vectors = (str(tmp_path / f"{name}.parquet") for name in "tiv")
+
+    def told(metrics: str, **more: str) -> dict[str, object]:
+        return rankmill.plan(*both, metrics, threads=3, **more)
+
+    plain = told("map@2")
+    assert not {"train", "items", "features", "counts"} & {*plain}
+    bare = told("map@2,gini@2,gini@5")
+    assert bare["counts"] == {"items": None, "bytes": 3 * (48 + 3 * 16)}  # and behind rank 5
+    assert bare["memory"] == plain["memory"]
+    asked = told("map@2,gini@2,gini@5", items=items)
+    assert asked["counts"] == {"items": 1000, "bytes": 3 * (48 + 2 * 16)}
+    assert asked["memory"] - plain["memory"] == 1000 * (24 + 3 * (48 + 2 * 16))
+    assert asked["items"]["rows"] == asked["items"]["values"] == 1000
+    hits = told("map@2,coverage_of_labels@2", items=items)
+    assert hits["counts"]["bytes"] == 2 * 3 * (48 + 16)
+    far = told("map@2,ild_cosine", features=vectors)
+    assert far["memory"] - plain["memory"] == 1000 * (24 + 2 * 8 * 2)
+    assert told("map@2", train=train)["memory"] - plain["memory"] == 3 * (35 + 8)

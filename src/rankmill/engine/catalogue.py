@@ -31,32 +31,42 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
     InputError, UsageError
         If an input cannot be read, or its ids cannot be those of the labels.
     """
-    if job.items is None and job.train is None and job.features is None:
+    openers = beside(job, labels)
+    if not openers:
         return job
     training = items = groups = features = None
     described: dict[str, dict[str, object]] = {}
-    columns = labels.columns
-    if job.train is not None:
-        with _opened("train", lambda: _open_training(job, labels), labels) as one:
+    if "train" in openers:
+        with opened("train", openers["train"], labels) as one:
             training, rows = _read_training(one, job, workers)
-            items, described["train"] = training.items, _described("train", one, rows)
-    if job.items is not None:
-        how = job.items, columns.item, job.item_group
-        with _opened("items", lambda: open_items(*how), labels) as one:
+            items, described["train"] = training.items, described_beside("train", one, rows)
+    if "items" in openers:
+        with opened("items", openers["items"], labels) as one:
             items, groups, rows = read_items(one, workers)
-            described["items"] = _described("items", one, rows)
-    if job.features is not None:
-        with _opened("features", lambda: open_features(job.features, columns.item), labels) as one:
+            described["items"] = described_beside("items", one, rows)
+    if "features" in openers:
+        with opened("features", openers["features"], labels) as one:
             read = read_features(one, workers)
             features = Features(read.items, read.vectors)
-            described["features"] = _described("features", one, read.rows)
+            described["features"] = described_beside("features", one, read.rows)
         items = features.items if items is None else items
     assert items is not None
     return replace(job, catalogue=Catalogue(items, training, described, groups, features))
 
 
+def beside(job: Job, labels: Input) -> dict[str, Callable[[], Input]]:
+    """Return how to open each input that a job has beside its labels and predictions."""
+    item = labels.columns.item
+    openers = {
+        "train": lambda: _open_training(job, labels),
+        "items": lambda: open_items(job.items, item, job.item_group),
+        "features": lambda: open_features(job.features, item),
+    }
+    return {name: one for name, one in openers.items() if getattr(job, name) is not None}
+
+
 @contextmanager
-def _opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[Input]:
+def opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[Input]:
     """Open an input whose ids are those of the labels; errors tell what it is given as."""
     try:
         one = opener()
@@ -70,7 +80,7 @@ def _opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[I
         raise InputError(f"{name}: {error}") from None
 
 
-def _described(name: str, one: Input, rows: int) -> dict[str, object]:
+def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str, object]:
     """Return the description of an input that was opened as labels are."""
     found = one.described(rows)
     if not one.source.format:

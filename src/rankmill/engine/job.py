@@ -96,7 +96,8 @@ class Job:
         of = {one: kind for one, kind in found.items() if issubclass(kind, OfExposure)}
         if not of:
             return None
-        whole = any(kind.whole for kind in of.values()) and self.catalogue is None
+        told = any(one is not None for one in (self.train, self.items, self.features))
+        whole = any(kind.whole for kind in of.values()) and not told
         # What is shown behind the last cutoff is in the catalogue too.
         cutoffs = {one.limit for one in of} | ({NO_CUTOFF} if whole else set())
         return Wanted(

@@ -3,9 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rankmill.engine.catalogue import beside, described_beside, opened
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import Job, make_job, open_job
-from rankmill.engine.memory import bytes_of_all, bytes_of_groups, id_ranges, is_text
+from rankmill.engine.memory import (
+    bytes_of_all,
+    bytes_of_counts,
+    bytes_of_groups,
+    bytes_of_items,
+    bytes_of_vectors,
+    id_ranges,
+    is_text,
+)
 from rankmill.engine.options import options_of, split_options
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.sources.inputs import Input
@@ -40,7 +49,12 @@ def plan(
       than 16;
     - 8 bytes for each query and metric, if values of each query are kept;
     - for gap, up to `memory`, and 128 MiB for counting;
-    - for long predictions 96 bytes for each row, but at most `memory`.
+    - for long predictions 96 bytes for each row, but at most `memory`;
+    - the interactions of `train`, as labels; 24 bytes for each item of `items` and `features`, and
+      16 for each number of a vector, half of them while it is read;
+    - for metrics over a catalogue, on each thread, 48 bytes for each item, 16 more for each cutoff,
+      and twice its text: twice as much for coverage_of_labels. This is left out where neither
+      `items` nor `features` tell how many items there are.
 
     Arrays that grow may take an eighth more. Labels of more than `memory` bytes are held in ranges
     if no values of each query are kept and the row groups of both sides are sorted by query id. A
@@ -56,8 +70,10 @@ def plan(
     -------
     dict
         "labels" and "predictions": source, files, rows, values, bytes (compressed, to read), shape,
-        columns, unread (the columns that are not read, if any); "memory": the expected peak in
-        bytes; "threads"; "scope": `rel`, `depth`, `judged_only` and `weight`.
+        columns, unread (the columns that are not read, if any), and so "train", "items" and
+        "features", if given; "memory": the expected peak in bytes; "counts", if metrics over a
+        catalogue count items: "items" (None if not known) and the "bytes" of one on all threads;
+        "threads"; "scope": `rel`, `depth`, `judged_only` and `weight`.
 
     Raises
     ------
@@ -113,18 +129,43 @@ def _plan(
         else:
             held += bytes_of_all(label_input)
         extra = max(extra, held)
+    more, beside_them = _beside(job, label_input, threads)
     return {
         "labels": of_labels,
         "predictions": described,
+        **more,
         "threads": threads,
-        "memory": needed + extra,
+        "memory": needed + extra + beside_them,
         "scope": job.scope.to_dict(),
     }
 
 
+def _beside(job: Job, labels: Input, threads: int) -> tuple[dict[str, Any], int]:
+    """Return what is told of the training set, the catalogue and counts of items; their bytes."""
+    told: dict[str, Any] = {}
+    held = items = text = 0
+    for name, opener in beside(job, labels).items():
+        with opened(name, opener, labels) as one:
+            told[name] = described_beside(name, one) | _sizes(one)
+            held += bytes_of_all(one) if name == "train" else bytes_of_items(one)
+            if name != "train" and not items:
+                items, size = one.source.sizes([one.columns.item])[one.columns.item]
+                text = size if is_text(one, "item") else 0
+            if name == "features":
+                held += bytes_of_vectors(one)
+    if job.wanted is not None:
+        told["counts"] = {"items": items or None, "bytes": bytes_of_counts(job, 1, 0, threads)}
+    return told, held + bytes_of_counts(job, items, text, threads)
+
+
 def _described(one: Input) -> dict[str, Any]:
-    sizes = one.source.sizes(list(dict.fromkeys([*one.columns.names(), *one.columns.facts])))
-    return one.described() | {
+    return one.described() | _sizes(one)
+
+
+def _sizes(one: Input) -> dict[str, Any]:
+    names = filter(None, [*one.columns.names(), *one.columns.facts])
+    sizes = one.source.sizes(list(dict.fromkeys(names)))
+    return {
         "values": sizes[one.columns.item][0],
         "bytes": sum(size for _, size in sizes.values()),
     }

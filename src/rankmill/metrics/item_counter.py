@@ -12,8 +12,16 @@ from rankmill.metrics.item_counts import ItemCounts
 # Integers are counted in a table of all numbers between the lowest and the highest if these are at
 # most so many, or this many times as many as all integers that were counted.
 SMALLEST, WIDEST = 1 << 16, 4
+# The bytes of an item in a hash table that is at least half full: its key, where its text ends, its
+# slots, and a count for each cutoff.
+AN_ITEM, A_COUNT = 2 * (8 + 8 + 8), 2 * 8
 NO_REPEATS = np.empty(0, np.bool_)
 NO_RANKS = np.empty(0, np.int64)
+
+
+def bytes_of_counter(items: int, cutoffs: int, text: int) -> int:
+    """Return the bytes that a counter takes at most for items whose texts have so many bytes."""
+    return items * (AN_ITEM + A_COUNT * cutoffs) + 2 * text
 
 
 class ItemCounter:

@@ -15,7 +15,8 @@ def plan_view(plan: Mapping[str, Any]) -> View:
     runs = plan["predictions"]
     if len(runs) == 1:
         runs = {"predictions": next(iter(runs.values()))}
-    inputs = {"labels": plan["labels"], **runs}
+    more = {name: plan[name] for name in ("train", "items", "features") if name in plan}
+    inputs = {"labels": plan["labels"], **runs, **more}
 
     def table() -> Table:
         columns = [Column("input"), *(Column(one, "count") for one in ("files", "rows", "values"))]
@@ -27,6 +28,8 @@ def plan_view(plan: Mapping[str, Any]) -> View:
         memory = f"{size_text(plan['memory'])} with {plan['threads']} threads"
         total = size_text(sum(one["bytes"] for one in inputs.values()))
         facts = {"to read": total, "memory expected": memory}
+        if "counts" in plan:
+            facts["counts of items"] = _counts_text(**plan["counts"])
         scope = Scope(**plan.get("scope", {}))
         facts |= {"scope": str(scope)} if scope != WHOLE else {}
         return [table(), "", Facts(facts.items())]
@@ -37,6 +40,13 @@ def plan_view(plan: Mapping[str, Any]) -> View:
         return Table(columns, rows_of(inputs, keys, " "))
 
     return View(screen, lambda: [table()], exact, lambda: {"rankmill": __version__, **plan})
+
+
+def _counts_text(items: int | None, bytes: int) -> str:
+    each = f"{bytes} bytes for each item, and twice its text on each thread"
+    if items is None:
+        return f"{each}: not among the memory expected, as no --items tell how many there are"
+    return f"{each}; {items:,} items"
 
 
 def rows_of(
