@@ -88,3 +88,116 @@ def test_nan_is_no_group(kind: Any) -> None:
     nan, null = pa.array(numbers), pa.array(numbers, mask=np.isnan(numbers))
     assert nan.null_count == 0
     assert groups_of(nan) == groups_of(null) == ["1.5", "2"]
+
+
+# ------------------------------------------------------------------ lists aligned by position
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("options", [{"drop_seen": True}, {"metrics": "novelty"}])
+def test_lists_by_position_and_ids_do_not_mix(options: dict[str, Any]) -> None:
+    """They never match: no list would have a past."""
+    ids = pa.table({"user_id": [10, 11], "item_id": [9, 4]})
+    lists = [[1, 2], [3]], [[1, 9], [3, 4]]
+    told = ["without query ids", "train", "labels", "both as lists"]
+    refused(["labels are lists", *told], *lists, train=ids, **options)
+    refused(["train are lists", *told], ids, ids, train=[[9], [4]], in_order=True, **options)
+    for train in ([[9]], [[9], [4], [1]]):
+        words = ["2 lists of labels", f"{len(train)} of train", "as many"]
+        refused(words, *lists, train=train, **options)
+    found = rankmill.evaluate(*lists, "map@1", train=[[9], [4]], drop_seen=True)
+    assert found.audit["seen_items"] == 2
+
+
+# ------------------------------------------------------------------ columns
+
+
+@pytest.mark.small
+def test_each_column_of_training_is_found_on_its_own() -> None:
+    """By the name that it has in the labels, else by a usual name."""
+    labels = pa.table({"cust": ["q1"], "thing": ["a"], "item_id": ["b"]})
+    asked: dict[str, Any] = {"query": "cust", "item": "thing", "in_order": True}
+    names = [("cust", "item_id"), ("cust", "thing"), ("user_id", "thing"), ("user_id", "docs")]
+    for query, item in names:
+        train = pa.table({query: ["q1"], item: ["a"], "ts": [1]})
+        found = rankmill.evaluate(labels, labels, "novelty", train=train, **asked)
+        assert found.audit["seen_items"] == 1
+        assert found.inputs["train"]["columns"] == {"query": query, "item": item}
+
+
+@pytest.mark.small
+def test_columns_of_training_in_text(tmp_path: Any) -> None:
+    """The cells of a CSV file are lists, whatever the columns are called."""
+    (tmp_path / "train.csv").write_text('cust,items\nq1,"a b"\nq2,"c"\n')
+    labels = pa.table({"cust": ["q1", "q2"], "thing": [["a"], ["c"]]})
+    asked: dict[str, Any] = {"query": "cust", "item": "thing"}
+    train = str(tmp_path / "train.csv")
+    found = rankmill.evaluate(labels, labels, "novelty", train=train, **asked)
+    assert found.audit["seen_items"] == 2
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        (["user_id", "movie", "ts"], ["train:", "item", "movie", "rename it to item_id"]),
+        (["movie", "item_id"], ["train:", "query", "rename it to query_id"]),
+        (["user_id", "item_id", "doc_id"], ["train:", "item_id, doc_id", "leave all but one"]),
+    ],
+)
+def test_advice_for_columns_of_training_works(columns: list[str], words: list[str]) -> None:
+    """No option names them: what is said has to be a thing that can be done."""
+    train = pa.table({name: ["q1"] for name in columns})
+    with pytest.raises(InputError) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, "novelty", train=train)
+    tells(caught.value, words)
+    assert "--" not in str(caught.value)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("option", ["train", "items", "features"])
+def test_a_file_without_a_header_or_with_floats(option: str, tmp_path: Any) -> None:
+    metrics = {"train": "novelty", "items": "coverage", "features": "ild_cosine"}[option]
+    (tmp_path / "some.csv").write_text("q1,a\nq2,b\n")
+    with pytest.raises(InputError) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, metrics, **{option: str(tmp_path / "some.csv")})
+    tells(caught.value, [f"{option}:", "some.csv", "write one above"])
+    floats = pa.table({"query_id": ["q1"], "item_id": [1.5], "vector": [[1.0]]})
+    with pytest.raises(InputError) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, metrics, **{option: floats})
+    tells(caught.value, [f"{option}:", f"table of {option}", "double"])
+    assert "--label" not in str(caught.value)
+
+
+# ------------------------------------------------------------------ what Python holds
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"train": {"q1": 3}}, ["train: the dict of train", "'q1' is 3"]),
+        ({"train": [1, 2]}, ["train: the list of train", "holds 1"]),
+        ({"train": 7}, ["train: train cannot be a int"]),
+        ({"items": ["a", "b"]}, ["items:", "no such file", "a", "pyarrow.table", "item_id"]),
+        ({"items": {"a": 1}}, ["items: the dict of items", "'a' is 1", "pyarrow.table"]),
+        ({"items": {"a", "b"}}, ["items: the set of items", "pyarrow.table"]),
+        ({"items": [1, 2]}, ["items: the list of items", "pyarrow.table"]),
+        ({"items": 7}, ["items: items cannot be a int", "pyarrow.table"]),
+        ({"features": {"a": 1}}, ["features: the dict of features", "'a' is 1"]),
+    ],
+)
+def test_what_is_broken_is_called_as_it_was_given(
+    options: dict[str, Any], words: list[str]
+) -> None:
+    metrics = "ild_cosine" if "features" in options else "coverage"
+    with pytest.raises((UsageError, InputError)) as caught:
+        rankmill.evaluate(LABELS, PREDICTIONS, metrics, **options)
+    tells(caught.value, words)
+    assert "of labels" not in str(caught.value)
+
+
+@pytest.mark.small
+def test_a_catalogue_may_be_a_column_of_many_kinds() -> None:
+    for items in (pa.table({"x": ["a", "b"]}), {"i": ["a", "b"]}, [["a"], ["b"]]):
+        assert rankmill.evaluate(LABELS, PREDICTIONS, "coverage", items=items)["coverage"] == 1

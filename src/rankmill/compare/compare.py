@@ -202,7 +202,7 @@ def compared(
         inputs={
             "labels": one.inputs["labels"],
             "systems": {n: each.inputs["predictions"] for n, each in results.items()},
-            **beside(results[next(reversed(results))].inputs),
+            **beside([*results.values()][-1].inputs),
         },
         **facts,
     )
