@@ -73,7 +73,7 @@ def opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[In
         one = opener()
         try:
             if name == "train":
-                check_positions(labels.source, one.source, name)
+                check_positions(labels.source, one.source, "train")
             one = with_one_id_type([labels, one])[1]
             check_comparable((labels.source, labels.columns), (one.source, one.columns))
             yield one
@@ -98,7 +98,8 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
 def _open_training(job: Job, labels: Input) -> Input:
     """Open what queries had in training; each column may be called as in the labels."""
     named = {"query": labels.columns.query, "item": labels.columns.item}
-    source = open_source(job.train, None, Asked("train", **named))
+    asked = Asked("train", query=labels.columns.query, item=labels.columns.item)
+    source = open_source(job.train, None, asked)
     chosen = among(next(iter(source.schemas.values())).names, named)
     return open_input(source, "train", None, chosen, binary=True, memory=job.memory)
 
