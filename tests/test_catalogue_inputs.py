@@ -201,3 +201,74 @@ def test_what_is_broken_is_called_as_it_was_given(
 def test_a_catalogue_may_be_a_column_of_many_kinds() -> None:
     for items in (pa.table({"x": ["a", "b"]}), {"i": ["a", "b"]}, [["a"], ["b"]]):
         assert rankmill.evaluate(LABELS, PREDICTIONS, "coverage", items=items)["coverage"] == 1
+
+
+# ------------------------------------------------------------------ which catalogue it was
+
+
+def identity(**given: Any) -> str:
+    asked = "ild_cosine" if "features" in given else "coverage"
+    asked += ",exposure_parity" if "item_group" in given else ""
+    state = rankmill.evaluate_part({1: [1]}, {1: [1]}, asked, **given)
+    return str(state.catalogue)
+
+
+@pytest.mark.small
+def test_states_of_other_catalogues_do_not_merge() -> None:
+    """The counts are the same: 2 items in 2 groups."""
+    items = pa.table({"item_id": ["a", "b"], "g": ["1", "2"], "h": ["2", "1"]})
+    parts = [
+        rankmill.evaluate_part(
+            {query: ["a"]}, {query: ["a", "b"]}, "exposure_parity@1", items=items, item_group=group
+        )
+        for query, group in (("q1", "g"), ("q2", "h"), ("q3", "g"))
+    ]
+    with pytest.raises(UsageError) as caught:
+        parts[0].merge(parts[1])
+    tells(caught.value, ["other catalogue do not merge: 2 items in 2 groups (", ") and 2 items"])
+    assert parts[0].merge(parts[2]).result()["exposure_parity@1"] == 0
+
+
+@pytest.mark.small
+def test_the_identity_is_of_the_content_alone() -> None:
+    """Each change of an id, a group, an interaction or a number tells; no order does."""
+    rng = np.random.default_rng(1)
+    n = 40
+    items = pa.table({"item_id": np.arange(n), "g": [[f"g{i % 3}", f"g{i % 5}"] for i in range(n)]})
+    train = pa.table({"user_id": rng.integers(0, 9, 200), "item_id": rng.integers(0, n, 200)})
+    features = pa.table({"item_id": np.arange(n), "v": rng.normal(size=(n, 4)).tolist()})
+    given: dict[str, Any] = {"items": items, "item_group": "g", "train": train}
+    given["features"] = features
+    known = identity(**given)
+    for _ in range(3):
+        shuffled = {
+            name: one.take(rng.permutation(len(one))) if isinstance(one, pa.Table) else one
+            for name, one in given.items()
+        }
+        assert identity(**shuffled, threads=3) == known
+    rows = pa.table(
+        {"item_id": [*range(n)] * 2, "g": [f"g{i % m}" for m in (3, 5) for i in range(n)]}
+    )
+    small = items.set_column(0, "item_id", items["item_id"].cast(pa.uint8()))
+    assert identity(**given | {"items": rows}) == identity(**given | {"items": small}) == known
+    others = [
+        {"items": items.set_column(0, "item_id", [[*range(1, n + 1)]])},
+        {"items": items.set_column(1, "g", [items["g"].to_pylist()[::-1]])},
+        {"train": train.set_column(0, "user_id", [train["user_id"].to_pylist()[::-1]])},
+        {"features": features.set_column(1, "v", [features["v"].to_pylist()[::-1]])},
+        {"features": features.set_column(1, "v", [(-rng.normal(size=(n, 4))).tolist()])},
+        {"train": train.rename_columns(["item_id", "user_id"])},
+    ]
+    told = [identity(**given | one) for one in others]
+    assert len({known, *told}) == 7
+
+
+@pytest.mark.small
+def test_the_identity_of_texts_is_stable() -> None:
+    """In every process: the seeds of tables of ids differ, and bits that are stored do not."""
+    items = pa.table({"item_id": ["a", "b", "a longer text"], "g": ["1", "2", "2"]})
+    state = rankmill.evaluate_part(
+        {"q": ["a"]}, {"q": ["b"]}, "ild", items=items, item_group="g", train={"q": ["b"]}
+    )
+    told = "3 items in 2 groups, 1 interactions of 1 queries"
+    assert state.catalogue == f"{told} (38301f77c4be55406ac1a1e8981fbfc0)"

@@ -229,7 +229,7 @@ def table_of_groups(added: Iterable[tuple[Metric, Aggregate]]) -> pa.Table | Non
 
 def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Return the sum of two tables of sums, with the same digits in any order of adding."""
-    found = one + other
+    found: np.ndarray = one + other
     for digit in (3, 2):
         found[:, digit - 1] += found[:, digit] >> kernels.HALF
         found[:, digit] &= kernels.BELOW
