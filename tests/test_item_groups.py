@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -16,6 +18,9 @@ import catalogue_oracle
 import rankmill
 from conftest import tells
 from rankmill import InputError, UsageError
+from rankmill.columns.elementary import discounts, log2
+from rankmill.kernels import grouped as kernels
+from rankmill.metrics.parity import Parity, worths
 from rankmill.results.result import view_of
 from rankmill.results.writers import write
 from strategies import examples
@@ -191,7 +196,8 @@ def test_groups_without_labels_and_other_groups() -> None:
     ("field", "value", "words"),
     [
         ("names", ["art"], ["names", "base", "1 and 2"]),
-        ("counts", [1, 2, 3], ["counts", "2 groups"]),
+        ("sums", [1, 2, 3], ["sums", "2 groups"]),
+        ("sums", [1, 0, 0, 1 << 29] * 2, ["sums", "29 bits"]),
         ("base", [-1, 2], ["base", "-1"]),
         ("whole", 0, ["whole"]),
     ],
@@ -227,3 +233,72 @@ def test_refused(options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises((UsageError, InputError)) as caught:
         rankmill.evaluate(LABELS, PREDICTIONS, **({"metrics": "ild@3"} | options))
     tells(caught.value, words)
+
+
+# ------------------------------------------------------------------ exact, whatever the size
+
+
+@pytest.mark.small
+@settings(max_examples=examples(40))
+@given(st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=90), min_size=1, max_size=6))
+def test_exposure_is_exact(lists: list[list[int]]) -> None:
+    """The sum of float64, as fractions, rounded once; in any order of lists and parts."""
+    many = {item: {"xyz"[n] for n in range(3) if item >> n & 1} or {"w"} for item in range(41)}
+    columns = {"item": [*many], "g": [sorted(one) for one in many.values()]}
+    how: dict[str, Any] = {"items": pa.table(columns), "item_group": "g"}
+    expected = {name: Fraction(0) for name in "wxyz"}
+    for listed in lists:
+        first = {item: rank for rank, item in reversed([*enumerate(listed, 1)])}
+        for item, rank in first.items():
+            worth = Fraction(float(1 / log2(np.array([rank + 1.0]))[0]))
+            for name in many[item]:
+                expected[name] += worth * (6 // len(many[item]))
+    sides = {q: [0] for q in range(len(lists))}, dict(enumerate(lists))
+    parts = [
+        rankmill.evaluate_part(
+            *({q: one for q, one in side.items() if q % 2 == half} for side in sides),
+            "exposure_parity,exposure_parity@3",
+            **how,
+        )
+        for half in (0, 1)
+        if len(lists) > half
+    ]
+    for order in (parts, parts[::-1]):
+        state = order[0]
+        for other in order[1:]:
+            state = state.merge(other)
+        one = state.aggregates["exposure_parity"]
+        assert dict(zip(one.names, one.gets(), strict=True)) == {
+            name: float(total) for name, total in expected.items()
+        }
+
+
+@pytest.mark.small
+def test_sums_carry() -> None:
+    """Shares of 2**30 units, and sums of many blocks, fit the digits."""
+    groups = np.array([0, 1]), np.array([0]), np.array([1 << 30])
+    offsets, rows = np.array([0, 200]), np.zeros(200, np.int64)
+    out = np.zeros((1, 4), np.int64)
+    kernels.sum_exposure(offsets, rows, np.zeros(0, np.bool_), 200, worths(200), *groups, out)
+    exact = sum(Fraction(float(1 / one)) for one in discounts(200)[1:]) * (1 << 30)
+    one = Parity(("g",), 1 << 30, out, np.array([1]))
+    for _ in range(60):  # doubled each time, up to where the first digit is full
+        assert one.gets() == [float(exact)]
+        assert (one.sums[:, 2:] < 1 << 29).all()
+        if one.sums[0, 1] > 1 << 61:
+            break
+        one, exact = one.merge(one), 2 * exact
+
+
+def test_many_groups_take_little_memory_and_time() -> None:
+    """Of 50,000 groups and lists of 300 only the groups that occur are looked at."""
+    many, queries = 50_000, 40
+    rng = np.random.default_rng(0)
+    items = pa.table({"item": np.arange(many), "g": np.arange(many)})
+    shown = rng.integers(0, many, (queries, 300))
+    labels = pa.table({"query": np.arange(queries), "items": shown[:, :1].tolist()})
+    lists = pa.table({"query": np.arange(queries), "items": shown.tolist()})
+    how: dict[str, Any] = {"items": items, "item_group": "g", "train": labels}
+    part = rankmill.evaluate_part(labels, lists, "exposure_parity,miscalibration", **how)
+    assert part.aggregates["exposure_parity"].sums.shape == (many, 4)
+    assert part.result()["miscalibration"] > 0

@@ -277,3 +277,22 @@ def test_they_equal_rectools(seed: int) -> None:
         items=pa.table({"item_id": catalogue}),
     )
     assert found.metrics == pytest.approx(made, rel=1e-12, abs=1e-12)
+
+
+# ------------------------------------------------------------------ repeated predictions
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("repeated", ["once", "each"])
+@pytest.mark.parametrize("listed", [["a", "x", "x"], ["a", "a", "x"]])
+def test_serendipity_counts_an_item_once(listed: list[str], repeated: str) -> None:
+    """At its first place, whatever other metrics make of repeats."""
+    how: dict[str, Any] = {
+        "train": {"q1": ["z"]},
+        "items": pa.table({"item_id": ["a", "b", "x", "z"]}),
+        "semantics": {"repeated_predictions": repeated},
+    }
+    labels, predictions = {"q1": ["a"]}, {"q1": listed}
+    found = rankmill.evaluate(labels, predictions, "serendipity,serendipity@2", **how)
+    whole = {"serendipity": 0.5, "serendipity@2": 0.5 if listed[1] == "x" else 1.0}
+    assert found.metrics == whole

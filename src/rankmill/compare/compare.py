@@ -23,6 +23,7 @@ from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive, share
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
+from rankmill.results.described import beside
 from rankmill.results.result import Result
 from rankmill.threads import Workers, thread_count
 
@@ -201,6 +202,7 @@ def compared(
         inputs={
             "labels": one.inputs["labels"],
             "systems": {n: each.inputs["predictions"] for n, each in results.items()},
+            **beside([*results.values()][-1].inputs),
         },
         **facts,
     )

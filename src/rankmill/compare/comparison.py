@@ -21,7 +21,7 @@ from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
 from rankmill.metrics.registry import parse
-from rankmill.results.described import described, rules_of
+from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -83,7 +83,8 @@ class Comparison:
     details : Details or None
         What a page shows beyond this, if it was asked for; no other form shows it.
     semantics, scope, notes, inputs, seconds
-        As those of a `Result`; `inputs` has "labels", and under "systems" each system by its name.
+        As those of a `Result`; `inputs` has "labels", under "systems" each system by its name, and
+        "train" and its kin if they were given.
     """
 
     baseline: str
@@ -327,8 +328,7 @@ def _facts(found: Comparison) -> Facts:
         rule = "score 0" if found.semantics.unpredicted == "zero" else "do not count"
         facts.append(("without predictions", f"{', '.join(lacking)}; these queries {rule}"))
     if found.inputs:  # a state does not know where its queries came from
-        facts.append(("labels", described(found.inputs["labels"])))
-    facts += [(name, described(one)) for name, one in found.inputs.get("systems", {}).items()]
+        facts += facts_of(found.inputs)
     facts += rules_of(found.semantics, found.scope).items()
     return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)
 

@@ -21,6 +21,7 @@ from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.registry import parse, split_names
+from rankmill.results.described import beside
 from rankmill.results.result import Result
 from rankmill.results.systems import side_notes
 from rankmill.threads import Workers
@@ -127,6 +128,7 @@ def stability(
         inputs={
             "labels": first.inputs["labels"],
             "systems": {name: one.inputs["predictions"] for name, one in results.items()},
+            **beside(first.inputs),
         },
         seconds=time.perf_counter() - began,
     )

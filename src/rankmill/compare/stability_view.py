@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankmill.compare.agreement import Correlation
 from rankmill.compare.differences import Estimate
 from rankmill.compare.power import Needed
-from rankmill.results.described import described, rules_of
+from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -324,8 +324,7 @@ def _facts(found: Stability) -> Facts:
     if lacking:
         rule = "score 0" if found.semantics.unpredicted == "zero" else "do not count"
         facts.append(("without predictions", f"{', '.join(lacking)}; these queries {rule}"))
-    facts.append(("labels", described(found.inputs.get("labels", {}))))
-    facts += [(name, described(one)) for name, one in found.inputs.get("systems", {}).items()]
+    facts += facts_of(found.inputs)
     facts += rules_of(found.semantics, found.scope).items()
     return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)
 

@@ -3,21 +3,22 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from rankmill.engine.job import Job
 from rankmill.engine.labels import read_labels
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.matching.catalogue import Catalogue, Training
 from rankmill.matching.features import Features
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.item_counter import ItemCounter
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
+from rankmill.sources.asked import Asked
 from rankmill.sources.catalogue import open_items, read_items
 from rankmill.sources.features import open_features, read_features
-from rankmill.sources.inputs import Input, open_input, with_one_id_type
-from rankmill.sources.roles import check_comparable
+from rankmill.sources.inputs import Input, check_positions, open_input, with_one_id_type
+from rankmill.sources.opening import open_source
+from rankmill.sources.roles import among, check_comparable
 from rankmill.threads import Workers
 
 
@@ -71,6 +72,8 @@ def opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[In
     try:
         one = opener()
         try:
+            if name == "train":
+                check_positions(labels.source, one.source, "train")
             one = with_one_id_type([labels, one])[1]
             check_comparable((labels.source, labels.columns), (one.source, one.columns))
             yield one
@@ -78,26 +81,27 @@ def opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[In
             one.source.close()
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
 
 
 def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str, object]:
     """Return the description of an input that was opened as labels are."""
     found = one.described(rows)
-    if not one.source.format:
-        found["source"] = one.source.name.replace(" of labels", f" of {name}")
     columns = found["columns"]
     if isinstance(columns, Mapping):  # the items of a catalogue have no column of queries
-        found["columns"] = {role: column for role, column in columns.items() if column}
+        more = {"group": one.columns.facts[0]} if name == "items" and one.columns.facts else {}
+        found["columns"] = {role: name for role, name in columns.items() if name} | more
     return found
 
 
 def _open_training(job: Job, labels: Input) -> Input:
-    chosen: dict[str, str | None] = {"query": labels.columns.query, "item": labels.columns.item}
-    how: dict[str, Any] = {"binary": True, "memory": job.memory}
-    try:
-        return open_input(job.train, "labels", None, chosen, **how)
-    except InputError:  # the columns have other names than those of the labels
-        return open_input(job.train, "labels", None, dict.fromkeys(chosen), **how)
+    """Open what queries had in training; each column may be called as in the labels."""
+    named = {"query": labels.columns.query, "item": labels.columns.item}
+    asked = Asked("train", query=labels.columns.query, item=labels.columns.item)
+    source = open_source(job.train, None, asked)
+    chosen = among(next(iter(source.schemas.values())).names, named)
+    return open_input(source, "train", None, chosen, binary=True, memory=job.memory)
 
 
 def _read_training(one: Input, job: Job, workers: Workers) -> tuple[Training, int]:

@@ -178,6 +178,7 @@ class State:
             gain_function=self.gain_function,
             aliases=spellings(metrics, self.scope.rel),
             notes=notes_on(metrics, self.semantics),
+            lists={name: one.lists for name, one in values.items() if one.lists is not None},
             groups=table_of_groups([(one, self.aggregates[one.text]) for one in metrics]),
             curves={
                 name: self._curve(name, among.get(name))

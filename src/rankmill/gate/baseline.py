@@ -23,7 +23,8 @@ from rankmill.results.result import PER_QUERY, WEIGHT, Result
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 # The parts of a result in JSON that are objects.
-_PARTS = ("metrics", "standard_errors", "audit", "semantics", "scope")
+_NUMBERS = "metrics", "standard_errors", "lists", "audit"
+_PARTS = (*_NUMBERS, "semantics", "scope")
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def from_history(
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}
     told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
+    told["lists"] = {metric: one.queries for metric, one in found.items()}
     ids = ", ".join(dict.fromkeys(one.run.id for one in found.values()))
     return Baseline("history", f"{how} of {history}: {ids}", told=told)
 
@@ -144,7 +146,7 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
     if not wrong:
         wrong = [
             f"{part}: {name}"
-            for part in ("metrics", "standard_errors", "audit")
+            for part in _NUMBERS
             for name, one in [*told.get(part, {}).items()]
             if not _is_number(one)
         ]

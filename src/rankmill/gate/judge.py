@@ -96,7 +96,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     if BASELINE in evidence.state.systems and metric in evidence.state.metrics:
         return _of_sums(rule, evidence.state.whole, evidence)
     result, known = evidence.result, evidence.without.get(metric, {})
-    mine = Measured(result.metrics[metric], result.standard_errors[metric], result.queries)
+    mine = Measured(result.metrics[metric], result.standard_errors[metric], result.averaged(metric))
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -107,7 +107,8 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     told = evidence.told or {}
     error = told.get("standard_errors", {}).get(metric)
     base = told.get("metrics", {}).get(metric)
-    return mine._replace(base=base, base_error=error, base_queries=int(told.get("queries", 0)))
+    queries = told.get("lists", {}).get(metric, told.get("queries", 0))
+    return mine._replace(base=base, base_error=error, base_queries=int(queries or 0))
 
 
 def _name(rule: Rule, evidence: Evidence) -> str:

@@ -291,7 +291,7 @@ def _rows(found: Found) -> Iterator[_Row]:
         for name, one in _by_system(found).items():
             for metric, value in one.metrics.items():
                 error = one.standard_errors.get(metric)
-                yield _Row(name, None, None, metric, value, error, one.queries)
+                yield _Row(name, None, None, metric, value, error, one.averaged(metric))
 
 
 def _slices(found: Comparison, systems: Mapping[str, str | None]) -> Iterator[_Row]:

@@ -10,6 +10,10 @@ import numpy as np
 
 from rankmill.kernels.jit import helper, kernel
 
+# Exact sums have digits of so many bits.
+HALF = 29
+BELOW = (1 << HALF) - 1
+
 
 @helper
 def add_groups(row, group_offsets, codes, units, out):
@@ -22,29 +26,48 @@ def add_groups(row, group_offsets, codes, units, out):
     return units[row] * (end - start)
 
 
+@helper
+def add_worth(row, upper, lower, group_offsets, codes, units, out_sums):
+    """Add the shares of an item at a place, and what they are worth, to those of its groups."""
+    share = units[row]
+    for i in range(group_offsets[row], group_offsets[row + 1]):
+        sums = out_sums[codes[i]]
+        low = sums[3] + lower * share
+        middle = sums[2] + upper * share + (low >> HALF)
+        sums[0] += share
+        sums[1] += middle >> HALF
+        sums[2] = middle & BELOW
+        sums[3] = low & BELOW
+
+
 @kernel
-def count_exposure(offsets, rows, repeat, k, group_offsets, codes, units, out_counts):
-    """Add the shares at each rank within k to int64[groups, ranks]."""
+def sum_exposure(offsets, rows, repeat, k, worths, group_offsets, codes, units, out_sums):
+    """Add the places within k of each group, and what they are worth, to int64[groups, 4].
+
+    Column 0 counts the shares of places. The others add up the shares times the worth of the rank,
+    in units of 1, 2**-29 and 2**-58: exactly, and columns 2 and 3 below 2**29. `worths` are
+    int64[ranks, 2]: the worth of each rank, at most 1, in units of 2**-29, and the rest in 2**-58.
+    """
     some = len(repeat) > 0
     for q in range(len(offsets) - 1):
         for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
             if rows[i] >= 0 and not (some and repeat[i]):
-                for place in range(group_offsets[rows[i]], group_offsets[rows[i] + 1]):
-                    out_counts[codes[place], i - offsets[q]] += units[rows[i]]
+                upper, lower = worths[i - offsets[q], 0], worths[i - offsets[q], 1]
+                add_worth(rows[i], upper, lower, group_offsets, codes, units, out_sums)
 
 
 @kernel
-def count_hits(
-    offsets, hit_offsets, ranks, rows, repeat, k, group_offsets, codes, units, out_counts
+def sum_hits(
+    offsets, hit_offsets, ranks, rows, repeat, k, worths, group_offsets, codes, units, out_sums
 ):
-    """Add the shares of the hits at each rank within k to int64[groups, ranks]."""
+    """Do the same for the hits within k."""
     some = len(repeat) > 0
     for q in range(len(offsets) - 1):
         for h in range(hit_offsets[q], hit_offsets[q + 1]):
             i = offsets[q] + ranks[h] - 1
             if ranks[h] <= k and rows[i] >= 0 and not (some and repeat[i]):
-                for place in range(group_offsets[rows[i]], group_offsets[rows[i] + 1]):
-                    out_counts[codes[place], ranks[h] - 1] += units[rows[i]]
+                upper, lower = worths[ranks[h] - 1, 0], worths[ranks[h] - 1, 1]
+                add_worth(rows[i], upper, lower, group_offsets, codes, units, out_sums)
 
 
 @kernel
@@ -79,21 +102,34 @@ def compare_shares(
     """
     some = len(repeat) > 0
     written = 0
+    before, now = np.zeros(many, np.int64), np.zeros(many, np.int64)
+    touched = np.empty(many, np.int64)
     for q in range(len(offsets) - 1):
-        before, now = np.zeros(many, np.int64), np.zeros(many, np.int64)
-        total, shown = 0, 0
+        total, shown, count = 0, 0, 0
         for i in range(starts[q], ends[q]):
-            total += add_groups(had[i], group_offsets, codes, units, before)
-        for i in range(offsets[q], min(offsets[q + 1], offsets[q] + k)):
+            if had[i] >= 0:
+                for place in range(group_offsets[had[i]], group_offsets[had[i] + 1]):
+                    if before[codes[place]] == 0:
+                        touched[count] = codes[place]
+                        count += 1
+                    before[codes[place]] += units[had[i]]
+                    total += units[had[i]]
+        end = min(offsets[q + 1], offsets[q] + k)
+        for i in range(offsets[q], end):
             if not (some and repeat[i]):
                 shown += add_groups(rows[i], group_offsets, codes, units, now)
         if total > 0 and shown > 0:
-            for group in range(many):
-                if before[group] > 0:
-                    p = before[group] / total
-                    out_shares[written] = p
-                    out_ratios[written] = p / ((1 - alpha) * (now[group] / shown) + alpha * p)
-                    written += 1
+            for group in np.sort(touched[:count]):  # in one order, whatever that of the items
+                p = before[group] / total
+                out_shares[written] = p
+                out_ratios[written] = p / ((1 - alpha) * (now[group] / shown) + alpha * p)
+                written += 1
+        for i in range(count):
+            before[touched[i]] = 0
+        for i in range(offsets[q], end):
+            if rows[i] >= 0:
+                for place in range(group_offsets[rows[i]], group_offsets[rows[i] + 1]):
+                    now[codes[place]] = 0
         out_ends[q] = written
 
 

@@ -34,20 +34,28 @@ def count_groups(offsets, rows, repeat, k, groups, other, out_counts):
 
 
 @kernel
-def serendipity(offsets, hit_offsets, hit_ranks, rows, k, popular, items, out):
+def serendipity(offsets, hit_offsets, hit_ranks, rows, repeat, k, popular, items, out):
     """Write the mean over the first k of each list of how much less a hit is to be expected.
 
     Expected is 1 at the first rank of popularity, and less by 1 / `items` at each further one; so
     is the place of a hit. `popular` are the ranks of popularity.
     """
+    some = len(repeat) > 0
     for q in range(len(out)):
         total = 0.0
+        start, end = offsets[q], min(offsets[q + 1], offsets[q] + k)
         for h in range(hit_offsets[q], hit_offsets[q + 1]):
             rank = hit_ranks[h]
             if rank > k:
                 break
-            row = rows[offsets[q] + rank - 1]
+            i = start + rank - 1
+            if some and repeat[i]:
+                continue
             here = (items + 1 - rank) / items
-            usual = (items + 1 - popular[row]) / items if row >= 0 else 0.0
+            usual = (items + 1 - popular[rows[i]]) / items if rows[i] >= 0 else 0.0
             total += max(here - usual, 0.0)
-        out[q] = total / np.int64(max(1, min(k, offsets[q + 1] - offsets[q])))
+        count = end - start
+        if some:
+            for i in range(start, end):
+                count -= np.int64(repeat[i])
+        out[q] = total / max(np.int64(1), count)

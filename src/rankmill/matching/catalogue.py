@@ -1,11 +1,15 @@
 """The catalogue: the items that can be shown; and training: which query had which item before."""
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
+from rankmill.columns.checksum import SEEDS, sum_ids, sum_pairs
 from rankmill.columns.elementary import log2
 from rankmill.columns.groups import Groups
+from rankmill.columns.ids import to_ids
 from rankmill.columns.ranked import Lists
 from rankmill.kernels.identity import Ids
 from rankmill.matching.features import Features
@@ -127,7 +131,7 @@ class Catalogue:
         return len(self.items.keys)
 
     def __str__(self) -> str:
-        """What only equal catalogues have in common, in a line."""
+        """What only equal catalogues have in common, in a line: counts, and a hash of all."""
         told = f"{len(self):,} items"
         if self.groups is not None:
             told += f" in {len(self.groups.names):,} groups"
@@ -136,7 +140,23 @@ class Catalogue:
             told += f", {one.interactions:,} interactions of {one.queries:,} queries"
         if self.features is not None:
             told += f", {self.features}"
-        return told
+        return f"{told} ({self._digest()})"
+
+    def _digest(self) -> str:
+        """Return a hash of all items, groups, interactions and vectors, whatever their order."""
+        return "".join(f"{sum(self._checksums(seed)) % 2**64:016x}" for seed in SEEDS)
+
+    def _checksums(self, seed: np.uint64) -> Iterator[int]:
+        yield sum_ids(self.items, seed)
+        if self.groups is not None:
+            names = to_ids(pa.array(self.groups.names, pa.large_string()), "groups")
+            yield sum_pairs(self.items, self.groups.offsets, names, self.groups.codes, seed)
+        if self.training is not None:
+            index = self.training.index
+            labels = index.labels
+            yield sum_pairs(index.queries, labels.offsets, labels.items, None, seed ^ np.uint64(2))
+        if self.features is not None:
+            yield self.features.checksum(seed)
 
     def find(self, items: Ids) -> np.ndarray:
         """Return the row of each item as int64; -1 for one that is not in the catalogue."""

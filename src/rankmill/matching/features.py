@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rankmill.columns.checksum import PIECE, hash_ids, mix, sum_rows
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.vectors import scale_vectors
 from rankmill.matching.index import LabelIndex
@@ -36,8 +37,19 @@ class Features:
         self._had: np.ndarray | None = None
 
     def __str__(self) -> str:
-        """What only equal features have in common."""
+        """How many vectors there are, of how many numbers."""
         return f"{len(self.units):,} vectors of {self.units.shape[1]:,} numbers"
+
+    def checksum(self, seed: np.uint64) -> int:
+        """Return a number that only equal features have in common, whatever the order of items."""
+        each = np.arange(1, self.units.shape[1] + 1, dtype=np.uint64) * seed
+        mix(each)
+        rows = np.empty(len(self.units), np.uint64)
+        step = max(1, PIECE // max(1, len(each)))
+        for start in range(0, len(rows), step):
+            some = self.units[start : start + step].view(np.uint64) * each
+            rows[start : start + step] = some.sum(axis=1, dtype=np.uint64)
+        return sum_rows(hash_ids(self.items, seed), rows)
 
     def find(self, items: Ids) -> np.ndarray:
         """Return the row of each item as int64; -1 for one without a vector."""

@@ -127,7 +127,8 @@ class Totals(NamedTuple):
 class Value(NamedTuple):
     """The value of a metric, its standard error, its bounds over ties, and the number of ties.
 
-    `effective` is the effective number of queries, if these have weights.
+    `effective` is the effective number of queries, if these have weights. `lists` is how many lists
+    it is a mean over, if it is one over lists, and not over the queries that count.
     """
 
     value: float | None
@@ -135,6 +136,7 @@ class Value(NamedTuple):
     bounds: tuple[float, float] | None = None
     tied: int = 0
     effective: float | None = None
+    lists: int | None = None
 
 
 class Aggregate(Protocol):

@@ -4,6 +4,8 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from rankmill.columns.checksum import mix
+
 # The format version of the rows of states. Raise it when the meaning of a row changes.
 FORMAT = 5
 # Arrays are hashed in pieces of this many numbers, so hashing needs almost no memory.
@@ -49,14 +51,6 @@ def _checksum(confidences: np.ndarray) -> int:
         mix(bits)  # without it, arrays such as 1, 4 and 2, 3 have equal sums
         total += int(bits.sum())
     return total % 2**64
-
-
-def mix(bits: np.ndarray) -> None:
-    """Change each uint64 so that all its bits depend on all: the finalizer of MurmurHash3."""
-    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
-        bits ^= bits >> np.uint64(33)
-        bits *= np.uint64(factor)
-    bits ^= bits >> np.uint64(33)
 
 
 def canonical(confidences: np.ndarray) -> np.ndarray:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from rankmill.columns.checksum import mix
 from rankmill.kernels.gap import split_groups, sum_without, tag_predictions
 from rankmill.kernels.identity import STRING, Ids, hash_strings
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Scored
-from rankmill.metrics.fingerprints import mix
 from rankmill.metrics.gap import ORDERED_TIES
 from rankmill.metrics.gap_counts import Among, Distinct
 from rankmill.semantics.choices import Semantics

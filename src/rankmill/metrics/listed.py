@@ -54,7 +54,7 @@ class ListMean:
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the mean and its standard error."""
-        return Value(self.mean.mean, self.mean.standard_error)
+        return Value(self.mean.mean, self.mean.standard_error, lists=self.mean.count)
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow."""
@@ -103,7 +103,8 @@ class Serendipity(ListMean):
         offsets, hits = scored.lists.offsets, scored.hits
         out = np.empty(len(offsets) - 1)
         how = k, training_of(catalogue).ranks, len(catalogue)
-        kernels.serendipity(offsets, hits.offsets, hits.ranks, scored.trained, *how, out)
+        of_items = scored.trained, scored.repeat
+        kernels.serendipity(offsets, hits.offsets, hits.ranks, *of_items, *how, out)
         return out
 
 
@@ -129,8 +130,9 @@ class PopularityLift(Popularity):
         """Return the lift and its standard error."""
         mean, error = self.mean.mean, self.mean.standard_error
         if mean is None or not self.before:
-            return Value(None)
-        return Value(mean / self.before - 1, None if error is None else error / self.before)
+            return Value(None, lists=self.mean.count)
+        error = None if error is None else error / self.before
+        return Value(mean / self.before - 1, error, lists=self.mean.count)
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow."""

@@ -4,7 +4,6 @@ To add one, write a class that says what it counts, and give it a row in `catalo
 of its groups are a column of the table of groups then.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -24,6 +23,9 @@ from rankmill.metrics.base import Metric
 from rankmill.metrics.grouped import groups_of
 from rankmill.threads import Workers
 
+# The columns of the sums of a group.
+DIGITS = 4
+
 
 @dataclass(frozen=True, eq=False)
 class Parity:
@@ -35,8 +37,9 @@ class Parity:
         The groups.
     whole : int
         What an item is in units, of which each of its groups has a part.
-    counts : int64[groups, ranks]
-        How many items of each group stand, or are hit, at each rank, in units.
+    sums : int64[groups, 4]
+        How many places, or hits, each group has, in units; and what they are worth by their ranks:
+        in units, their 2**-29 and their 2**-58, the last two below 2**29.
     base : int64[groups]
         How many items, or labels, each group has, in units.
     title : str
@@ -56,37 +59,37 @@ class Parity:
 
     names: tuple[str, ...]
     whole: int
-    counts: np.ndarray
+    sums: np.ndarray
     base: np.ndarray
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
         """Return what groups get of no list."""
         if asked.catalogue is None:  # as where rows are given a type before any is read
-            return cls((), 1, np.zeros((0, 0), np.int64), np.zeros(0, np.int64))
+            return cls((), 1, np.zeros((0, DIGITS), np.int64), np.zeros(0, np.int64))
         groups = groups_of(asked.catalogue)
         base = np.zeros(len(groups.names), np.int64)
         if not cls.needs_group_labels:
             each = np.repeat(groups.units, np.diff(groups.offsets))
             np.add.at(base, groups.codes, each)
-        return cls(tuple(groups.names), groups.whole, np.zeros((len(base), 0), np.int64), base)
+        return cls(tuple(groups.names), groups.whole, np.zeros((len(base), DIGITS), np.int64), base)
 
     def update(self, scored: Scored, asked: Asked) -> Self:
-        """Return the counts with the lists of a block."""
+        """Return the sums with the lists of a block."""
         assert asked.catalogue is not None
         offsets, k = scored.lists.offsets, asked.metric.limit
         ranks = int(min(k, np.diff(offsets).max(initial=0)))
-        counts = np.zeros((len(self.names), ranks), np.int64)
-        of_items = scored.shown, scored.repeat, k, *groups_of(asked.catalogue).arrays
+        sums = np.zeros_like(self.sums)
+        of_items = scored.shown, scored.repeat, k, worths(ranks), *groups_of(asked.catalogue).arrays
         if self.of_hits:
             hits = scored.hits
-            kernels.count_hits(offsets, hits.offsets, hits.ranks, *of_items, counts)
+            kernels.sum_hits(offsets, hits.offsets, hits.ranks, *of_items, sums)
         else:
-            kernels.count_exposure(offsets, *of_items, counts)
-        return replace(self, counts=_sum(self.counts, counts))
+            kernels.sum_exposure(offsets, *of_items, sums)
+        return replace(self, sums=_sum(self.sums, sums))
 
     def merge(self, other: Self) -> Self:
-        """Return the counts of the lists of both.
+        """Return the sums of the lists of both.
 
         Raises
         ------
@@ -99,26 +102,27 @@ class Parity:
                 "items"
             )
         base = self.base + other.base if self.needs_group_labels else self.base
-        return replace(self, counts=_sum(self.counts, other.counts), base=base)
+        return replace(self, sums=_sum(self.sums, other.sums), base=base)
 
     def close(self, closing: Closing) -> Self:
-        """Return the counts with the labels of the input, if they are the base."""
+        """Return the sums with the labels of the input, if they are the base."""
         if not self.needs_group_labels:
             return self
         return replace(self, base=self.base + closing.group_labels)
 
-    def sums(self) -> list[float]:
-        """Return what each group gets, in units."""
-        ranks = self.counts.shape[1]
-        worth = (1 / discounts(ranks)[1:]).tolist() if self.by_rank else [1] * ranks
+    def gets(self) -> list[float]:
+        """Return what each group gets, in units: exact sums, rounded once."""
+        rows = self.sums.tolist()
+        if not self.by_rank:
+            return [places for places, *_ in rows]
+        whole = 1 << 2 * kernels.HALF
         return [
-            math.fsum(n * a for n, a in zip(row, worth, strict=True))
-            for row in self.counts.tolist()
+            (high * whole + (middle << kernels.HALF) + low) / whole for _, high, middle, low in rows
         ]
 
     def values(self) -> list[float | None]:
         """Return what each group gets for each of its items or labels; None if it has none."""
-        pairs = zip(self.sums(), self.base.tolist(), strict=True)
+        pairs = zip(self.gets(), self.base.tolist(), strict=True)
         return [got / base if base else None for got, base in pairs]
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
@@ -140,36 +144,37 @@ class Parity:
         """Return the column of the shares of all places within the cutoff, if these are counted."""
         if self.of_hits:
             return {}
-        places = self.counts.sum(axis=1).tolist()
+        places = self.sums[:, 0].tolist()
         total = sum(places)
         return {f"share{at}": [count / total if total else None for count in places]}
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow."""
-        counts = self.counts.reshape(-1)
-        return {"names": list(self.names), "whole": self.whole, "counts": counts, "base": self.base}
+        sums = self.sums.reshape(-1)
+        return {"names": list(self.names), "whole": self.whole, "sums": sums, "base": self.base}
 
     @classmethod
     def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the counts from a row that `to_row` made.
+        """Return the sums from a row that `to_row` made.
 
         Raises
         ------
         UsageError
-            If the row is not one of counts by group.
+            If the row is not one of sums by group.
         """
         names = tuple(rows.texts(row, f"{prefix}names"))
-        counts = rows.counts(row, f"{prefix}counts", least=0)
+        sums = rows.counts(row, f"{prefix}sums", least=0)
         base = rows.counts(row, f"{prefix}base", least=0)
         rows.same_length(row, f"{prefix}names", f"{prefix}base")
         whole = rows.count(row, f"{prefix}whole")
         if not whole:
             raise rows.damaged(f"{prefix}whole is 0, not the size of an item")
-        if len(counts) % max(1, len(names)) or (len(counts) and not names):
-            raise rows.damaged(f"{prefix}counts are not those of {len(names)} groups")
-        return cls(
-            names, whole, counts.reshape(len(names), len(counts) // max(1, len(names))), base
-        )
+        if len(sums) != DIGITS * len(names):
+            raise rows.damaged(f"{prefix}sums are not those of {len(names)} groups")
+        sums = sums.reshape(len(names), DIGITS)
+        if (sums[:, 2:] > kernels.BELOW).any():
+            raise rows.damaged(f"{prefix}sums have a digit of more than {kernels.HALF} bits")
+        return cls(names, whole, sums, base)
 
 
 class Exposure(Parity):
@@ -223,9 +228,18 @@ def table_of_groups(added: Iterable[tuple[Metric, Aggregate]]) -> pa.Table | Non
 
 
 def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the sum of two tables of counts, of which one may have more ranks."""
-    if one.shape[1] < other.shape[1]:
-        one, other = other, one
-    found = one.copy()
-    found[:, : other.shape[1]] += other
+    """Return the sum of two tables of sums, with the same digits in any order of adding."""
+    found: np.ndarray = one + other
+    for digit in (3, 2):
+        found[:, digit - 1] += found[:, digit] >> kernels.HALF
+        found[:, digit] &= kernels.BELOW
     return found
+
+
+def worths(ranks: int) -> np.ndarray:
+    """Return 1 / log2(rank + 1) for ranks from 1 as int64[ranks, 2], in 2**-29 and 2**-58.
+
+    They are exact: down to 2**-6 a float64 is a multiple of 2**-58.
+    """
+    exact = (1 / discounts(ranks)[1:] * 2.0 ** (2 * kernels.HALF)).astype(np.int64)
+    return np.column_stack([exact >> kernels.HALF, exact & kernels.BELOW])

@@ -18,7 +18,7 @@ from rankmill.report.scales import count
 from rankmill.report.section import FactList, Finding, Finds, Section, kind_of
 from rankmill.report.subject import Run, Subject, subject_of
 from rankmill.report.text import Html, listed, name, say
-from rankmill.results.described import described, semantics_text
+from rankmill.results.described import beside, described, semantics_text
 from rankmill.results.escaping import visible
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
@@ -253,6 +253,7 @@ def _how(subject: Subject) -> Section:
         inputs = subject.comparison.inputs
         facts.append(("labels", described(inputs.get("labels", {}))))
         facts += [(name(n), described(one)) for n, one in inputs.get("systems", {}).items()]
+        facts += [(side, described(one)) for side, one in beside(inputs).items()]
     elif subject.result is not None:
         facts += [(side, described(one)) for side, one in subject.result.inputs.items()]
     seconds = (subject.verdict or subject.comparison or subject.result).seconds  # type: ignore[union-attr]

@@ -147,10 +147,10 @@ def subject_of(
         )
     assert result is not None  # as one of them is given
     system = next(iter(details.results), ONLY) if details is not None else ONLY
-    values = {
-        metric: {system: interval_of(value, result.standard_errors.get(metric), result.queries)}
-        for metric, value in result.metrics.items()
-    }
+    values = {}
+    for metric, value in result.metrics.items():
+        error, queries = result.standard_errors.get(metric), result.averaged(metric)
+        values[metric] = {system: interval_of(value, error, queries)}
     details = details or Details({}, histograms=_of_result(result, system))
     return Subject([system], None, values, None, verdict, {system: result}, details, *rest)
 

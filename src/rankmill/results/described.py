@@ -1,8 +1,9 @@
-"""Inputs and rules of counting in words, each on a line."""
+"""What was read, and by what rules it was counted, in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS
@@ -40,3 +41,18 @@ def described(details: Mapping[str, object]) -> str:
         shown = [*unread[:MOST_LISTED], *([f"and {more} more"] if more > 0 else [])]
         notes.append(f"not read: {', '.join(one or repr(one) for one in shown)}")
     return f"{details.get('source', '')} ({'; '.join(notes)})"
+
+
+def beside(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was read beside labels and predictions, such as a training set."""
+    return {
+        name: one
+        for name, one in inputs.items()
+        if name not in ("labels", "predictions", "systems")
+    }
+
+
+def facts_of(inputs: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the inputs of several systems as facts: the labels, each system, and the others."""
+    named = {"labels": inputs.get("labels", {}), **inputs.get("systems", {})}
+    return [(name, described(one)) for name, one in [*named.items(), *beside(inputs).items()]]

@@ -88,6 +88,9 @@ class Result:
         of both inputs may differ, if nothing is in both.
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         What ndcg and dcg make of a gain.
+    lists : dict of str to int
+        Of metrics that are means over lists, such as novelty, over how many. It stands in the place
+        of `queries` for them.
     groups : pyarrow.Table or None
         A row a group of items: what it gets by each metric such as exposure_parity, see
         ``rankmill docs catalogue``. None without such a metric.
@@ -131,6 +134,7 @@ class Result:
     gain_function: str = "linear"
     groups: pa.Table | None = None
     curves: Curves = field(default_factory=dict)
+    lists: dict[str, int] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float | None:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
@@ -184,6 +188,10 @@ class Result:
         hint = f"; did you mean {close[0]!r}?" if close else ""
         return f"no metric {name!r} in this result, it has {', '.join(self.metrics)}{hint}"
 
+    def averaged(self, metric: str) -> int:
+        """Return how many queries, or lists, a metric of this result is a mean over."""
+        return self.lists.get(metric, self.queries)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
         from rankmill.version import __version__
@@ -202,6 +210,7 @@ class Result:
             "metrics": self.metrics,
             "standard_errors": self.standard_errors,
             "bounds": bounds,
+            **({"lists": self.lists} if self.lists else {}),
             "semantics": self.semantics.to_dict(),
             "scope": self.scope.to_dict(),
             **({"gain_function": self.gain_function} if self.gain_function != "linear" else {}),
@@ -246,7 +255,7 @@ class Result:
             "metric": pa.array(names, pa.string()),
             "value": pa.array(self.metrics.values(), pa.float64()),
             "standard_error": pa.array(map(self.standard_errors.get, names), pa.float64()),
-            "queries": pa.array([self.queries] * len(names), pa.int64()),
+            "queries": pa.array(map(self.averaged, names), pa.int64()),
         }
         if self.scope.weight is not None:
             columns["effective_queries"] = pa.array(
@@ -340,7 +349,7 @@ def metrics_table(result: Result) -> Table:
     columns = [Column("metric"), Column("value", "value"), Column("standard error", "error")]
     columns.append(Column("queries", "count"))
     rows: list[list[Cell]] = [
-        [name, value, result.standard_errors.get(name), result.queries]
+        [name, value, result.standard_errors.get(name), result.averaged(name)]
         for name, value in result.metrics.items()
     ]
     if result.scope.weight is not None:  # then no metric has bounds, which gap alone has
@@ -366,9 +375,9 @@ def groups_part(result: Result) -> list[Part]:
 def exact_table(result: Result) -> Table:
     """Return the metrics of a result as a table for programs."""
     names = ["metric", "value", "standard_error", "queries", "worst", "best"]
-    errors, bounds, queries = result.standard_errors, result.bounds, result.queries
+    errors, bounds = result.standard_errors, result.bounds
     rows = [
-        [name, value, errors.get(name), queries, *bounds.get(name, (None, None))]
+        [name, value, errors.get(name), result.averaged(name), *bounds.get(name, (None, None))]
         for name, value in result.metrics.items()
     ]
     if result.scope.weight is not None:

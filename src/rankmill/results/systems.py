@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rankmill.results import audit
-from rankmill.results.described import described, rules_of
+from rankmill.results.described import facts_of, rules_of
 from rankmill.results.result import Result, exact_table, metrics_table
 from rankmill.results.spelling import SIDES
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
@@ -109,8 +109,8 @@ def _long(tables: Mapping[str, Table]) -> Table:
 
 def _facts(results: Mapping[str, Result], note: str) -> Facts:
     first = next(iter(results.values()))
-    facts = [("labels", described(first.inputs.get("labels", {})))]
-    facts += [(name, described(one.inputs.get("predictions", {}))) for name, one in results.items()]
+    systems = {name: one.inputs.get("predictions", {}) for name, one in results.items()}
+    facts = facts_of({"systems": systems, **first.inputs})
     facts += rules_of(first.semantics, first.scope).items()
     if first.scope.weight is not None:
         counts = ((name, one.effective_queries or 0) for name, one in results.items())

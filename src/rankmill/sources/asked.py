@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Role = Literal["labels", "predictions"]
+Role = Literal["labels", "predictions", "train", "items", "features"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Asked:
 
     Attributes
     ----------
-    role : {"labels", "predictions"}
+    role : {"labels", "predictions", "train", "items", "features"}
+        What it is given as; all but predictions are read as labels are.
     format : str or None
         The name of a format.
     columns : tuple of str

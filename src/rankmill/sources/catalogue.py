@@ -1,5 +1,6 @@
 """Reading the items of a catalogue: a column of any table or file, with an item a row or lists."""
 
+import os
 from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import pyarrow as pa
 from rankmill.columns.groups import Groups
 from rankmill.columns.ids import drop_nulls, join_ids, plain, take_ids, to_ids
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Batch, Source, read_batches
@@ -30,14 +31,14 @@ def open_items(value: Any, item: str | None, group: str | None = None) -> Input:
     InputError, UsageError
         If it cannot be opened, no column looks like the items, or there is no column of groups.
     """
-    source = open_source(value, None, Asked("labels", item=item), may_be_empty=False)
+    source = _open(value, item)
     try:
         schema = next(iter(source.schemas.values()))
         named = item if item in schema.names else None
         others = [name for name in schema.names if name != group]
         if named is None and len(others) == 1:
             named = others[0]
-        named = find_item(source, named)
+        named = find_item(source, named, "items")
         wide = is_list_type(schema.field(named).type)
         if group is not None:
             _check_group(source, group, wide)
@@ -47,6 +48,19 @@ def open_items(value: Any, item: str | None, group: str | None = None) -> Input:
         source.close()
         raise
     return Input(source, Columns("", named, wide, facts=() if group is None else (group,)))
+
+
+def _open(value: Any, item: str | None) -> Source:
+    """Open what may be no table: a list of texts is one of files."""
+    todo = "; give items as a table, such as pyarrow.table({'item_id': [1, 2, 3]})"
+    if isinstance(value, str | os.PathLike):
+        todo = ""
+    try:
+        return open_source(value, None, Asked("items", item=item))
+    except InputError as error:
+        raise InputError(f"{error}{todo}") from None
+    except UsageError as error:
+        raise UsageError(f"{error}{todo}") from None
 
 
 def _check_group(source: Source, group: str, wide: bool) -> None:
@@ -119,9 +133,11 @@ def _texts(column: Any, what: str) -> tuple[np.ndarray, Any]:
         offsets, values = np.arange(len(column) + 1), column
     values = plain(values, what)
     valid = np.asarray(values.is_valid())
+    if pa.types.is_floating(values.type):  # NaN is how a column of numbers says null
+        valid = ~np.isnan(values.to_numpy(zero_copy_only=False))
     row = np.repeat(np.arange(len(column)), np.diff(offsets))[valid]
     try:
-        texts = drop_nulls(values).cast(pa.large_string())
+        texts = values.filter(pa.array(valid)).cast(pa.large_string())
     except pa.ArrowException as error:
         raise InputError(f"{what} holds no groups: {error}") from None
     return np.bincount(row, minlength=len(column)), texts

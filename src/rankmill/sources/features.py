@@ -32,7 +32,7 @@ def open_features(value: Any, item: str | None) -> Input:
     InputError, UsageError
         If it cannot be opened, or no columns look like the items and their vectors.
     """
-    source = open_source(value, None, Asked("labels", item=item), may_be_empty=False)
+    source = open_source(value, None, Asked("features", item=item), may_be_empty=False)
     try:
         if source.lists is not None:
             raise UsageError(
@@ -57,7 +57,7 @@ def _item_column(source: Source, item: str | None) -> str:
     if item in schema.names:
         return str(item)
     others = [field.name for field in schema if not is_list_type(field.type)]
-    return find_item(source, others[0] if len(others) == 1 else None)
+    return find_item(source, others[0] if len(others) == 1 else None, "features")
 
 
 def _vector_columns(source: Source, item: str) -> list[str]:

@@ -67,7 +67,7 @@ class Finder:
             if len(found) > 1:
                 raise self.error(
                     f"several columns could be the {role}: {', '.join(found)}",
-                    f"say which: {how(role, self.side)}",
+                    advice("say which:", role, self.side),
                 )
             if found:
                 return found[0]
@@ -77,7 +77,9 @@ class Finder:
         """Like `find`, but raise InputError if there is no such column."""
         name = self.find(role, aliases)
         if name is None:
-            raise self.error(f"no column looks like the {role}", f"name it: {how(role, self.side)}")
+            raise self.error(
+                f"no column looks like the {role}", advice("name it:", role, self.side)
+            )
         return name
 
     def named(self, aliases: Sequence[str]) -> list[str]:
@@ -115,8 +117,9 @@ class Finder:
         more = len(self.schema) - len(listed)
         there = (", ".join(listed) or "none") + (f" and {more} more" if more else "")
         if self.source.format.startswith(("CSV", "TSV")):
-            names = "label-columns" if self.side == "labels" else "columns"
-            todo += f"; if the first line is no header, name all with --{names} A,B,..."
+            names = {"labels": "label-columns", "predictions": "columns"}.get(self.side)
+            todo += "; if the first line is no header, "
+            todo += f"name all with --{names} A,B,..." if names else "write one above it"
         return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
 
 
@@ -154,6 +157,17 @@ def how(role: str, side: Role, name: str | None = None) -> str:
     typed = "NAME" if name is None else shlex.quote(name)
     value = "" if name is None else json.dumps(name, ensure_ascii=False)
     return f"--{option} {typed} on the command line, {option.replace('-', '_')}={value} in Python"
+
+
+def advice(what: str, role: str, side: Role) -> str:
+    """What to do for a column to be found; only those of labels and predictions have options."""
+    if side in ("labels", "predictions"):
+        return f"{what} {how(role, side)}"
+    return {
+        "say which:": "leave all but one of them out, or rename the others",
+        "name it:": f"rename it to {role}_id",
+        "name another with": f"give another column the name {role}_id",
+    }[what]
 
 
 def plain(name: str) -> str:

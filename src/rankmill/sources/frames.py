@@ -81,7 +81,7 @@ def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> So
             if column in objects:
                 spot = partial(_spot, name, column, start)
                 cells = objects[column][start:end]
-                made[column] = column_of(cells, schema[column], spot, sets=role == "labels")
+                made[column] = column_of(cells, schema[column], spot, sets=role != "predictions")
         return Batch(pa.record_batch({column: made[column] for column in columns}), place)
 
     def pieces(columns: list[str]) -> list[Iterator[Block]]:

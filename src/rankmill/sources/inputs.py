@@ -182,17 +182,20 @@ def check_options(
         )
 
 
-def _check_positions(labels: Source, predictions: Source) -> None:
-    """Raise an error if only one side has places for query ids, or if they differ in length."""
+def check_positions(labels: Source, predictions: Source, role: Role = "predictions") -> None:
+    """Raise an error if only one side has places for query ids, or if they differ in length.
+
+    `role` is what the other side is given as.
+    """
     if labels.positional != predictions.positional:
-        one, other = ("labels", "predictions") if labels.positional else ("predictions", "labels")
+        one, other = ("labels", role) if labels.positional else (role, "labels")
         raise UsageError(
             f"{one} are lists without query ids, but {other} have ids: give both as lists or "
             "Ragged, list q of both for query q, or both with ids, such as {query: [items]}"
         )
     if labels.positional and labels.rows != predictions.rows:
         raise InputError(
-            f"there are {labels.rows} lists of labels and {predictions.rows} of predictions; "
+            f"there are {labels.rows} lists of labels and {predictions.rows} of {role}; "
             "expected as many, list q of both for query q"
         )
 
@@ -268,7 +271,7 @@ def open_inputs(
             made = with_subtopics(label_input.source, label_input.columns, subtopic)
             label_input = Input(*made)
         for one in others:
-            _check_positions(label_input.source, one.source)
+            check_positions(label_input.source, one.source)
             check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
         yield label_input, dict(zip(inputs, others, strict=True))
 

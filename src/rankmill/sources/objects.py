@@ -265,7 +265,7 @@ def open_rows(rows: Iterable[Any], role: Role) -> Source:
             values(chunk, field, start),
             schema.field(field).type,
             lambda i: f"{name}: row {start + i}: {field}",
-            sets=role == "labels",
+            sets=role != "predictions",
         )
 
     if listed:

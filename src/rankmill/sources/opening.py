@@ -61,7 +61,8 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
     else:
         source = _open_object(value, role)
     if source.rows == 0 and not may_be_empty:
-        raise InputError(f"{source.name} holds no rows; expected {role}")
+        expected = "what queries had in training" if role == "train" else role
+        raise InputError(f"{source.name} holds no rows; expected {expected}")
     return source
 
 

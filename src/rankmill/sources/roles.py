@@ -14,7 +14,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.sources.asked import Role
 from rankmill.sources.base import Source
-from rankmill.sources.finding import Finder, how, how_to_say, named_numbers, plain, warn
+from rankmill.sources.finding import Finder, advice, how, how_to_say, named_numbers, plain, warn
 
 # Names are compared in lower case, without underscores, dashes and spaces.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -46,7 +46,7 @@ WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
     "gain": (("label", "labels"), ("score", "scores"), ("clicked",)),
 }
 # Names of item columns of one side. The other side uses them only if it finds no other item column.
-ITEM_ALIASES: dict[Role, tuple[str, ...]] = {
+ITEM_ALIASES: dict[str, tuple[str, ...]] = {
     "labels": ("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
     "predictions": ("prediction", "predictions", "predicted", "recommendations", "recommended"),
 }
@@ -141,7 +141,7 @@ def find_columns(
     # All files are checked, because a column that holds only nulls has the null type.
     wide = finder.holds_lists(item)
     columns = Columns(query, item, wide, nan_last=semantics.nan_confidence == "last")
-    if role == "labels":
+    if role != "predictions":
         columns = columns if binary else replace(columns, gain=_find_gain(finder, columns, facts))
     else:
         needed = need_score or source.unordered
@@ -157,7 +157,10 @@ def likely_ids(
 ) -> tuple[str | None, str | None]:
     """The columns of query ids and items, as `find_columns` will find them; None if it will not."""
     source = Source("", {"": schema}, None, lambda columns: {})
-    finder = Finder(source, {"query": query, "item": item}, side)
+    chosen = {"query": query, "item": item}
+    if side not in ITEM_ALIASES:
+        chosen = among(schema.names, chosen)
+    finder = Finder(source, chosen, side)
     try:
         query = _find_query(finder)
         return query, _find_item(finder, query)
@@ -171,7 +174,12 @@ def likely_query(source: Source) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def find_item(source: Source, name: str | None) -> str:
+def among(names: Sequence[str], chosen: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The columns that were chosen for another input, where this one has them."""
+    return {role: name if name in names else None for role, name in chosen.items()}
+
+
+def find_item(source: Source, name: str | None, side: Role) -> str:
     """The column of the items of a catalogue, which has no queries: `name`, or by usual names.
 
     Raises
@@ -179,7 +187,7 @@ def find_item(source: Source, name: str | None) -> str:
     InputError
         If there is none, or several could be it.
     """
-    return _find_item(Finder(source, {"item": name}, "labels"), "")
+    return _find_item(Finder(source, {"item": name}, side), "")
 
 
 def _find_query(finder: Finder) -> str:
@@ -191,12 +199,14 @@ def _find_query(finder: Finder) -> str:
 
 def _find_item(finder: Finder, query: str) -> str:
     """The column of items. Beside one that is surely it, a number called label is a gain."""
-    own = finder.named(ITEM_ALIASES[finder.side])
+    side, other = ("labels", "predictions")
+    if finder.side == "predictions":
+        side, other = other, side
+    own = finder.named(ITEM_ALIASES[side])
     usual = finder.named(ALIASES["item"])
-    if finder.side == "labels" and usual and not any(map(finder.holds_lists, usual)):
+    if side == "labels" and usual and not any(map(finder.holds_lists, usual)):
         graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
         own = [name for name in own if name not in graded or name not in numbers]
-    other: Role = "labels" if finder.side == "predictions" else "predictions"
     others = [name for name in finder.schema.names if name != query]
     weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
     item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
@@ -290,7 +300,7 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None
     """Raise InputError if a column of one file is missing or has an unsuitable type."""
     for role, name in columns.mapping().items():
         count = schema.names.count(name)
-        another = f"name another with {how(role, side)}"
+        another = advice("name another with", role, side)
         if count != 1:
             found = "no column" if count == 0 else f"{count} columns"
             raise InputError(
