@@ -437,6 +437,7 @@ def test_a_page_says_what_is_better() -> None:
     assert "bad is worse in 2 of 2 metrics" in text
     assert re.search(r"half = . lost \d+%", text)
     assert "those that lost come first" in text
+    assert re.search(r"In first_rank, query \d+ lost \d", text)
     # Of the queries that moved, those that lost most come first.
     ranks = re.findall(r"Query \d+: (\S+) → (\S+) \(", text)
     assert all(float(before) < float(after) for before, after in ranks[:2])
