@@ -248,6 +248,51 @@ def test_vectors_take_as_many_bytes_as_the_page_says() -> None:
     assert features.units.nbytes == 1000 * 7 * 8
 
 
+@pytest.mark.small
+def test_lists_of_one_size_and_nulls() -> None:
+    """An item whose vector is null is one without a vector, and a row without an item is none."""
+    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    rows = [("x", None), (None, [1, 1]), *VECTOR_OF.items()]
+    items = pa.array([item for item, _ in rows], pa.string())
+    for kind in (pa.list_(pa.float32(), 2), pa.large_list(pa.float64())):
+        nulls = pa.table({"item": items, "vector": pa.array([one for _, one in rows], kind)})
+        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=nulls)
+        assert found.metrics == first.metrics
+
+
+@pytest.mark.small
+def test_a_title_beside_a_column_of_lists_is_not_read() -> None:
+    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    titled = FEATURES.append_column("title", pa.array([*"vwxyz"])).append_column(
+        "genres", pa.array([["art"]] * 5)
+    )
+    found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=titled)
+    assert found.metrics == first.metrics
+    assert found.inputs["features"]["unread"] == ["title", "genres"]
+
+
+def test_frames() -> None:
+    pandas = pytest.importorskip("pandas")
+    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    arrays = [np.array(one, float) for one in VECTOR_OF.values()]
+    frames = [pandas.DataFrame({"item": [*VECTOR_OF], "vector": arrays})]
+    frames.append(
+        pandas.DataFrame(
+            {"item": [*VECTOR_OF], **dict(zip("xy", np.transpose(arrays), strict=True))}
+        )
+    )
+    for frame in frames:
+        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=frame)
+        assert found.metrics == first.metrics
+
+
+@pytest.mark.small
+def test_spark_takes_no_features() -> None:
+    from rankmill.spark.request import NOT_TAKEN
+
+    assert {"train", "items", "item_group", "features"} <= {*NOT_TAKEN}
+
+
 # ------------------------------------------------------------------ refused
 
 

@@ -158,6 +158,24 @@ def test_applicants_for_a_job() -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize(("repeats", "rank"), [("once", 3), ("each", 3), ("drop", 2)])
+def test_a_repeat_gets_nothing(repeats: str, rank: int) -> None:
+    items = pa.table({"item": ["a", "b"], "group": ["x", "y"]})
+    asked = ["impact_parity", "recall_parity", "exposure_parity", "epd"]
+    found = rankmill.evaluate(
+        {1: ["a", "b"]},
+        {1: ["a", "a", "b"]},
+        asked,
+        **{"items": items, "item_group": "group", "train": {1: ["a"]}},
+        semantics={"repeated_predictions": repeats},
+    )
+    worth = 1 / math.log2(rank + 1)
+    assert found["impact_parity"] == found["exposure_parity"] == pytest.approx(worth, rel=1e-15)
+    assert found["recall_parity"] == 1
+    assert found["epd"] == 0.5
+
+
+@pytest.mark.small
 def test_groups_without_labels_and_other_groups() -> None:
     """A group without a label has no recall; states over other groups do not merge."""
     given = {"items": GENRES, "item_group": "genre"}

@@ -43,8 +43,9 @@ def add_vectors(rows, start, end, repeat, units, out_sum):
     count = 0
     for i in range(start, end):
         if rows[i] >= 0 and not (some and repeat[i]):
+            vector = units[rows[i]]  # a view, with which the loop is vectorised
             for j in range(len(out_sum)):
-                out_sum[j] += units[rows[i], j]
+                out_sum[j] += vector[j]
             count += 1
     return count
 

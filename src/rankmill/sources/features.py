@@ -98,7 +98,7 @@ def _is_numbers(kind: Any, *, lists: bool) -> bool:
 
 
 class Read(NamedTuple):
-    """The distinct items that have a vector, the vectors float[items, numbers], how many rows."""
+    """The distinct items that have a vector, the vectors float64[items, numbers], how many rows."""
 
     items: Ids
     vectors: np.ndarray
@@ -143,7 +143,7 @@ def read_features(features: Input, workers: Workers) -> Read:
         if part.vectors.shape[1] != size:
             raise _other_length(part.place, int(part.rows[0]), part.vectors.shape[1], size)
     items = _once(parts)
-    vectors = np.concatenate([part.vectors for part in parts])
+    vectors = np.concatenate([part.vectors for part in parts], dtype=np.float64)
     there = vectors.any(axis=1)
     if not there.any():
         raise InputError(f"{source.name}: all vectors are zeros, which have no direction")
