@@ -187,7 +187,7 @@ def test_groups_without_labels_and_other_groups() -> None:
         rankmill.evaluate_part(LABELS, PREDICTIONS, "recall_parity", items=one, item_group="genre")
         for one in (GENRES, other)
     ]
-    with pytest.raises(UsageError, match="states over other groups of items do not merge"):
+    with pytest.raises(UsageError, match="states of other catalogue do not merge"):
         parts[0].merge(parts[1])
 
 
