@@ -304,3 +304,35 @@ def test_what_nothing_looks_at_is_refused() -> None:
         ("ild", groups),
     ):
         assert rankmill.compare(LABELS, runs, metric, **options).queries == 2
+
+
+# ------------------------------------------------------------------ runs of a history
+
+
+def test_runs_with_other_groups_or_training_count_otherwise(tmp_path: Any) -> None:
+    """Only in metrics that look at them; runs that say nothing of it can be read still."""
+    items = ITEMS.append_column("maker", pa.array(["1", "1", "2", "2"]))
+    asked = "map,ild,novelty"
+    given: dict[str, Any] = {"items": items, "item_group": "genre", "train": TRAIN}
+    found = rankmill.evaluate(LABELS, PREDICTIONS, asked, **given)
+    rankmill.record(found, tmp_path)
+
+    def drop(metric: str, baseline: Any = "last", **other: Any) -> str:
+        how = {"history": tmp_path} if baseline == "last" else {}
+        rule = [f"{metric} drop <= 0.5"]
+        sides = LABELS, PREDICTIONS, rule
+        return rankmill.gate(*sides, baseline=baseline, **how, **given | other).word
+
+    assert drop("ild") == drop("ild", found) == "held"
+    for base, words in (("last", "item_group is genre, not maker"), (found, "'genre' there")):
+        with pytest.raises((UsageError, InputError), match=words):
+            drop("ild", base, item_group="maker")
+    for base, words in (("last", "beside is train, items, not train"), (found, "beside")):
+        with pytest.raises((UsageError, InputError), match=words):
+            drop("novelty", base, items=None, item_group=None)
+        others = {"train": None, "items": None, "item_group": None}
+        assert drop("map", base, **others) == "held"
+    rankmill.record(rankmill.evaluate(LABELS, PREDICTIONS, "map"), tmp_path)
+    runs = rankmill.history(tmp_path)
+    assert len(runs.trend("map").points) == 2
+    assert runs.runs[0].told()["scope"] == found.scope.to_dict()

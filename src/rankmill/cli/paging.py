@@ -80,6 +80,7 @@ def _command_line() -> str:
 
 def _trends(found: Any, folder: str) -> dict[str, list[tuple[Any, float | None, Any, str]]]:
     """Return the runs of each metric that count as this one, which is the last."""
+    from rankmill.gate.beside import beside_of
     from rankmill.gate.history import history
     from rankmill.gate.runs import rules_text
     from rankmill.report.subject import subject_of
@@ -87,7 +88,9 @@ def _trends(found: Any, folder: str) -> dict[str, list[tuple[Any, float | None, 
     subject = subject_of(found)
     with suppress(InputError):  # this may be the first run of the history
         earlier = history(folder)
-        rules = rules_text(*subject.rules)
+        semantics, scope = subject.rules
+        inputs = getattr(subject.comparison or subject.result, "inputs", {})
+        rules = rules_text(semantics, vars(scope) | beside_of(inputs))
         # Runs of one system alone have no name for it.
         systems = [subject.main, None] if subject.comparison and not subject.verdict else [None]
         trends: dict[str, list[tuple[Any, float | None, Any, str]]] = {}

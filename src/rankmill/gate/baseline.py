@@ -16,6 +16,7 @@ from rankmill.compare.aligned import Aligned
 from rankmill.compare.joined import Joined
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
+from rankmill.gate.beside import beside_of, beside_of_job, looks_at
 from rankmill.gate.history import history as read_history
 from rankmill.gate.runs import rules_text
 from rankmill.matching.lookup import look_up
@@ -103,7 +104,8 @@ def from_history(
             "a file of this name"
         )
     runs = read_history(os.fspath(history))
-    rules = rules_text(job.semantics, job.scope, job.gain_function)
+    scope = vars(job.scope) | beside_of_job(job)
+    rules = rules_text(job.semantics, scope, job.gain_function)
     names = list(metrics)
     if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
         known = [metric for metric, system in runs.metrics if system is None]
@@ -215,6 +217,13 @@ def check_alike(baseline: Baseline, job: Job, metrics: Iterable[str]) -> None:
                     f"the baseline {baseline.source} was counted with another {name}: "
                     f"{_differing(mine, theirs)}; evaluate it again"
                 )
+        known, mine = baseline.told.get("inputs"), beside_of_job(job)
+        theirs = beside_of(known) if isinstance(known, dict) else mine
+        if theirs != mine and any(map(looks_at, metrics)):
+            raise UsageError(
+                f"the baseline {baseline.source} was counted with another catalogue: "
+                f"{_differing(mine, theirs)}; evaluate it again"
+            )
     there = [] if baseline.told is None else list(baseline.told["metrics"])
     if baseline.table is not None:
         there += baseline.table.column_names[1:]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
+from rankmill.gate.beside import heeded
 from rankmill.gate.drift import LAST, Drift, drift
 from rankmill.gate.folder import open_folder
 from rankmill.gate.runs import Measured, Run, time_of_name
@@ -202,17 +203,20 @@ class History:
             there = ", ".join(dict.fromkeys(metric for metric, _ in self.metrics)) or "no runs"
             of = "" if system is None else f" of {system}"
             raise InputError(f"the history {self.name} has no {metric}{of}; it has {there}")
-        asked = having[-1][0].rules if rules is None else rules
+        asked = heeded(having[-1][0].rules if rules is None else rules, metric)
         definition = having[-1][1].definition
         same, others = [], []
         for run, one in having:
-            if run.rules == asked and one.definition == definition:
+            if heeded(run.rules, metric) == asked and one.definition == definition:
                 same.append((run, one))
             else:
                 others.append(run)
         if not others:
             return same, ""
-        why = _otherwise(others[-1].rules, asked) or f"{metric} had another definition"
+        why = (
+            _otherwise(heeded(others[-1].rules, metric), asked)
+            or f"{metric} had another definition"
+        )
         if not same:
             raise InputError(
                 f"the history {self.name} has no run to compare {metric} with: "

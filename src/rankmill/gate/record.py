@@ -15,6 +15,7 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.differences import Estimate
 from rankmill.compare.slice_tables import UNKNOWN
 from rankmill.errors import UsageError
+from rankmill.gate.beside import beside_of
 from rankmill.gate.fingerprint import Fingerprint, fingerprint
 from rankmill.gate.runs import SUMMARY, Measured, Rules, Run, new_name, summary_text
 from rankmill.gate.verdict import Verdict
@@ -24,7 +25,6 @@ from rankmill.stores.urls import is_url, join, local_path
 
 if TYPE_CHECKING:
     from rankmill.semantics.choices import Semantics
-    from rankmill.semantics.scope import Scope
 
 __all__ = ["SCHEMA", "Found", "check_history", "path_of", "record", "run_table"]
 
@@ -77,7 +77,7 @@ class _Facts(NamedTuple):
     """What the rows of a run share, and what those of a system do."""
 
     semantics: Semantics
-    scope: Scope
+    scope: Mapping[str, Any]
     gain_function: str
     labels: Mapping[str, Any]
     predictions: Mapping[str | None, Mapping[str, Any]]
@@ -199,7 +199,7 @@ def run_table(
     }
     rules = Rules(
         json.dumps(facts.semantics.to_dict()),
-        json.dumps(facts.scope.to_dict()),
+        json.dumps(facts.scope),
         facts.gain_function,
     )
     definitions = {row.metric: _definition(row.metric) for row in rows}
@@ -250,14 +250,16 @@ def _facts(found: Found) -> _Facts:
     if isinstance(found, Verdict):
         found = found.result
     if isinstance(found, Comparison):
-        how = found.semantics, found.scope, found.state.gain_function
+        scope = found.scope.to_dict() | beside_of(found.inputs)
+        how = found.semantics, scope, found.state.gain_function
         inputs = found.inputs.get("systems", {})
         systems: dict[str | None, Any] = {name: inputs.get(name, {}) for name in found.systems}
         return _Facts(*how, found.inputs.get("labels", {}), systems, {})
     results = _by_system(found)
     one = next(iter(results.values()))
+    scope = one.scope.to_dict() | beside_of(one.inputs)
     return _Facts(
-        *(one.semantics, one.scope, one.gain_function, one.inputs.get("labels", {})),
+        *(one.semantics, scope, one.gain_function, one.inputs.get("labels", {})),
         {name: each.inputs.get("predictions", {}) for name, each in results.items()},
         {name: each.audit for name, each in results.items()},
     )
