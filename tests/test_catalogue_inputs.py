@@ -12,8 +12,8 @@ import rankmill
 from conftest import tells
 from rankmill import InputError, UsageError
 from rankmill.results.result import view_of
-from rankmill.results.systems import systems_view
 from rankmill.results.writers import plain_text
+from shown import view_all
 
 LABELS = {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}
 PREDICTIONS = {
@@ -71,7 +71,7 @@ def test_what_was_read_is_told() -> None:
     assert "item = item_id, group = genre" in told
     assert "query = user_id, item = item_id" in told
     results = rankmill.evaluate_runs(LABELS, runs, "ild", **asked)
-    assert "group = genre" in plain_text(systems_view(results, True).screen())
+    assert "group = genre" in plain_text(view_all(results).screen())
     assert "group = genre" in plain_text(view_of(result).screen())
 
 

@@ -25,6 +25,7 @@ from rankmill.engine import labels as labels_of_jobs
 from rankmill.engine import memory
 from rankmill.matching.index import LabelIndex
 from rankmill.matching.labels import Labels
+from rankmill.metrics.registry import parse
 from rankmill.semantics.presets import preset
 from rankmill.sources.facts import Facts
 from strategies import Case, examples
@@ -56,7 +57,8 @@ def numbers(result: rankmill.Result) -> list[Any]:
 @given(semantic_cases(), some_semantics(unlabelled="skip"), st.data(), st.sampled_from([1, 2]))
 def test_the_oracle(case: Case, chosen: dict[str, str], data: st.DataObject, threads: int) -> None:
     assume(few_orders(case) and joinable(case))
-    metrics = [one for one in defined(METRICS, chosen, confidences=True) if "gap" not in one]
+    names = defined(METRICS, chosen, confidences=True)
+    metrics = [one for one in names if parse(one).spec.kernel]  # the others take no weights
     weights = {query: data.draw(WEIGHTS) for query in case.labels}
     labels = strategies.wide_labels(case).append_column("w", pa.array(weights.values(), "f8"))
     predictions = strategies.chunked(strategies.wide_predictions(case), threads)

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from rankmill.columns.elementary import discounts
 from rankmill.columns.groups import Groups
-from rankmill.errors import UsageError
 from rankmill.kernels import grouped as kernels
 from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import Catalogue
@@ -89,18 +88,7 @@ class Parity:
         return replace(self, sums=_sum(self.sums, sums))
 
     def merge(self, other: Self) -> Self:
-        """Return the sums of the lists of both.
-
-        Raises
-        ------
-        UsageError
-            If they are of other groups.
-        """
-        if (self.names, self.whole) != (other.names, other.whole):
-            raise UsageError(
-                "states over other groups of items do not merge: evaluate all parts with the same "
-                "items"
-            )
+        """Return the sums of the lists of both, which are of the same groups."""
         base = self.base + other.base if self.needs_group_labels else self.base
         return replace(self, sums=_sum(self.sums, other.sums), base=base)
 
