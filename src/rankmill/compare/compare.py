@@ -19,7 +19,6 @@ from rankmill.compare.pooled import Without, pooled
 from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
-from rankmill.engine.job import check_used
 from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive, share
 from rankmill.metrics.defaults import DEFAULT_METRICS
@@ -121,8 +120,6 @@ def compare(
     began = time.perf_counter()
     given = locals()
     asked = asked_of(runs, {name: given[name] for name in OPTIONS}, options["weight"])
-    if not details:  # a page shows the audit
-        check_used(metrics, options)
     joined = join(labels, runs, metrics, asked.baseline, asked.cuts, options, details=details)
     with Workers(options["threads"]) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=asked.rows)
@@ -270,7 +267,6 @@ def compare_part(
                 f"{metric.text} is no mean over queries, and is not part of a state: compare all "
                 "queries at once with compare"
             )
-    check_used(metrics, options)
     joined = join(labels, runs, metrics, base, cuts, options, part=True)
     with Workers(options["threads"]) as workers:
         return joined.state(workers, crossed=crossed, rows=tukey)

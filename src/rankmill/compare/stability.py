@@ -16,7 +16,6 @@ from rankmill.compare.halves import Halves, half_sums, halves_of, random_keys
 from rankmill.compare.power import Needed, queries_needed
 from rankmill.compare.stability_view import Design, Stability
 from rankmill.engine.evaluate import evaluate, evaluate_runs
-from rankmill.engine.job import check_used
 from rankmill.engine.options import options_of
 from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
@@ -93,7 +92,6 @@ def stability(
         raise UsageError('runs is empty; expected a system or more, such as {"old": ...}')
     check_names(runs)
     texts = [text for at in named.values() for text in at.values()]
-    check_used(texts, options)
     results = evaluate_runs(labels, runs, texts, **options)
     systems = _Systems.of(results)
     first = next(iter(results.values()))

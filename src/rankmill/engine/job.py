@@ -273,33 +273,6 @@ def _check_groups(items: Any, group: str | None, metrics: Iterable[Metric]) -> N
             f"{', '.join(needs)} needs the groups of items, such as genres: give a catalogue with "
             "--items (items), and name its column of groups with --item-group (item_group)"
         )
-    if group is not None and not needs:
-        raise UsageError(
-            f"no metric here looks at the groups of items, in column {group!r}: leave out "
-            "--item-group (item_group), or ask for one that does, such as exposure_parity or ild"
-        )
-
-
-def check_used(metrics: str | Iterable[str], options: Mapping[str, Any]) -> None:
-    """Raise UsageError if a training set or a catalogue changes nothing, where no audit is shown.
-
-    `options` are those of `evaluate`.
-    """
-    asked = parse_all(metrics, options["rel"])
-    whole = any(getattr(aggregate_of(one), "whole", False) for one in asked)
-    trained = bool(options["drop_seen"]) or any(_needs("training", one) for one in asked)
-    items = whole or any(_needs("items", one) or _needs("groups", one) for one in asked)
-    if options["train"] is not None and not trained and (options["items"] is not None or not whole):
-        raise UsageError(
-            "nothing here looks at the training set: leave out --train (train), or ask for "
-            "--drop-seen (drop_seen), or for a metric that does, such as novelty; evaluate counts "
-            "predictions that were seen in training"
-        )
-    if options["items"] is not None and not items:
-        raise UsageError(
-            "no metric here looks at the catalogue: leave out --items (items), or ask for one that "
-            "does, such as coverage; evaluate counts predictions that are not in the catalogue"
-        )
 
 
 def _check_features(features: Any, metrics: Iterable[Metric]) -> None:

@@ -98,8 +98,6 @@ class Novelty(ListMean):
 class Serendipity(ListMean):
     """How much better than by popularity hits are placed."""
 
-    needs_items: ClassVar[bool] = True
-
     def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
         """Return the serendipity of each list."""
         offsets, hits = scored.lists.offsets, scored.hits
