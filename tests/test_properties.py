@@ -278,14 +278,14 @@ def _evaluate_ragged(case: Case) -> Any:
 
 @pytest.fixture(scope="module")
 def dump() -> dict[str, np.ndarray]:
-    """11,000 users, some 12 predictions each; ties, repeats, queries on one side only."""
+    """5,500 users, some 12 predictions each; ties, repeats, queries on one side only."""
     draw = np.random.default_rng(20240229)
     return {
-        "label_query": np.sort(draw.integers(0, 10_000, 30_000)),
-        "label_item": draw.zipf(1.3, 30_000) % 500,
-        "prediction_query": np.sort(draw.integers(1000, 11_000, 120_000)),
-        "prediction_item": draw.zipf(1.3, 120_000) % 500,
-        "confidence": draw.integers(0, 3000, 120_000).astype(np.float32) / 1024,
+        "label_query": np.sort(draw.integers(0, 5_000, 15_000)),
+        "label_item": draw.zipf(1.3, 15_000) % 500,
+        "prediction_query": np.sort(draw.integers(500, 5_500, 60_000)),
+        "prediction_item": draw.zipf(1.3, 60_000) % 500,
+        "confidence": draw.integers(0, 3000, 60_000).astype(np.float32) / 1024,
     }
 
 
@@ -345,14 +345,14 @@ def test_a_dump_equals_the_oracle(dump: dict[str, np.ndarray], tmp_path: Path) -
     expected = oracle.evaluate(
         labels, oracle.lists_of_rows(rows, "confidence"), metrics, by_confidence=True
     )
-    result = rankmill.evaluate(*_write(dump, tmp_path, 30_000, False), metrics)
+    result = rankmill.evaluate(*_write(dump, tmp_path, 15_000, False), metrics)
     assert_agrees(result, expected)
     assert result.per_query["query_id"].to_pylist() == list(labels)
 
 
-@pytest.mark.parametrize(("length", "slow"), [(200_000, False), (2_000, True)])
+@pytest.mark.parametrize(("length", "slow"), [(80_000, False), (2_000, True)])
 def test_one_huge_list(length: int, slow: bool) -> None:
-    """200,000 predictions against 50,000 labels in one query, beside small ones.
+    """80,000 predictions against 20,000 labels in one query, beside small ones.
 
     Fewer for the metrics whose oracle is slow.
     """
