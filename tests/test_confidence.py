@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -21,6 +22,7 @@ import strategies
 from conftest import tells
 from oracle import parameters, parse
 from rankmill import InputError, State, UsageError
+from rankmill.results.curves import curves_of
 
 CURVES = ["auprc", "auprc_step", "best_f1", "best_f1_threshold"]
 CURVES += [f"recall_at_precision@{at}" for at in ("0", "0.5", "0.9", "1")]
@@ -346,3 +348,12 @@ def test_no_curve(tmp_path: Path, run_cli: Any) -> None:
     assert refused.exit_code == 2
     assert "--curve is for metrics such as auprc" in refused.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.small
+def test_all_curves_are_one_table() -> None:
+    found = rankmill.evaluate(*tables([[(0.5, True)], [(0.25, False)]]), METRICS)
+    table = curves_of({"": found.curves})
+    assert {*table["metric"].to_pylist()} == {*found.curves}
+    rows = table.filter(pc.equal(table["metric"], "brier"))
+    assert (rows["correct"].to_pylist(), rows["predictions"].to_pylist()) == ([1, 0], [1, 1])

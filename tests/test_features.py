@@ -113,7 +113,7 @@ def test_known_answers() -> None:
     # Beside that b from b and c, and d from d.
     each = (1 + 2 + 0 + 1) / 4, (1 + half + 0) / 2
     assert found["epd_cosine"] == pytest.approx(sum(each) / 2, rel=1e-14)
-    assert found.inputs["features"]["columns"] == {"item": "item_id"}
+    assert found.inputs["features"]["columns"] == {"item": "item_id", "vector": "vector"}
     assert found.inputs["features"]["rows"] == 5
 
 
@@ -362,3 +362,17 @@ def test_rows_are_told_by_file_and_batch(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=str(tmp_path / "*.parquet"))
     tells(caught.value, ["3.parquet: row 0", "2 numbers", "has 1"])
+
+
+def test_the_column_of_groups_is_no_part_of_a_vector() -> None:
+    vectors = {"x": [1.0, 0.6, 0.0], "y": [0.0, 0.8, 1.0]}
+    plain = pa.table({"item_id": ["a", "b", "c"], **vectors})
+    both = plain.append_column("maker", pa.array([7, 8, 7]))
+    labels, run = {"q": {"a": 1}}, {"q": [("a", 0.9), ("b", 0.8), ("c", 0.7)]}
+    wanted = rankmill.evaluate(labels, run, "ild_cosine", features=plain)
+    asked: Any = {"items": both, "item_group": "maker", "features": both}
+    found = rankmill.evaluate(labels, run, ["ild_cosine", "ild"], **asked)
+    assert found["ild_cosine"] == wanted["ild_cosine"]
+    assert found.inputs["features"]["columns"] == {"item": "item_id", "vector": "x, y"}
+    with pytest.raises(UsageError, match="'item_id' is the column of the items: name another"):
+        rankmill.evaluate(labels, run, "ild", items=both, item_group="item_id")

@@ -561,7 +561,8 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
     ("rule", "told"),
     [
         ("seen_items <= 0", "seen_items is not counted without train"),
-        ("unknown_items <= 1%", "unknown_items is not counted without items or train"),
+        ("unknown_items <= 1%", "unknown_items is not counted without items, train or features"),
+        ("tied_confidences <= 0", "tied_confidences is not counted without a metric such as gap"),
         ("unjudged_items <= 1%", "unjudged_items is not counted without judged_only"),
         ("items_beyond_depth <= 0", "items_beyond_depth is not counted without depth"),
     ],
@@ -571,12 +572,26 @@ def test_a_count_of_what_is_not_there_is_no_pass(dumps, rule, told):
         word(dumps, "same", rule)
 
 
+def test_a_baseline_that_did_not_count_is_none(dumps, tmp_path):
+    told = tmp_path / "told.json"
+    told.write_text(rankmill.evaluate(dumps["labels"], dumps["same"], "map@5").to_json())
+    train = pa.table({"user_id": [0], "item_id": [100]})
+    with pytest.raises(rankmill.UsageError, match="without train: evaluate the baseline with it"):
+        word(dumps, "same", "seen_items change <= 10%", baseline=str(told), train=train)
+
+
 def test_counts_are_held_where_they_are_counted(dumps):
     train = {"train": pa.table({"user_id": [0], "item_id": [100]})}
+    features = {"features": {100: [1.0]}}
     for rule, options in (
         ("seen_items <= 100%", train),
         ("unknown_items <= 100%", train),
+        ("unknown_items <= 100%", features),
         ("unjudged_items <= 100%", {"judged_only": True}),
         ("items_beyond_depth <= 100%", {"depth": 1}),
     ):
         assert word(dumps, "same", rule, **options).word == "held"
+    with pytest.raises(rankmill.UsageError, match="short_lists is not counted without a cutoff"):
+        word(dumps, "same", "map >= 0", "short_lists <= 0")
+    assert word(dumps, "same", "gap >= 0", "tied_confidences <= 100%").word == "held"
+    assert word(dumps, "same", "map@5 >= 0", "short_lists <= 100%").word == "held"

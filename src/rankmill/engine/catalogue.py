@@ -11,6 +11,7 @@ from rankmill.matching.catalogue import Catalogue, Training
 from rankmill.matching.features import Features
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.item_counter import ItemCounter
+from rankmill.results.described import MOST_LISTED
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.asked import Asked
@@ -61,7 +62,7 @@ def beside(job: Job, labels: Input) -> dict[str, Callable[[], Input]]:
     openers = {
         "train": lambda: _open_training(job, labels),
         "items": lambda: open_items(job.items, item, job.item_group),
-        "features": lambda: open_features(job.features, item),
+        "features": lambda: open_features(job.features, item, job.item_group),
     }
     return {name: one for name, one in openers.items() if getattr(job, name) is not None}
 
@@ -90,7 +91,8 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
     found = one.described(rows)
     columns = found["columns"]
     if isinstance(columns, Mapping):  # the items of a catalogue have no column of queries
-        more = {"group": one.columns.facts[0]} if name == "items" and one.columns.facts else {}
+        facts = ", ".join(one.columns.facts[:MOST_LISTED])
+        more = {{"items": "group"}.get(name, "vector"): facts} if facts else {}
         found["columns"] = {role: name for role, name in columns.items() if name} | more
     return found
 

@@ -91,8 +91,8 @@ class State:
         for name in ("metrics", "semantics", "gain_function", "scope", "catalogue"):
             if getattr(self, name) != getattr(other, name):
                 raise UsageError(
-                    f"states of other {name} do not merge: {getattr(self, name)} and "
-                    f"{getattr(other, name)}"
+                    f"states of other {name} do not merge: {getattr(self, name) or 'none'} and "
+                    f"{getattr(other, name) or 'none'}"
                 )
         if self.groups.keys() != other.groups.keys():
             raise UsageError("states with and without groups of queries do not merge")

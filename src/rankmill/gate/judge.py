@@ -12,9 +12,11 @@ from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
 from rankmill.errors import UsageError
 from rankmill.gate.baseline import BASELINE, CANDIDATE
+from rankmill.gate.beside import INPUTS
 from rankmill.gate.measured import Interval, Measured, drop_of, value_of
 from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, SHARE_OF, UNDECIDED, Rule, age_text
 from rankmill.gate.verdict import Outcome
+from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse_all
 from rankmill.results.result import Result
 
@@ -198,8 +200,8 @@ def _undecided(rule: Rule, shown: str, why: str, one: Measured | None = None) ->
 
 
 def _of_count(rule: Rule, evidence: Evidence) -> Outcome:
-    _check_counted(rule, evidence.result)
     mine = evidence.result.to_dict()
+    _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
     base: float | None = None
     measured = float(value)
@@ -209,6 +211,7 @@ def _of_count(rule: Rule, evidence: Evidence) -> Outcome:
                 f"rule {rule.text!r}: the baseline does not tell its counts; give predictions, "
                 "the JSON of a result, or values by query that rankmill wrote"
             )
+        _check_counted(rule, evidence.told, "evaluate the baseline with it")
         base = count_of(rule.subject, evidence.told)
         change = (value - base) / base if base else float(value != base)
         measured = abs(change)
@@ -228,19 +231,28 @@ def _of_count(rule: Rule, evidence: Evidence) -> Outcome:
     return Outcome(rule.text, word, "", value, base, measured, None, None, rule.limit, reason)
 
 
-def _check_counted(rule: Rule, result: Result) -> None:
-    """Raise UsageError if a count is 0 only because nothing was there to count it by."""
+def _check_counted(rule: Rule, told: Mapping[str, Any], todo: str) -> None:
+    """Raise UsageError if a count is 0 only because nothing was there to count it by.
+
+    `told` is a result as its JSON has it. What it does not tell is not asked for.
+    """
+    inputs, scope, names = (told.get(key, {}) for key in ("inputs", "scope", "metrics"))
+    asked = parse_all(names) if names else []
     needs = {
-        "seen_items": ("train", "train" in result.inputs),
-        "unknown_items": ("items or train", bool({"items", "train"} & {*result.inputs})),
-        "items_beyond_depth": ("depth", result.scope.depth is not None),
-        "unjudged_items": ("judged_only", result.scope.judged_only),
+        "seen_items": ("train", "train" in inputs),
+        "unknown_items": ("items, train or features", bool({*INPUTS} & {*inputs})),
+        "items_beyond_depth": ("depth", scope.get("depth") is not None),
+        "unjudged_items": ("judged_only", bool(scope.get("judged_only"))),
+        "tied_confidences": (
+            "a metric such as gap",
+            any(aggregate_of(one).passes > 1 for one in asked),
+        ),
+        "short_lists": ("a cutoff, as in map@10", any(one.k is not None for one in asked)),
     }
     option, counted = needs.get(rule.subject, ("", True))
-    if not counted:
+    if inputs and names and not counted:
         raise UsageError(
-            f"rule {rule.text!r}: {rule.subject} is not counted without {option}: give it, or "
-            "leave out the rule"
+            f"rule {rule.text!r}: {rule.subject} is not counted without {option}: {todo}"
         )
 
 

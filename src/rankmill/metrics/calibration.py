@@ -64,7 +64,7 @@ class Moments:
         kinds = [right, Mean(every.count - right.count, *less)]
         variances = [one.count * one.squares - one.total**2 for one in kinds]
         return {
-            "correct": np.array([True, False]),
+            "correct": np.array([right.count, 0]),
             "predictions": np.array([one.count for one in kinds]),
             "mean": np.array([one.mean or 0.0 for one in kinds]),
             "deviation": np.array(

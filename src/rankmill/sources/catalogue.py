@@ -41,6 +41,11 @@ def open_items(value: Any, item: str | None, group: str | None = None) -> Input:
         named = find_item(source, named, "items")
         wide = is_list_type(schema.field(named).type)
         if group is not None:
+            if group == named:
+                raise UsageError(
+                    f"{group!r} is the column of the items: name another one with --item-group "
+                    "(item_group)"
+                )
             _check_group(source, group, wide)
             if source.typed is not None:
                 source = source.with_types({group: pa.large_string()})

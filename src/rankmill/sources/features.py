@@ -22,10 +22,11 @@ from rankmill.sources.roles import Columns, find_item
 from rankmill.threads import Workers
 
 
-def open_features(value: Any, item: str | None) -> Input:
+def open_features(value: Any, item: str | None, group: str | None = None) -> Input:
     """Open the features of items, whose column may have the name `item`.
 
     The vector is the only column with lists of numbers. Without one, all other columns are numbers.
+    The column `group` is that of the groups of items, and no part of a vector.
 
     Raises
     ------
@@ -40,7 +41,7 @@ def open_features(value: Any, item: str | None) -> Input:
                 "table, {item: vector}, or a matrix whose row i is the vector of item i"
             )
         named = _item_column(source, item)
-        vectors = _vector_columns(source, named)
+        vectors = _vector_columns(source, [named, group])
         if source.typed is not None:  # the first rows of a text do not tell what the others hold
             source = source.with_types(dict.fromkeys(vectors, pa.float64()))
     except BaseException:
@@ -60,10 +61,10 @@ def _item_column(source: Source, item: str | None) -> str:
     return find_item(source, others[0] if len(others) == 1 else None, "features")
 
 
-def _vector_columns(source: Source, item: str) -> list[str]:
-    """Return the columns that hold the vectors, which all files have."""
+def _vector_columns(source: Source, apart: list[str | None]) -> list[str]:
+    """Return the columns that hold the vectors, which all files have; others stand apart."""
     file, schema = next(iter(source.schemas.items()))
-    others = [name for name in schema.names if name != item]
+    others = [name for name in schema.names if name not in apart]
     lists = [name for name in others if _is_numbers(schema.field(name).type, lists=True)]
     found = lists or others
     for other, fields in source.schemas.items():
@@ -83,7 +84,7 @@ def _vector_columns(source: Source, item: str) -> list[str]:
         )
     if not found:
         raise InputError(
-            f"{file}: there is no column beside {item!r}; expected the vectors of the items: a "
+            f"{file}: there is no column beside {apart[0]!r}; expected the vectors of the items: a "
             "column of lists of numbers, or columns of numbers"
         )
     return found
