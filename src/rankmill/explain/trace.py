@@ -1,15 +1,13 @@
 """explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.elementary import discounts
-from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
+from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.evaluate import evaluate
@@ -21,6 +19,7 @@ from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.explain.curve import evaluated, trace_curve
 from rankmill.explain.one_query import id_of, list_of
+from rankmill.explain.rows import repeats_of, table_of, tell_labels, tell_predictions
 from rankmill.explain.trace_view import Trace
 from rankmill.explain.walk import (
     check_walk,
@@ -30,12 +29,11 @@ from rankmill.explain.walk import (
     ranked_hits,
     walk,
 )
-from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import mark_repeats
+from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
-from rankmill.matching.scope import only_judged, within
+from rankmill.matching.scope import within
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import Gap
@@ -45,11 +43,6 @@ from rankmill.metrics.values import Matched
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
-
-# Arrow cannot take rows of views.
-_LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-# So many labels are listed by name.
-LISTED = 20
 
 
 @options_of(evaluate, without=("per_query",))
@@ -215,17 +208,19 @@ def walk_list(
     if ranked.confidence is not None:
         columns = {"confidence": ranked.confidence[:count], **columns}
     ideal = metric.spec.ideal
-    table = _table(
+    table = table_of(
         take_ids(arranged.items, places[:count]),
         columns,
         np.empty(0) if ideal is None else ideal(hits, metric, semantics),
-        _repeats(lists, index.labels, rows, job, count),
+        repeats_of(lists, index.labels, rows, job, count),
         predictions.id_types("item"),
     )
     divisor = divisor_of(metric, hits, semantics)
     title = "judged" if metric.spec.needs_judged else "labels"
-    facts = {title: _listed(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))}
-    facts["predictions"] = _counted(lists, arranged, dropped, count)
+    facts = {
+        title: tell_labels(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))
+    }
+    facts["predictions"] = tell_predictions(lists, arranged, dropped, count)
     if order != "given":
         facts["order"] = f"{CHOICES['order'][order]} (order {order})"
     if divisor is not None:
@@ -241,92 +236,6 @@ def walk_list(
         semantics,
         job.scope,
     )
-
-
-def _repeats(
-    lists: Lists, labels: Labels, rows: np.ndarray, job: Job, count: int
-) -> tuple[Ids, np.ndarray]:
-    """Repeats that were dropped, and how many predictions stand before each; up to a rank."""
-    if job.semantics.repeated_predictions != "drop":
-        return slice_ids(lists.items, 0, 0), np.empty(0, np.int64)
-    listed = arrange(lists, replace(job.semantics, repeated_predictions="each"))
-    if job.scope.judged_only:
-        listed = only_judged(listed, labels, rows)
-    repeat = np.empty(len(listed.items.keys), np.bool_)
-    mark_repeats(listed.offsets, listed.items, SEED, repeat)
-    before = np.cumsum(~repeat)
-    places = np.flatnonzero(repeat & (before <= count))
-    return take_ids(listed.items, places), before[places]
-
-
-def _table(
-    items: Ids,
-    columns: dict[str, np.ndarray],
-    ideal: np.ndarray,
-    dropped: tuple[Ids, np.ndarray],
-    kinds: set[Any],
-) -> pa.Table:
-    """A row a rank, with the best list beside it if that is longer, and dropped items between."""
-    count = len(items.keys)
-    width = max(count, len(ideal))
-    order = np.argsort(np.append(np.arange(width), dropped[1] - 0.5), kind="stable")
-    at_rank, at_item = order < width, order < count
-    rank = pa.array(order + 1, mask=~at_rank)
-    item_place = np.where(at_rank, order, order - width + count)
-    kinds = {_LARGE.get(kind, kind) for kind in kinds}
-    item = ids_to_arrow(join_ids([items, dropped[0]]), kinds)
-    item = item.take(pa.array(item_place, mask=at_rank & ~at_item))
-    table = {"rank": rank, "item": item}
-    place = pa.array(order, mask=~at_item)
-    table |= {name: pa.array(column).take(place) for name, column in columns.items()}
-    if len(ideal):
-        gain = np.append(ideal, np.zeros(width - len(ideal)))
-        best = {"ideal_gain": gain, "ideal_sum": (gain / discounts(width)[1:]).cumsum()}
-        table |= {
-            name: pa.array(one).take(pa.array(order, mask=~at_rank)) for name, one in best.items()
-        }
-    table["note"] = pa.array(_notes(item.to_pylist(), rank.to_pylist()), pa.string())
-    return pa.table(table)
-
-
-def _notes(items: list[Any], ranks: list[int | None]) -> list[str]:
-    """Which items repeat an earlier one, and at which rank that stands."""
-    first: dict[Any, int | None] = {}
-    notes = []
-    for item, rank in zip(items, ranks, strict=True):
-        note = ""
-        if item is None:
-            note = "no prediction"
-        elif item in first:
-            note = f"repeats rank {first[item]}" + (", dropped" if rank is None else "")
-        else:
-            first[item] = rank
-        notes.append(note)
-    return notes
-
-
-def _listed(items: Ids, count: int) -> str:
-    """How many labels there are, and the first of them."""
-    named = [str(id_value(items, i)) for i in range(min(LISTED, len(items.keys)))]
-    more = ["..."] if len(items.keys) > LISTED else []
-    return f"{count:,}: {', '.join([*named, *more])}" if count else "0"
-
-
-def _counted(lists: Lists, arranged: Lists, dropped: Mapping[str, int], count: int) -> str:
-    """How many predictions there are, and which of them do not count."""
-    predictions = len(arranged.items.keys)
-    text = f"{predictions:,}"
-    if count < predictions:
-        text += f", of which the first {count:,} count"
-    if arranged.repeats:
-        text += f"; repeats dropped: {arranged.repeats:,}"
-    if lists.nulls:
-        text += f"; null items dropped: {lists.nulls:,}"
-    if dropped["items_beyond_depth"]:
-        text += f"; beyond the depth: {dropped['items_beyond_depth']:,}"
-    if dropped["unjudged_items"]:
-        text += f"; unjudged, dropped: {dropped['unjudged_items']:,}"
-    return text
 
 
 def _trace_gap(
