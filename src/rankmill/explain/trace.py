@@ -10,6 +10,7 @@ import pyarrow as pa
 from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
+from rankmill.engine.catalogue import with_catalogue
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import Job, Progress, make_job, open_job
 from rankmill.engine.labels import clean_lists
@@ -18,6 +19,7 @@ from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.explain.curve import evaluated, trace_curve
+from rankmill.explain.listed import walk_listed
 from rankmill.explain.one_query import id_of, list_of
 from rankmill.explain.rows import repeats_of, table_of, tell_labels, tell_predictions
 from rankmill.explain.trace_view import Trace
@@ -34,7 +36,7 @@ from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
-from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_rows import join, rank_pooled
@@ -58,8 +60,8 @@ def explain(
     """Walk down one query's list and show how the value of a metric comes about.
 
     The value is that of `evaluate`, to the last bit. So is ``total / divisor``, but where equal
-    confidences count with an expected value, which is added up in another order there: the two may
-    differ by 1e-15 of it.
+    confidences count with an expected value, and for ild, epd and their kin, which are added up in
+    another order there: the two may differ by 1e-15 of it, or of a cosine.
 
     Parameters
     ----------
@@ -72,6 +74,8 @@ def explain(
         For gap there is none: it ranks all predictions in one list, which has to fit in memory,
         with about 200 bytes a prediction. Nor is there for other metrics of all predictions, such
         as auprc and ece: their rows are the curve of precision and recall, or the bins.
+        Means over lists, such as novelty and ild, have a value for each query with predictions;
+        what they need of `train`, `items`, `item_group` and `features` is read.
     rows : int, optional
         How many rows to show; all if not given. Those of a curve are at even steps of recall.
 
@@ -104,12 +108,16 @@ def explain(
     divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
-    columns, resources, choices = split_options(untrained(options))
-    pooled = aggregate_of(parse(metric)).needs_confidences
-    holds_rows = aggregate_of(parse(metric)) is Gap
+    asked = parse(metric)
+    check_walk(asked, "given")
+    needed = untrained(options)
+    if list_walk_of(asked) is not None:
+        needed |= {name: options[name] for name in ("train", "items", "item_group", "features")}
+    columns, resources, choices = split_options(needed)
+    pooled = aggregate_of(asked).needs_confidences
+    holds_rows = aggregate_of(asked) is Gap
     job = make_job([metric], per_query=not pooled, keep_rows=holds_rows, **choices)
     job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
-    check_walk(job.metrics[0], "given")
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:
         raise UsageError(
@@ -129,6 +137,7 @@ def explain(
                 return trace_curve(job, label_input, inputs[""], rows, workers, progress)
             return _trace_gap(job, label_input, inputs[""], rows, workers, progress)
         query = id_of(query_id, label_input)
+        job = with_catalogue(job, label_input, workers)
         found = _trace_query(job, query, label_input, inputs[""], workers)
     return _first_rows(found, rows)
 
@@ -153,8 +162,11 @@ def _trace_query(
     else:
         tally.add(score_lists(lists, index, job))
     state = tally.close(predictions.source.name)
-    found = walk_list(metric, lists, index, predictions, job)
-    status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
+    if list_walk_of(metric) is not None:
+        found, status = walk_listed(metric, lists, index, predictions, job), ""
+    else:
+        found = walk_list(metric, lists, index, predictions, job)
+        status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
         found.facts.pop("divisor", None)
