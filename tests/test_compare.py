@@ -435,6 +435,31 @@ def test_moved_queries_have_a_command_that_explains_them(run, dump):
 
 
 @pytest.mark.small
+def test_commands_that_explain_count_as_the_comparison_did(run, dump, tmp_path):
+    """They name the inputs beside the labels; those that cannot count alike are not there."""
+    paths = [str(tmp_path / f"{name}.parquet") for name in ("a", "b")]
+    for path, queries in zip(paths, ([1, 2, 3], [4, 5]), strict=True):
+        lists = [[1, 2], [1], [3]][: len(queries)]
+        pq.write_table(pa.table({"uid": queries, "items": lists}), path)
+    more = ["--query", "uid", "--train", ",".join(paths), "--items", paths[0]]
+    asked = ["compare", *dump, "-m", "map@3", "--moved", "2", *more]
+    rows = json.loads(run(*asked, "--format", "json")[1])["moved"]["map@3"]["new one"]
+    assert rows
+    for row in rows:
+        words = shlex.split(row["explain"])[1:]
+        assert f"--train={','.join(paths)}" in words
+        assert f"--items={paths[0]}" in words
+        code, out, _ = run(*words, "--format", "json")
+        assert code == 0
+        assert json.loads(out)["value"] == row["value"]
+    dropped = run(*asked, "--drop-seen", "--format", "json")[1]
+    rows = json.loads(dropped)["moved"]["map@3"]["new one"]
+    assert rows
+    assert not any("explain" in row for row in rows)
+    assert "rankmill explain" not in run(*asked, "--drop-seen")[1]
+
+
+@pytest.mark.small
 def test_wrong_usage_and_no_common_query(run, dump, tmp_path):
     code, out, err = run("compare", *dump[:2], "-m", "map")
     assert (code, out) == (2, "")

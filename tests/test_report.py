@@ -467,6 +467,16 @@ def test_a_page_of_a_result_needs_no_details(inputs: dict[str, pa.Table]) -> Non
     assert "Charts by confidence are left out" in checked(page(few["new"], details=little)).words
 
 
+@pytest.mark.parametrize("metric", ["ece", "auprc", "brier", "coverage@5"])
+def test_memory_is_not_blamed_for_charts_of_other_metrics(
+    inputs: dict[str, pa.Table], metric: str
+) -> None:
+    results, details = evaluate_in_detail(
+        inputs["labels"], {"new": inputs["new"]}, ["map@5", metric]
+    )
+    assert "left out" not in checked(page(results["new"], details=details)).words
+
+
 def test_a_page_of_a_verdict_has_broken_rules_first(inputs: dict[str, pa.Table]) -> None:
     rules = ["map@5 >= 0.1", "map@5[group=*] drop <= 3%", "queries change <= 10%"]
     found = gate(inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)

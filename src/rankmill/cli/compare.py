@@ -29,6 +29,7 @@ from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording
+from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.stores.urls import redacted
@@ -118,7 +119,7 @@ Examples:
     metavar="N",
     default=0,
     help="Also list the N queries that gained most and the N that lost most, each with the command "
-    "that explains it.",
+    "that explains it (none with --drop-seen, which 'rankmill explain' does not have).",
 )
 @click.option(
     "--replicates",
@@ -195,7 +196,9 @@ def command(
         more.append((report, page_of(found, label_source, runs, options, recording.history)))
     if found.queries:
         more += recording.record_run(found, label_source, runs)
-    deliver(view_of(found, _explaining(labels, systems)), chosen, output, more)
+    # explain drops no predictions that were seen, so that its values would be others.
+    explaining = None if options["drop_seen"] else _explaining(labels, systems)
+    deliver(view_of(found, explaining), chosen, output, more)
     if not found.queries:
         raise InputError(
             f"{', '.join(map(redacted, systems.values()))}: no query counts for every system under "
@@ -230,7 +233,11 @@ def _given(context: click.Context) -> list[str]:
         if isinstance(one, click.Option) and one.is_flag:
             words += [name] if context.params[one.name or ""] else []
         else:
-            words += [
-                f"{name}={value}" for value in (values if isinstance(values, tuple) else [values])
-            ]
+            listed = values if isinstance(values, tuple) else [_text_of(values)]
+            words += [f"{name}={value}" for value in listed]
     return words
+
+
+def _text_of(value: Any) -> str:
+    """Return the value of an option as it is written; the files of one stand between commas."""
+    return redacted(joined(value)) if isinstance(value, str | list) else str(value)

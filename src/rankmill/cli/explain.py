@@ -10,6 +10,8 @@ import click
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import PARQUET_SUFFIXES, check_outputs, source_of
 from rankmill.cli.options import (
+    catalogue_inputs,
+    catalogue_sources,
     column_options,
     output_options,
     resource_options,
@@ -29,12 +31,14 @@ LABELS and PREDICTIONS are as for 'rankmill evaluate'. A row is a rank: the item
 hit, and the term that it adds to the sum; below stands what the sum is divided by. The value is the
 one that 'rankmill evaluate' has for this query. For gap, which ranks all predictions in one list,
 leave out --query-id; they have to fit in memory, with about 200 bytes a prediction. For auprc,
-best_f1, ece and the like the rows are the curve of precision and recall, or the bins.
+best_f1, ece and the like the rows are the curve of precision and recall, or the bins. novelty, ild
+and other means over lists need what 'rankmill evaluate' needs for them, such as --train.
 
 \b
 Examples:
   rankmill explain labels.parquet run.parquet --query-id 17 -m map@12
   rankmill explain labels run --query-id 17 -m ndcg@10 --preset trec_eval
+  rankmill explain labels run --query-id 17 -m novelty@12 --train history.parquet
   rankmill explain labels run -m gap --rows 20
   rankmill explain labels run -m auprc -o curve.parquet
 """
@@ -56,6 +60,7 @@ _ROWS = 50
 @column_options
 @semantics_options
 @scope_options
+@catalogue_inputs
 @output_options
 @resource_options
 def command(
@@ -74,7 +79,7 @@ def command(
     output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
-    check_outputs(output, sources)
+    check_outputs(output, [*sources, *catalogue_sources(options)])
     as_parquet = format is None and Path(output or "").suffix.lower() in PARQUET_SUFFIXES
     chosen = "" if as_parquet else format_for(format, output)
     if rows is None and chosen in ("table", "markdown", "latex"):

@@ -15,6 +15,7 @@ from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import semantics_of
 
 __all__ = [
+    "catalogue_inputs",
     "catalogue_options",
     "catalogue_sources",
     "column_options",
@@ -132,7 +133,7 @@ _SCOPE = (
         help="The column of the labels that says how much each query counts in the means.",
     ),
 )
-_CATALOGUE = (
+_BESIDE = (
     click.option(
         "--train",
         metavar="FILE|DIR",
@@ -161,6 +162,9 @@ _CATALOGUE = (
         help="The vectors of items, for ild_cosine and epd_cosine: a table with a column of items "
         "and one of lists of numbers, or several of numbers.",
     ),
+)
+_CATALOGUE = (
+    *_BESIDE,
     click.option(
         "--drop-seen",
         is_flag=True,
@@ -285,6 +289,11 @@ def scope_options(command: _Command) -> _Command:
 def catalogue_options(command: _Command) -> _Command:
     """Add the options that name the training set and the catalogue."""
     return _with(_CATALOGUE, command)
+
+
+def catalogue_inputs(command: _Command) -> _Command:
+    """Add these options without the one that drops predictions."""
+    return _with(_BESIDE, command)
 
 
 def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:

@@ -106,8 +106,8 @@ class Seen(NamedTuple):
     values : dict of str to dict of str to (value, standard error)
         System -> the text of a metric aside -> what it comes to over all queries of the system.
     bins : dict of str to list of Bin
-        System -> its predictions by rising confidence, if gap was asked for and they fit in memory;
-        not for the baseline of others.
+        System -> its predictions by rising confidence, if gap was asked for; none of them if they
+        do not fit in memory. Not for the baseline of others.
     """
 
     asked: Aside

@@ -68,7 +68,8 @@ class Details:
     histograms : dict of str to dict of str to Histogram
         Metric -> system -> the values of queries.
     bins : dict of str to list of Bin
-        System -> its predictions by rising confidence, if there is a metric over all of them.
+        System -> its predictions by rising confidence, if there is gap among the metrics; none of
+        them if they do not fit in memory.
     moved : dict of str to dict of str to list of Moved
         As in a `Comparison`.
     """

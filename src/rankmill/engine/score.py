@@ -131,10 +131,10 @@ def match_block(
     return match(*among, rows=rows, repeats_count=each), None
 
 
-def _scored(
-    lists: Lists, found: Hits, judged: Hits | None, weights: np.ndarray | None, job: Job
-) -> tuple[Scored, dict[str, Aggregate], dict[str, np.ndarray]]:
-    """The block as aggregates take it, the aggregate of each metric, and the values if kept."""
+def whole_block(
+    lists: Lists, found: Hits, judged: Hits | None, job: Job
+) -> tuple[Scored, Hits | None]:
+    """The block as aggregates take it, and the hits among judged items in the same order."""
     order = job.semantics.order if lists.numbers is not None else "given"
     hits = found
     if order in ("worst", "best"):
@@ -151,6 +151,14 @@ def _scored(
             whole = whole._replace(shown=job.catalogue.find(lists.items))
         if job.needs_features and job.catalogue.features is not None:
             whole = whole._replace(featured=job.catalogue.features.find(lists.items))
+    return whole, judged
+
+
+def _scored(
+    lists: Lists, found: Hits, judged: Hits | None, weights: np.ndarray | None, job: Job
+) -> tuple[Scored, dict[str, Aggregate], dict[str, np.ndarray]]:
+    """The block as aggregates take it, the aggregate of each metric, and the values if kept."""
+    whole, judged = whole_block(lists, found, judged, job)
     matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
@@ -160,7 +168,7 @@ def _scored(
             needed = judged if asked.metric.spec.needs_judged else None
             kind = needed is None, asked.metric.spec.counts_empty
             if kind not in matched:
-                matched[kind] = _matched(lists, needed or hits, job, order, kind[1])
+                matched[kind] = _matched(lists, needed or whole.hits, job, whole.order, kind[1])
             one, patterns = matched[kind]
             values = one.values(asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)

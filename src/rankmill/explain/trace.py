@@ -1,17 +1,16 @@
 """explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.elementary import discounts
-from rankmill.columns.ids import id_text, id_value, ids_to_arrow, join_ids, slice_ids, take_ids
+from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
+from rankmill.engine.catalogue import with_catalogue
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import Job, Progress, make_job, open_job
 from rankmill.engine.labels import clean_lists
@@ -20,7 +19,9 @@ from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.explain.curve import evaluated, trace_curve
+from rankmill.explain.listed import walk_listed
 from rankmill.explain.one_query import id_of, list_of
+from rankmill.explain.rows import repeats_of, table_of, tell_labels, tell_predictions
 from rankmill.explain.trace_view import Trace
 from rankmill.explain.walk import (
     check_walk,
@@ -30,13 +31,12 @@ from rankmill.explain.walk import (
     ranked_hits,
     walk,
 )
-from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import mark_repeats
+from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
 from rankmill.matching.labels import NO_GAINS, Labels
 from rankmill.matching.order import arrange
-from rankmill.matching.scope import only_judged, within
-from rankmill.metrics.aggregate import aggregate_of
+from rankmill.matching.scope import within
+from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_rows import join, rank_pooled
@@ -45,11 +45,6 @@ from rankmill.metrics.values import Matched
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
-
-# Arrow cannot take rows of views.
-_LARGE = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-# So many labels are listed by name.
-LISTED = 20
 
 
 @options_of(evaluate, without=("per_query",))
@@ -65,8 +60,8 @@ def explain(
     """Walk down one query's list and show how the value of a metric comes about.
 
     The value is that of `evaluate`, to the last bit. So is ``total / divisor``, but where equal
-    confidences count with an expected value, which is added up in another order there: the two may
-    differ by 1e-15 of it.
+    confidences count with an expected value, and for ild, epd and their kin, which are added up in
+    another order there: the two may differ by 1e-15 of it, or of a cosine.
 
     Parameters
     ----------
@@ -79,6 +74,8 @@ def explain(
         For gap there is none: it ranks all predictions in one list, which has to fit in memory,
         with about 200 bytes a prediction. Nor is there for other metrics of all predictions, such
         as auprc and ece: their rows are the curve of precision and recall, or the bins.
+        Means over lists, such as novelty and ild, have a value for each query with predictions;
+        what they need of `train`, `items`, `item_group` and `features` is read.
     rows : int, optional
         How many rows to show; all if not given. Those of a curve are at even steps of recall.
 
@@ -111,12 +108,16 @@ def explain(
     divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
     map@4 of query 1 = 1.5 / 2 = 0.75
     """
-    columns, resources, choices = split_options(untrained(options))
-    pooled = aggregate_of(parse(metric)).needs_confidences
-    holds_rows = aggregate_of(parse(metric)) is Gap
+    asked = parse(metric)
+    check_walk(asked, "given")
+    needed = untrained(options)
+    if list_walk_of(asked) is not None:
+        needed |= {name: options[name] for name in ("train", "items", "item_group", "features")}
+    columns, resources, choices = split_options(needed)
+    pooled = aggregate_of(asked).needs_confidences
+    holds_rows = aggregate_of(asked) is Gap
     job = make_job([metric], per_query=not pooled, keep_rows=holds_rows, **choices)
     job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
-    check_walk(job.metrics[0], "given")
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:
         raise UsageError(
@@ -136,6 +137,7 @@ def explain(
                 return trace_curve(job, label_input, inputs[""], rows, workers, progress)
             return _trace_gap(job, label_input, inputs[""], rows, workers, progress)
         query = id_of(query_id, label_input)
+        job = with_catalogue(job, label_input, workers)
         found = _trace_query(job, query, label_input, inputs[""], workers)
     return _first_rows(found, rows)
 
@@ -160,8 +162,11 @@ def _trace_query(
     else:
         tally.add(score_lists(lists, index, job))
     state = tally.close(predictions.source.name)
-    found = walk_list(metric, lists, index, predictions, job)
-    status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
+    if list_walk_of(metric) is not None:
+        found, status = walk_listed(metric, lists, index, predictions, job), ""
+    else:
+        found = walk_list(metric, lists, index, predictions, job)
+        status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
     if status:
         found = replace(found, divisor=None, facts={"query": status} | found.facts)
         found.facts.pop("divisor", None)
@@ -215,17 +220,19 @@ def walk_list(
     if ranked.confidence is not None:
         columns = {"confidence": ranked.confidence[:count], **columns}
     ideal = metric.spec.ideal
-    table = _table(
+    table = table_of(
         take_ids(arranged.items, places[:count]),
         columns,
         np.empty(0) if ideal is None else ideal(hits, metric, semantics),
-        _repeats(lists, index.labels, rows, job, count),
+        repeats_of(lists, index.labels, rows, job, count),
         predictions.id_types("item"),
     )
     divisor = divisor_of(metric, hits, semantics)
     title = "judged" if metric.spec.needs_judged else "labels"
-    facts = {title: _listed(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))}
-    facts["predictions"] = _counted(lists, arranged, dropped, count)
+    facts = {
+        title: tell_labels(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))
+    }
+    facts["predictions"] = tell_predictions(lists, arranged, dropped, count)
     if order != "given":
         facts["order"] = f"{CHOICES['order'][order]} (order {order})"
     if divisor is not None:
@@ -241,92 +248,6 @@ def walk_list(
         semantics,
         job.scope,
     )
-
-
-def _repeats(
-    lists: Lists, labels: Labels, rows: np.ndarray, job: Job, count: int
-) -> tuple[Ids, np.ndarray]:
-    """Repeats that were dropped, and how many predictions stand before each; up to a rank."""
-    if job.semantics.repeated_predictions != "drop":
-        return slice_ids(lists.items, 0, 0), np.empty(0, np.int64)
-    listed = arrange(lists, replace(job.semantics, repeated_predictions="each"))
-    if job.scope.judged_only:
-        listed = only_judged(listed, labels, rows)
-    repeat = np.empty(len(listed.items.keys), np.bool_)
-    mark_repeats(listed.offsets, listed.items, SEED, repeat)
-    before = np.cumsum(~repeat)
-    places = np.flatnonzero(repeat & (before <= count))
-    return take_ids(listed.items, places), before[places]
-
-
-def _table(
-    items: Ids,
-    columns: dict[str, np.ndarray],
-    ideal: np.ndarray,
-    dropped: tuple[Ids, np.ndarray],
-    kinds: set[Any],
-) -> pa.Table:
-    """A row a rank, with the best list beside it if that is longer, and dropped items between."""
-    count = len(items.keys)
-    width = max(count, len(ideal))
-    order = np.argsort(np.append(np.arange(width), dropped[1] - 0.5), kind="stable")
-    at_rank, at_item = order < width, order < count
-    rank = pa.array(order + 1, mask=~at_rank)
-    item_place = np.where(at_rank, order, order - width + count)
-    kinds = {_LARGE.get(kind, kind) for kind in kinds}
-    item = ids_to_arrow(join_ids([items, dropped[0]]), kinds)
-    item = item.take(pa.array(item_place, mask=at_rank & ~at_item))
-    table = {"rank": rank, "item": item}
-    place = pa.array(order, mask=~at_item)
-    table |= {name: pa.array(column).take(place) for name, column in columns.items()}
-    if len(ideal):
-        gain = np.append(ideal, np.zeros(width - len(ideal)))
-        best = {"ideal_gain": gain, "ideal_sum": (gain / discounts(width)[1:]).cumsum()}
-        table |= {
-            name: pa.array(one).take(pa.array(order, mask=~at_rank)) for name, one in best.items()
-        }
-    table["note"] = pa.array(_notes(item.to_pylist(), rank.to_pylist()), pa.string())
-    return pa.table(table)
-
-
-def _notes(items: list[Any], ranks: list[int | None]) -> list[str]:
-    """Which items repeat an earlier one, and at which rank that stands."""
-    first: dict[Any, int | None] = {}
-    notes = []
-    for item, rank in zip(items, ranks, strict=True):
-        note = ""
-        if item is None:
-            note = "no prediction"
-        elif item in first:
-            note = f"repeats rank {first[item]}" + (", dropped" if rank is None else "")
-        else:
-            first[item] = rank
-        notes.append(note)
-    return notes
-
-
-def _listed(items: Ids, count: int) -> str:
-    """How many labels there are, and the first of them."""
-    named = [str(id_value(items, i)) for i in range(min(LISTED, len(items.keys)))]
-    more = ["..."] if len(items.keys) > LISTED else []
-    return f"{count:,}: {', '.join([*named, *more])}" if count else "0"
-
-
-def _counted(lists: Lists, arranged: Lists, dropped: Mapping[str, int], count: int) -> str:
-    """How many predictions there are, and which of them do not count."""
-    predictions = len(arranged.items.keys)
-    text = f"{predictions:,}"
-    if count < predictions:
-        text += f", of which the first {count:,} count"
-    if arranged.repeats:
-        text += f"; repeats dropped: {arranged.repeats:,}"
-    if lists.nulls:
-        text += f"; null items dropped: {lists.nulls:,}"
-    if dropped["items_beyond_depth"]:
-        text += f"; beyond the depth: {dropped['items_beyond_depth']:,}"
-    if dropped["unjudged_items"]:
-        text += f"; unjudged, dropped: {dropped['unjudged_items']:,}"
-    return text
 
 
 def _trace_gap(

@@ -37,6 +37,7 @@ class Trace:
         What the total is divided by; None if by nothing.
     table : pyarrow.Table
         A row a rank: the prediction, whether it is a hit, and the "term" that it adds to the "sum".
+        A row a group of items for miscalibration.
     facts : dict of str to str
         What else there is to know: title -> text.
     semantics : Semantics
@@ -131,6 +132,8 @@ def _shown(table: pa.Table) -> Table:
 
 def _kind(name: str, kind: Any) -> Kind:
     if name in _TEXTS and not (name == "correct" and types.is_integer(kind)):
+        return "text"
+    if types.is_string(kind) or types.is_boolean(kind):
         return "text"
     if name == "confidence":
         return "score"

@@ -7,7 +7,7 @@ from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.hits import Hits
 from rankmill.matching.labels import Labels
-from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import Columns, Metric, Ranked, Tied
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.semantics.choices import CHOICES, Semantics
@@ -36,7 +36,9 @@ def check_walk(metric: Metric, order: str) -> None:
 
 
 def _is_explained(metric: Metric) -> bool:
-    return metric.spec.walk is not None or aggregate_of(metric).needs_confidences
+    if metric.spec.walk is not None or list_walk_of(metric) is not None:
+        return True
+    return aggregate_of(metric).needs_confidences
 
 
 def items_to_hit(labels: Labels, metric: Metric, hits: Hits) -> Ids:

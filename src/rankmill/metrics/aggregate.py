@@ -6,7 +6,7 @@ in this folder with a class that has all methods of `Aggregate`, and put the pla
 (``module.Class``) in the row of the metric.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -17,7 +17,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
 from rankmill.matching.catalogue import Catalogue
 from rankmill.matching.hits import Hits
-from rankmill.metrics.base import Metric
+from rankmill.metrics.base import Columns, Metric
 from rankmill.metrics.exposure import Exposure
 from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS
 from rankmill.semantics.choices import Semantics
@@ -139,6 +139,27 @@ class Value(NamedTuple):
     lists: int | None = None
 
 
+class ListWalk(NamedTuple):
+    """How the value of one list comes about, for `explain`.
+
+    Attributes
+    ----------
+    columns : dict of str to ndarray
+        A row each of the first items of the list; "term" is what each adds to the sum.
+    divisor : float, optional
+        What the sum is divided by.
+    meaning : str
+        What the divisor is.
+    of_items : bool
+        Whether rows are items; else they are what the first column tells.
+    """
+
+    columns: Columns
+    divisor: float | None = None
+    meaning: str = ""
+    of_items: bool = True
+
+
 class Aggregate(Protocol):
     """What a metric adds up to over many queries."""
 
@@ -223,6 +244,16 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
 def has_curve(metric: Metric) -> bool:
     """Return whether the aggregate of a metric has a table: a curve, or bins."""
     return hasattr(aggregate_of(metric), "table")
+
+
+def list_walk_of(metric: Metric) -> Callable[[Scored, int, Catalogue], ListWalk] | None:
+    """Return the walk down the only list of a block, up to a rank; None for most metrics.
+
+    It is a `walk` of the class of the aggregate, whose value follows from those of all lists.
+    """
+    found: Callable[[Scored, int, Catalogue], ListWalk] | None
+    found = getattr(aggregate_of(metric), "walk", None)
+    return found
 
 
 @cache

@@ -8,8 +8,8 @@ from rankmill.columns.lists import take_spans
 from rankmill.kernels import vectors as kernels
 from rankmill.matching.catalogue import Catalogue
 from rankmill.matching.features import Features
-from rankmill.metrics.aggregate import Scored
-from rankmill.metrics.listed import MeanOfSome, training_of
+from rankmill.metrics.aggregate import ListWalk, Scored
+from rankmill.metrics.listed import MeanOfSome, counted_once, training_of, walk_distances
 
 
 class OfFeatures(MeanOfSome):
@@ -29,6 +29,14 @@ class CosineDiversity(OfFeatures):
         kernels.mean_distance(*of_items, k, features.units, features.scale, out)
         return out
 
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return the mean distance of each item to the other items."""
+        features, rows = features_of(catalogue), scored.featured[:k]
+        counts = counted_once(scored)[:k] & (rows >= 0)
+        far = _distances(rows[counts], rows[counts], features)
+        return walk_distances({"vector": rows >= 0}, counts, far, among=True)
+
 
 class CosineProfileDistance(OfFeatures):
     """How different the items of a list are from those that its query had."""
@@ -45,8 +53,26 @@ class CosineProfileDistance(OfFeatures):
         kernels.mean_distance_to_history(*spans, features.had(training.index), *of_items, *how, out)
         return out
 
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return the mean distance of each item to what the query had."""
+        training, features = training_of(catalogue), features_of(catalogue)
+        labels, rows = training.index.labels, scored.featured[:k]
+        spans = take_spans(labels.offsets, training.index.find(scored.lists.queries))
+        had = features.had(training.index)[int(spans[0][0]) : int(spans[1][0])]
+        counts = counted_once(scored)[:k] & (rows >= 0)
+        far = _distances(rows[counts], had[had >= 0], features)
+        return walk_distances({"vector": rows >= 0}, counts, far)
+
 
 def features_of(catalogue: Catalogue) -> Features:
     """Return the features that the job has checked to be there."""
     assert catalogue.features is not None
     return catalogue.features
+
+
+def _distances(rows: np.ndarray, others: np.ndarray, features: Features) -> np.ndarray:
+    """Return 1 - the cosine of each vector with each of others."""
+    one, other = (features.units[of] / features.scale for of in (rows, others))
+    far: np.ndarray = np.maximum(0.0, 1 - one @ other.T)
+    return far

@@ -10,8 +10,8 @@ from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
 from rankmill.kernels import grouped as kernels
 from rankmill.matching.catalogue import Catalogue
-from rankmill.metrics.aggregate import Scored
-from rankmill.metrics.listed import MeanOfSome, training_of
+from rankmill.metrics.aggregate import ListWalk, Scored
+from rankmill.metrics.listed import MeanOfSome, counted_once, training_of, walk_distances
 
 # How much of the shares that a query had is mixed into those of its list, as Steck has it.
 ALPHA = 0.01
@@ -61,6 +61,23 @@ class Miscalibration(OfGroups):
         kernels.sum_terms(last, shares[:count] * logs * math.log(2), out)
         return out
 
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return the shares of each group, before and in the list, and what they add."""
+        groups = groups_of(catalogue)
+        before = _units(_had(scored, catalogue), groups)
+        now = _units(scored.shown[:k][counted_once(scored)[:k]], groups)
+        some = np.flatnonzero(before + now)
+        p, q = (one[some] / max(1, one.sum()) for one in (before, now))
+        terms = np.zeros(len(some))
+        if before.any() and now.any():
+            had = p > 0
+            ratios = p[had] / ((1 - ALPHA) * q[had] + ALPHA * p[had])
+            terms[had] = p[had] * (log2(ratios * 2.0**SCALE) - SCALE) * math.log(2)
+        names = np.array([groups.names[code] for code in some.tolist()], np.str_)
+        columns = {"group": names, "before": p, "in_list": q, "term": terms}
+        return ListWalk(columns, of_items=False)
+
 
 class Diversity(OfGroups):
     """How different the groups of the items of a list are."""
@@ -71,6 +88,14 @@ class Diversity(OfGroups):
         of_items = scored.lists.offsets, scored.shown, scored.repeat
         kernels.mean_distance(*of_items, k, *groups.arrays[:2], out)
         return out
+
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return the groups of each item, and its mean distance to the other items."""
+        groups, rows = groups_of(catalogue), scored.shown[:k]
+        counts = counted_once(scored)[:k] & _is_grouped(rows, groups)
+        far = _distances(rows[counts], rows[counts], groups)
+        return walk_distances({"groups": _named(rows, groups)}, counts, far, among=True)
 
 
 class ProfileDistance(OfGroups):
@@ -88,8 +113,54 @@ class ProfileDistance(OfGroups):
         kernels.mean_distance_to_history(*spans, training.rows_in(catalogue), *of_items, *how, out)
         return out
 
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return the groups of each item, and its mean distance to what the query had."""
+        groups, rows, had = groups_of(catalogue), scored.shown[:k], _had(scored, catalogue)
+        counts = counted_once(scored)[:k] & _is_grouped(rows, groups)
+        far = _distances(rows[counts], had[_is_grouped(had, groups)], groups)
+        return walk_distances({"groups": _named(rows, groups)}, counts, far)
+
 
 def groups_of(catalogue: Catalogue) -> Groups:
     """Return the groups that the job has checked to be there."""
     assert catalogue.groups is not None
     return catalogue.groups
+
+
+def _had(scored: Scored, catalogue: Catalogue) -> np.ndarray:
+    """Return the rows in the catalogue of what the query of the only list had."""
+    training = training_of(catalogue)
+    spans = take_spans(training.index.labels.offsets, training.index.find(scored.lists.queries))
+    return training.rows_in(catalogue)[int(spans[0][0]) : int(spans[1][0])]
+
+
+def _units(rows: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return what each group has of some items."""
+    counts = np.zeros(len(groups.names), np.int64)
+    kernels.count_shares(rows, *groups.arrays, counts)
+    return counts
+
+
+def _codes(rows: np.ndarray, groups: Groups) -> list[np.ndarray]:
+    """Return the groups of each item."""
+    offsets, none = groups.offsets.tolist(), groups.codes[:0]
+    return [groups.codes[offsets[i] : offsets[i + 1]] if i >= 0 else none for i in rows.tolist()]
+
+
+def _is_grouped(rows: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return whether each item has a group."""
+    return np.array([len(codes) > 0 for codes in _codes(rows, groups)], np.bool_)
+
+
+def _named(rows: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return the groups of each item by name."""
+    named = [", ".join(groups.names[one] for one in codes) for codes in _codes(rows, groups)]
+    return np.array(named, np.str_)
+
+
+def _distances(rows: np.ndarray, others: np.ndarray, groups: Groups) -> np.ndarray:
+    """Return the Jaccard distance of each item from each of others; all have groups."""
+    sides = [[set(codes.tolist()) for codes in _codes(one, groups)] for one in (rows, others)]
+    far = [[1 - len(a & b) / len(a | b) for b in sides[1]] for a in sides[0]]
+    return np.array(far).reshape(len(rows), len(others))

@@ -8,9 +8,13 @@ import numpy as np
 from rankmill.kernels import listed as kernels
 from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, Catalogue, Training
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.aggregate import Asked, Closing, ListWalk, Scored, Totals, Value
+from rankmill.metrics.base import Columns
 from rankmill.metrics.mean import Mean
 from rankmill.threads import Workers
+
+# The groups of popularity by name.
+PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,20 @@ class MeanOfSome(ListMean):
         return replace(self, mean=self.mean.merge(Mean.of(values[~np.isnan(values)])))
 
 
-class Popularity(ListMean):
-    """The mean number of queries that had an item."""
-
+class _Popularity(ListMean):
     def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
         """Return the mean popularity of each list."""
         return _means(scored, k, training_of(catalogue).popularity, 0.0)
+
+
+class Popularity(_Popularity):
+    """The mean number of queries that had an item."""
+
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return how many queries had each item."""
+        had = of_rows(scored.trained, training_of(catalogue).users, 0)
+        return _walk(scored, k, {"queries": had}, had.astype(np.float64))
 
 
 class Novelty(ListMean):
@@ -93,6 +105,15 @@ class Novelty(ListMean):
         """Return the mean novelty of each list."""
         training = training_of(catalogue)
         return _means(scored, k, training.novelty, training.novelty_of_others)
+
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return how many queries had each item, their share, and what that tells."""
+        training = training_of(catalogue)
+        had = of_rows(scored.trained, training.users, 0)
+        columns = {"queries": had, "share": np.maximum(1, had) / training.queries}
+        values = of_rows(scored.trained, training.novelty, training.novelty_of_others)
+        return _walk(scored, k, columns, values)
 
 
 class Serendipity(ListMean):
@@ -107,9 +128,20 @@ class Serendipity(ListMean):
         kernels.serendipity(offsets, hits.offsets, hits.ranks, *of_items, *how, out)
         return out
 
+    @staticmethod
+    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return what is to be expected at each rank, and of each item by its popularity."""
+        items, rows = len(catalogue), scored.trained
+        hit = np.zeros(len(rows), np.bool_)
+        hit[scored.hits.ranks - 1] = True
+        here = (items - np.arange(len(rows))) / items
+        usual = of_rows(rows, (items + 1 - training_of(catalogue).ranks) / items, 0.0)
+        columns = {"hit": hit, "at_rank": here, "by_popularity": usual}
+        return _walk(scored, k, columns, np.where(hit, np.maximum(here - usual, 0.0), 0.0))
+
 
 @dataclass(frozen=True)
-class PopularityLift(Popularity):
+class PopularityLift(_Popularity):
     """How much more popular items are than those that queries had in training.
 
     Attributes
@@ -176,6 +208,17 @@ class GroupShare:
         kernels.count_groups(offsets, scored.trained, repeat, k, groups, TAIL, counts)
         return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
 
+    @classmethod
+    def walk(cls, scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+        """Return how many queries had each item, and the group that this makes."""
+        training = training_of(catalogue)
+        group = of_rows(scored.trained, training.groups, TAIL)
+        columns = {
+            "queries": of_rows(scored.trained, training.users, 0),
+            "part": np.array([PARTS[one] for one in group.tolist()], np.str_),
+        }
+        return _walk(scored, k, columns, (group == cls.group).astype(np.float64))
+
     def merge(self, other: Self) -> Self:
         """Return the share among the lists of both."""
         return type(self)(self.places + other.places, self.every + other.every)
@@ -223,6 +266,48 @@ def training_of(catalogue: Catalogue) -> Training:
     """Return the training that the job has checked to be there."""
     assert catalogue.training is not None
     return catalogue.training
+
+
+def counted_once(scored: Scored) -> np.ndarray:
+    """Return whether each item counts: it repeats none before it in its list."""
+    return ~scored.repeat if len(scored.repeat) else np.ones(len(scored.lists.items.keys), np.bool_)
+
+
+def of_rows(rows: np.ndarray, values: np.ndarray, other: float) -> np.ndarray:
+    """Return the value at each row, another one at row -1."""
+    found = np.full(len(rows), other, values.dtype)
+    found[rows >= 0] = values[rows[rows >= 0]]
+    return found
+
+
+def _walk(scored: Scored, k: int, columns: Columns, values: np.ndarray) -> ListWalk:
+    """Return the walk whose terms are the values of the first k items."""
+    once = counted_once(scored)
+    columns = columns | {"term": np.where(once, values, 0.0)}
+    return ListWalk(
+        {name: one[:k] for name, one in columns.items()},
+        float(max(1, once[:k].sum())),
+        "the items within the cutoff, each once",
+    )
+
+
+def walk_distances(
+    columns: Columns, counts: np.ndarray, far: np.ndarray, *, among: bool = False
+) -> ListWalk:
+    """Return the walk whose terms are the mean distance of each item to some others.
+
+    `far` has a row for each item that counts, and a column for each of the others. These are the
+    same items if `among` themselves, and the distance of an item to itself does not count.
+    """
+    others = far.shape[1]
+    if among:
+        np.fill_diagonal(far, 0.0)
+        others = max(0, others - 1)
+    pairs, term = np.zeros(len(counts), np.int64), np.zeros(len(counts))
+    pairs[counts] = others
+    term[counts] = far.sum(axis=1) / max(1, others)
+    columns = columns | {"compared_with": pairs, "term": term}
+    return ListWalk(columns, float(max(1, counts.sum())), "the items that are compared")
 
 
 def _means(scored: Scored, k: int, values: np.ndarray, other: float) -> np.ndarray:

@@ -32,8 +32,7 @@ def figures(subject: Subject) -> Iterator[Section]:
     shown = [*_cutoffs(subject), *_distributions(subject), *_hits(subject)]
     shown += [*_bins(subject), *_thresholds(subject)]
     lead = ""
-    pooled = [one for one in subject.metrics if one not in subject.details.histograms]
-    if pooled and subject.details.bins.get(subject.main) == []:
+    if subject.details.bins.get(subject.main) == []:
         lead = "Charts by confidence are left out: the predictions need more than --memory allows."
     if shown:
         yield Section("Where it comes from", "", lead, shown, "figures")
