@@ -33,6 +33,12 @@ ROWS, LENGTH = 1_800_000, 12
 
 
 @pytest.fixture(scope="module")
+def spark(start: Callable[..., Any]) -> Any:
+    """A session whose tasks have a process each, without what others have left in it."""
+    return start("local[2]", **{"spark.python.worker.reuse": "false"})
+
+
+@pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     """Labels and predictions by their shape; nearly all long rows are those of one query."""
     draw = np.random.default_rng(0)

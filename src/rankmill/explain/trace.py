@@ -60,8 +60,8 @@ def explain(
     """Walk down one query's list and show how the value of a metric comes about.
 
     The value is that of `evaluate`, to the last bit. So is ``total / divisor``, but where equal
-    confidences count with an expected value, and for ild, epd and their kin, which are added up in
-    another order there: the two may differ by 1e-15 of it, or of a cosine.
+    confidences count with an expected value, and for ild, epd and their cosines, which are added up
+    in another order there: the two may differ by 1e-15 of it, these by 1e-14.
 
     Parameters
     ----------
