@@ -274,6 +274,16 @@ def test_orders_that_leave_open_what_is_shown(order: str) -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("order", ["expected", "worst", "best"])
+@pytest.mark.parametrize("name", ["coverage_of_labels", "serendipity", "impact_parity"])
+def test_orders_that_leave_open_which_item_is_hit(order: str, name: str) -> None:
+    """These orders move hits among equal confidences, and not the items."""
+    for metric in (name, f"{name}@3"):
+        with pytest.raises(UsageError, match=f"{metric} depends on .* than '{order}'"):
+            rankmill.evaluate(LABELS, LABELS, metric, semantics={"order": order})
+
+
+@pytest.mark.small
 def test_refused() -> None:
     with pytest.raises(UsageError, match="personalization needs a cutoff"):
         rankmill.evaluate(LABELS, LABELS, "personalization")

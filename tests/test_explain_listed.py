@@ -224,7 +224,8 @@ def test_any_order(order: str, depth: int | None) -> None:
     scored = pa.table({"query": [1], "items": [["a", "b", "c"]], "score": [[0.5, 0.9, 0.5]]})
     for name in (*EXACT, *DISTANCES):
         options = given_to(name, GIVEN) | {"semantics": {"order": order}, "depth": depth}
-        if depth is not None and order in ("worst", "best", "expected"):
+        ties = order in ("worst", "best", "expected")
+        if ties and (depth is not None or name.startswith("serendipity")):
             continue
         walk = rankmill.explain(LABELS, scored, name, 1, **options)
         assert_ends_there(walk, rankmill.evaluate(LABELS, scored, name, **options)[name])

@@ -24,6 +24,16 @@ def fixed_lists(metric: Metric, semantics: Semantics) -> str:
     return ""
 
 
+def fixed_ranks(metric: Metric, semantics: Semantics) -> str:
+    """Refuse the orders of ties that leave open at which rank, and which, an item is."""
+    if semantics.order in ("expected", "worst", "best"):
+        return (
+            "depends on the order of equal confidences: choose another order than "
+            f"{semantics.order!r}, such as item_descending"
+        )
+    return ""
+
+
 METRICS = (
     MetricSpec(
         name="coverage",
@@ -42,7 +52,7 @@ METRICS = (
         definition="share of the distinct labels that any list hits within k",
         range="0 to 1",
         source="Ge et al., RecSys 2010, as weighted by what is relevant",
-        undefined=fixed_lists,
+        undefined=fixed_ranks,
         aggregate="exposed.LabelCoverage",
     ),
     MetricSpec(
@@ -145,7 +155,7 @@ METRICS = (
         "catalogue, 0 for an item that no query had in training",
         range="0 to 1",
         source="RecTools: Serendipity",
-        undefined=fixed_lists,
+        undefined=fixed_ranks,
         aggregate="listed.Serendipity",
     ),
     *(
@@ -174,7 +184,7 @@ METRICS = (
         "several groups shares it among them",
         range="0 to 1 if all groups are shown alike",
         source=f"{SINGH}: demographic parity",
-        undefined=fixed_lists,
+        undefined=fixed_ranks,
         aggregate="parity.Exposure",
     ),
     MetricSpec(
@@ -185,7 +195,7 @@ METRICS = (
         range="0 to 1 if labels of all groups are worth the same exposure",
         source=f"{SINGH}: disparate treatment ratio",
         aliases=("disparate_treatment_ratio", "dtr"),
-        undefined=fixed_lists,
+        undefined=fixed_ranks,
         aggregate="parity.Treatment",
     ),
     MetricSpec(
@@ -196,7 +206,7 @@ METRICS = (
         range="0 to 1 if labels of all groups are found alike",
         source=f"{SINGH}: disparate impact ratio",
         aliases=("disparate_impact_ratio", "dir"),
-        undefined=fixed_lists,
+        undefined=fixed_ranks,
         aggregate="parity.Impact",
     ),
     MetricSpec(
@@ -206,7 +216,7 @@ METRICS = (
         "over all queries; the least over the largest",
         range="0 to 1 if the labels of all groups are found alike",
         source="Hardt, Price and Srebro, Equality of Opportunity in Supervised Learning, NIPS 2016",
-        undefined=fixed_lists,
+        undefined=fixed_ranks,
         aggregate="parity.Recall",
     ),
     MetricSpec(
