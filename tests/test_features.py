@@ -287,6 +287,50 @@ def test_frames() -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize(
+    "features",
+    [
+        {0: [1.0, 0.0], 1: [0.0, 1.0]},
+        [[1.0, 0.0], [0.0, 1.0]],
+        np.eye(2),
+        np.eye(2, dtype=np.float16),
+        np.eye(2, dtype=np.float16) * np.float16(0.1),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_objects_of_python_have_a_column_of_items(features: Any) -> None:
+    found = rankmill.evaluate([[0], [1]], [[0, 1], [1, 0]], "ild_cosine", features=features)
+    assert found["ild_cosine"] == 1.0
+    assert found.inputs["features"]["columns"] == {"item": "item"}
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("features", "words"),
+    [
+        (np.array([1.0, 2.0]), ["the ndarray of features holds"]),
+        ([1.0, 2.0], ["the list of features holds 1.0"]),
+        (np.ones((2, 2, 2)), ["3 dimensions"]),
+        ({0: 1.0}, ["the value of 0 is 1.0"]),
+        ({0: "ab"}, ["the value of 0 is 'ab'"]),
+        ({0: {"a": 1}}, ["holds {'a': 1}"]),
+        ({0: {1.0, 2.0}}, ["holds {1.0, 2.0}"]),
+        ([{0: 1.0}], ["holds {0: 1.0}"]),
+        ({0: ["x"]}, ["holds ['x']"]),
+        ([[(1, 2.0)]], ["holds [(1, 2.0)]"]),
+        (5, ["cannot be a int"]),
+        (iter([1]), ["list_iterator"]),
+    ],
+)
+def test_objects_that_are_no_vectors(features: Any, words: list[str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        rankmill.evaluate([[0]], [[0, 1]], "ild_cosine", features=features)
+    tells(caught.value, [*words, "{item: vector}, or a matrix whose row i is item i"])
+    assert "query:" not in str(caught.value)
+    assert "each query" not in str(caught.value)
+
+
+@pytest.mark.small
 def test_spark_takes_no_features() -> None:
     from rankmill.spark.request import NOT_TAKEN
 

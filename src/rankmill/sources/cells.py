@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.buffers import arrow_of, numbers_of, validity_of
+from rankmill.columns.buffers import arrow_of, validity_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type, offsets_of, split_lists
+from rankmill.columns.numbers import floats_of
 from rankmill.errors import InputError
 from rankmill.kernels.lists import unpack_strings
 
@@ -149,7 +150,7 @@ def as_integers(array: Any) -> Any:
     """
     if not kinds.is_floating(array.type) or array.null_count == len(array):
         return array
-    floats = numbers_of(array, null=math.nan)
+    floats = floats_of(array)
     missing = np.isnan(floats)
     floats = np.where(missing, 0, floats)
     for part in (floats[:SAMPLE], floats):  # most columns of floats are told by the first of them

@@ -51,7 +51,7 @@ def open_features(value: Any, item: str | None, group: str | None = None) -> Inp
 
 
 def _item_column(source: Source, item: str | None) -> str:
-    """Return the column of items: of lists by query, the queries are the items."""
+    """Return the column of items."""
     schema = next(iter(source.schemas.values()))
     if source.bare:
         return str(schema.names[0])

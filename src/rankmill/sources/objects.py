@@ -46,6 +46,7 @@ EXPECTED = (
     "expected {query: [items]}, {query: {item: number}} or {query: [(item, number)]}; several "
     "systems are for evaluate_runs"
 )
+VECTORS = "{item: vector}, or a matrix whose row i is item i"
 
 
 def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) -> Source:
@@ -60,11 +61,12 @@ def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) 
     keys = list(value)
     queries = as_integers(array_of(keys, lambda i: f"{name}: key {i}"))
     lists = list(value.values())
+    expected = _expected(role, EXPECTED)
     for key, one in zip(keys, lists, strict=True):
         if hasattr(one, "columns"):  # a frame or table: its items would be the names of columns
-            raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {EXPECTED}")
+            raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {expected}")
         if not (is_missing(one) or is_list_like(one) or isinstance(one, Mapping)):
-            raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {EXPECTED}")
+            raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {expected}")
         break
     return _open_lists(lists, queries, role, name)
 
@@ -87,9 +89,9 @@ def open_positional(value: Any, role: Role) -> Source:
     if first and hasattr(first[0], "_fields"):
         return open_rows(value, role)
     if first and not (is_list_like(first[0]) or isinstance(first[0], Mapping)):
+        lists = "expected a list of items for each query, such as [[1, 2], [3]], or [[1, 2]] for a "
         raise UsageError(
-            f"{name} holds {shown(first[0])}; expected a list of items for each query, such as "
-            "[[1, 2], [3]], or [[1, 2]] for a single query"
+            f"{name} holds {shown(first[0])}; {_expected(role, f'{lists}single query')}"
         )
     if first and isinstance(first[0], Mapping) and _is_row(first[0]):
         raise UsageError(
@@ -97,10 +99,16 @@ def open_positional(value: Any, role: Role) -> Source:
             "of items for each query: make it a table by pyarrow.Table.from_pylist"
         )
     if isinstance(value, np.ndarray) and value.ndim > 2:
-        raise UsageError(f"{name} has {value.ndim} dimensions; expected a row for each query")
+        expected = _expected(role, "expected a row for each query")
+        raise UsageError(f"{name} has {value.ndim} dimensions; {expected}")
     if not (isinstance(value, np.ndarray) and value.ndim == 2):
         value = list(value)
     return replace(_open_lists(value, None, role, name), positional=True)
+
+
+def _expected(role: Role, of_lists: str) -> str:
+    """Return what is expected of an object: vectors of items as features, else what is told."""
+    return f"expected {VECTORS}" if role == "features" else of_lists
 
 
 def _is_row(one: Mapping[Any, Any]) -> bool:
@@ -115,9 +123,11 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     first = first_cells(lists) or [one for one in lists[:SAMPLE] if not is_missing(one)]
     shape = _shape_of(first, role, name)
     number = "score" if role == "predictions" else "gain"
+    # Features have the vector of an item where all else has the list of a query.
+    key, listed = ("item", "vector") if role == "features" else ("query", "items")
     schema = {
-        "query": pa.int64() if queries is None else queries.type,
-        "items": _item_type(first, shape, lambda i: f"{name}: one of the first lists"),
+        key: pa.int64() if queries is None else queries.type,
+        listed: _item_type(first, shape, lambda i: f"{name}: one of the first lists"),
     }
     if shape != "items":
         schema[number] = pa.large_list(pa.float64())
@@ -128,19 +138,19 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
 
         def spot(i: int) -> str:
             query = start + i if queries is None else queries[start + i].as_py()
-            return f"{name}: query {query!r}"
+            return f"{name}: {key} {query!r}"
 
         if role == "predictions":
             refuse_sets(some, spot)
         lengths, items, numbers = _split(some, shape, spot)
         data = {}
         for column in columns:
-            if column == "query" and queries is None:
+            if column == key and queries is None:
                 data[column] = arrow_of(np.arange(start, start + len(some)))
-            elif column == "query":
+            elif column == key:
                 data[column] = queries.slice(start, len(some))
-            elif column == "items":
-                data[column] = lists_of(lengths, items, schema["items"].value_type, spot)
+            elif column == listed:
+                data[column] = lists_of(lengths, items, schema[listed].value_type, spot)
             else:
                 data[column] = number_lists(lengths, numbers, spot)
         return Batch(pa.record_batch(data), Place(name, start, "list"))
@@ -154,7 +164,7 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
             values = sum(map(len, lists))
         except TypeError:  # a list is missing, or no list
             values = sum(len(one) for one in lists if hasattr(one, "__len__"))
-        counts = [len(lists) if column == "query" else values for column in columns]
+        counts = [len(lists) if column == key else values for column in columns]
         return {column: (count, 8 * count) for column, count in zip(columns, counts, strict=True)}
 
     unordered = shape == "mapping" and role == "predictions"
@@ -167,6 +177,11 @@ def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
     if not first:
         return "items"
     inner = next(iter(first[0].values() if isinstance(first[0], Mapping) else first[0]), None)
+    if role == "features":
+        unordered = isinstance(first[0], (Mapping, *SETS))
+        if unordered or is_list_like(inner) or isinstance(inner, Mapping | str | bytes):
+            raise UsageError(f"{name} holds {shown(first[0])}; expected {VECTORS}")
+        return "items"
     if isinstance(first[0], Mapping):
         if is_list_like(inner) or isinstance(inner, Mapping):
             raise UsageError(f"{name} holds a dict with {shown(inner)}; {EXPECTED}")
@@ -239,7 +254,7 @@ def open_rows(rows: Iterable[Any], role: Role) -> Source:
     if fields is None:
         raise UsageError(
             f"{name} gives {shown(first[0])}; expected named tuples such as (query_id, doc_id, "
-            "score): give a list of lists or a dict instead"
+            f"score): give {VECTORS if role == 'features' else 'a list of lists or a dict'} instead"
         )
 
     def values(chunk: list[Any], field: str, start: int) -> list[Any]:

@@ -71,9 +71,11 @@ def _open_object(value: Any, role: Role) -> Source:
     for fits, opener in _OBJECTS:
         if fits(value):
             return opener(value, role)
+    by_query = "a dict by query, or a list of lists"
     raise UsageError(
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
-        "table, a dict by query, or a list of lists ('rankmill docs python' shows each)"
+        f"table, {objects.VECTORS if role == 'features' else by_query} ('rankmill docs python' "
+        "shows each)"
     )
 
 
