@@ -216,7 +216,7 @@ def join(
                 for metric, left in leave_out(one.tally, workers).items():
                     without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
-            groups = [of for of in one.tally.state.groups.values() if of.size]
+            groups = [each for each in one.tally.state.groups.values() if each.size]
             if details and groups and (one.name != baseline or len(runs) == 1):
                 gathered.bins[one.name] = bins_of(groups, workers)
             del one  # frees the tally before the next system is scored
