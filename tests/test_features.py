@@ -301,7 +301,7 @@ def test_frames() -> None:
 def test_objects_of_python_have_a_column_of_items(features: Any) -> None:
     found = rankmill.evaluate([[0], [1]], [[0, 1], [1, 0]], "ild_cosine", features=features)
     assert found["ild_cosine"] == 1.0
-    assert found.inputs["features"]["columns"] == {"item": "item"}
+    assert found.inputs["features"]["columns"] == {"item": "item", "vector": "vector"}
 
 
 @pytest.mark.small
