@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 
 import rankmill
 from generate import Settings, cache_folder, cached_dump
-from rankmill.metrics.registry import REGISTRY, parse
+from rankmill.metrics.registry import REGISTRY, is_defined, parse
+from rankmill.semantics.choices import DEFAULT
 
 GAINS = {
     "none": None,
@@ -34,11 +35,14 @@ GAINS = {
 def names_at(cutoffs: list[int]) -> list[str]:
     """Every metric with a value a query, at each cutoff if it takes one.
 
-    Not those that refuse a query without predictions, which the dump has.
+    Not those that refuse a query without predictions, which the dump has, that need an order of
+    ties of their own, or subtopics.
     """
     names = []
     for spec in REGISTRY.values():
-        if not spec.kernel or spec.never_scored:
+        if not spec.kernel or spec.never_scored or spec.gains == "subtopics":
+            continue
+        if not is_defined(parse(spec.example), DEFAULT):
             continue
         at = spec.at is None and spec.cutoff != "none"
         names += [f"{spec.name}@{k}" for k in cutoffs] if at else [spec.example]
