@@ -166,9 +166,12 @@ def _scored(
         scored = whole
         if asked.metric.spec.kernel:
             needed = judged if asked.metric.spec.needs_judged else None
-            kind = needed is None, asked.metric.spec.counts_empty
+            hits = needed or whole.hits
+            # Without gains, all metrics take the same groups of queries.
+            apart = asked.metric.spec.counts_empty and len(hits.label_gains) > 0
+            kind = needed is None, apart
             if kind not in matched:
-                matched[kind] = _matched(lists, needed or whole.hits, job, whole.order, kind[1])
+                matched[kind] = _matched(lists, hits, job, whole.order, apart)
             one, patterns = matched[kind]
             values = one.values(asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
