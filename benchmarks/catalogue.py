@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import argparse
 
-import numpy as np
-
 from generate import Settings, cache_folder, cached_dump
-from many_metrics import timed
+from many_metrics import beside_map
 
 FIVE = ["coverage@12", "gini@12", "entropy@12", "hhi@12", "personalization@12"]
 RUNS = {
@@ -42,15 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         dump = cache_folder().parent / f"catalogue-{ids}-{asked.users}"
         settings = Settings(users=asked.users, shuffle=True, strings=strings)
         labels, predictions = cached_dump(dump, settings)
-        times: dict[str, list[tuple[float, float]]] = {name: [] for name in RUNS}
-        for turn in range(asked.rounds + 1):
-            for name, metrics in RUNS.items():
-                took = timed(labels, predictions, metrics)
-                times[name] += [took] if turn else []
-        for name, took in times.items():
-            wall, cpu = np.median(took, axis=0)
-            ratios = np.median(np.array(took) / np.array(times["map@12"]), axis=0)
-            cells = f"{wall:.2f} s | {cpu:.2f} s | {ratios[0]:.2f} | {ratios[1]:.2f}"
+        for name, cells in beside_map(labels, predictions, RUNS, asked.rounds):
             print(f"| {ids} | {name} | {cells} |", flush=True)
     return 0
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -71,6 +72,25 @@ def timed(labels: Path, predictions: Path, metrics: list[str]) -> tuple[float, f
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
+def beside_map(
+    labels: Path, predictions: Path, runs: dict[str, list[str]], rounds: int
+) -> Iterator[tuple[str, str]]:
+    """Yield the name of each run of some metrics, and its times beside those of "map@12".
+
+    The runs take turns; the first turn does not count. The times are cells: the medians of wall
+    and CPU time, and of their ratios.
+    """
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
+    for turn in range(rounds + 1):
+        for name, metrics in runs.items():
+            took = timed(labels, predictions, metrics)
+            times[name] += [took] if turn else []
+    for name, took in times.items():
+        wall, cpu = np.median(took, axis=0)
+        ratios = np.median(np.array(took) / np.array(times["map@12"]), axis=0)
+        yield name, f"{wall:.2f} s | {cpu:.2f} s | {ratios[0]:.2f} | {ratios[1]:.2f}"
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -90,18 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
     for what, gains in GAINS.items():
         with TemporaryDirectory() as folder:
             path = with_gains(labels, gains, Path(folder))
-            times: dict[str, list[tuple[float, float]]] = {name: [] for name in runs}
-            for turn in range(asked.rounds + 1):
-                for name, metrics in runs.items():
-                    took = timed(path, predictions, metrics)
-                    times[name] += [took] if turn else []
-        for name, took in times.items():
-            wall, cpu = np.median(took, axis=0)
-            ratios = np.median(np.array(took) / np.array(times["map@12"]), axis=0)
-            print(
-                f"| {what} | {kinds[name]}: {name} | {len(runs[name])} | {wall:.2f} s | "
-                f"{cpu:.2f} s | {ratios[0]:.2f} | {ratios[1]:.2f} |"
-            )
+            for name, cells in beside_map(path, predictions, runs, asked.rounds):
+                print(f"| {what} | {kinds[name]}: {name} | {len(runs[name])} | {cells} |")
     return 0
 
 

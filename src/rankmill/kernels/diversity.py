@@ -62,9 +62,9 @@ def all_subtopics(hits, q):
     return mask
 
 
-@kernel
-def novelty_discounted(hits, k, alpha, out):
-    """Sum what hits are worth by the subtopics they add, over log2(rank + 1)."""
+@helper
+def sum_worths(hits, k, alpha, divisors, out):
+    """Sum what hits are worth by the subtopics they add, over a divisor of their rank."""
     weights = np.empty(SUBTOPICS)
     for q in range(len(out)):
         weights[:] = 1.0
@@ -73,8 +73,14 @@ def novelty_discounted(hits, k, alpha, out):
             if hits.ranks[h] > k:
                 break
             mask = mask_of(hits.gains[h])
-            out[q] += worth(mask, weights) / hits.discounts[hits.ranks[h]]
+            out[q] += worth(mask, weights) / divisors[hits.ranks[h]]
             fade(mask, weights, 1.0 - alpha)
+
+
+@kernel
+def novelty_discounted(hits, k, alpha, out):
+    """Sum what hits are worth by the subtopics they add, over log2(rank + 1)."""
+    sum_worths(hits, k, alpha, hits.discounts, out)
 
 
 @kernel
@@ -106,16 +112,7 @@ def ideal_novelty_discounted(hits, k, alpha, out):
 @kernel
 def novelty_cascade(hits, k, alpha, out):
     """Sum what hits are worth by the subtopics they add, over their ranks."""
-    weights = np.empty(SUBTOPICS)
-    for q in range(len(out)):
-        weights[:] = 1.0
-        out[q] = 0.0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            if hits.ranks[h] > k:
-                break
-            mask = mask_of(hits.gains[h])
-            out[q] += worth(mask, weights) / hits.ranks[h]
-            fade(mask, weights, 1.0 - alpha)
+    sum_worths(hits, k, alpha, np.arange(len(hits.discounts)), out)
 
 
 @kernel
