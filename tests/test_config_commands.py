@@ -167,7 +167,7 @@ def test_a_file_stands_alone(shop: Path, run: Any) -> None:
     tells(error, ["in the place of LABELS and PREDICTIONS", "shop/predictions.parquet"])
     code, _, error = run("evaluate", "a", "b", "--date", "2024-05-01")
     assert code == 2
-    tells(error, ["--date is for"])
+    tells(error, ["--date is that of a run in a history", "or give --history"])
     assert run("evaluate", "none.toml", "--help")[0] == 0
     assert "--date" in evaluate_command.get_help(click.Context(evaluate_command))
 

@@ -547,7 +547,7 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
     assert "has no map@5" in none[2]
     assert run(*first)[0] == 0
     for how in ("last", "best", "median:7"):
-        asked = [*rule, "--baseline", how, *history]
+        asked = [*rule, "--baseline", how, *history, "--tag", f"how={how}"]
         assert run("gate", files["labels"], files["same"], *asked)[0] == 0
         code, _, err = run("gate", files["labels"], files["worse"], *asked)
         assert code == 1
@@ -595,3 +595,40 @@ def test_counts_are_held_where_they_are_counted(dumps):
         word(dumps, "same", "map >= 0", "short_lists <= 0")
     assert word(dumps, "same", "gap >= 0", "tied_confidences <= 100%").word == "held"
     assert word(dumps, "same", "map@5 >= 0", "short_lists <= 100%").word == "held"
+
+
+def test_a_verdict_is_true_if_the_system_may_go_on(dumps):
+    old = dumps["old"]
+    held, broken = (word(dumps, one, "map@5 drop <= 1%", baseline=old) for one in ("same", "worse"))
+    assert held
+    assert not broken
+    held.raise_for_failure()
+    with pytest.raises(
+        rankmill.RegressionError, match=r"^regressed: map@5 is .* below the baseline"
+    ):
+        broken.raise_for_failure()
+
+
+def test_the_date_is_the_time_of_the_run(run, written, tmp_path):
+    files = [str(written / f"{name}.parquet") for name in ("labels", "same")]
+    asked = ["gate", *files, "--rule", "map@5 >= 0.1", "--history", f"{tmp_path}/runs"]
+    page = tmp_path / "page.html"
+    assert run(*asked, "--date", "2026-02-03")[0] == 0
+    assert run(*asked, "--date", "2026-02-01", "--report", str(page))[0] == 0
+    found = rankmill.history(tmp_path / "runs")
+    assert [f"{one.time:%F}" for one in found.runs] == ["2026-02-01", "2026-02-03"]
+    # Runs later than this one are no baseline.
+    asked[3:5] = ["--rule", "map@5 drop <= 1%", "--baseline", "last"]
+    code, out, _ = run(*asked, "--date", "2026-02-02")
+    assert code == 0
+    assert f"{found.runs[0].id}, 1 day old" in out
+    assert f"left out: the run {found.runs[1].id}, dated 2026-02-03" in out
+
+
+def test_a_file_of_the_future_has_no_age(written):
+    files = [str(written / f"{name}.parquet") for name in ("labels", "same")]
+    rules = ["labels_age <= 1h"]
+    now = os.stat(files[0]).st_mtime
+    assert rankmill.gate(*files, rules, now=now - 30)
+    with pytest.raises(rankmill.InputError, match="of the labels was written 3h after now: the cl"):
+        rankmill.gate(*files, rules, now=now - 10800)

@@ -21,17 +21,19 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 import rankmill
 from cli_runs import write_dump
 from conftest import tells
 from rankmill.errors import InputError, UsageError
-from rankmill.gate.drift import LAST, LEAST, drift
+from rankmill.gate.drift import RATE, drift
 from rankmill.gate.folder import END, open_folder
 from rankmill.gate.history import history, moment, prune
 from rankmill.gate.history_view import sparkline
 from rankmill.gate.record import SCHEMA, record
 from rankmill.gate.runs import SUMMARY, read_summary, rules_text
+from rankmill.gate.verdict import Outcome, Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import Scope
@@ -405,15 +407,27 @@ def test_baselines(tmp_path: Path) -> None:
         found.baseline("last", "ndcg@5")
 
 
-@pytest.mark.parametrize("how", ["", "first", "median", "median:0", "median:x", "LAST"])
+WRONG = [
+    "",
+    "first",
+    "median",
+    "median:0",
+    "median:x",
+    "LAST",
+    "ago:0d",
+    "ago:3",
+    "tag:x",
+    "tag:=x",
+]
+
+
+@pytest.mark.parametrize("how", WRONG)
 def test_no_baseline(how: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="expected last, best, or the median"):
+    with pytest.raises(UsageError, match="expected last, best, the median"):
         history(nights(tmp_path, [0.1])).baseline(how, "map@12")
 
 
 def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> None:
-    from rankmill.gate.verdict import Verdict
-
     for number, (word, value) in enumerate(
         [("held", 0.2), ("regressed", 0.9), ("not enough data", 0.8), (None, 0.3), ("held", None)]
     ):
@@ -437,42 +451,139 @@ def test_what_a_run_tells_is_what_json_has(tmp_path: Path) -> None:
     assert told == {name: wanted[name] for name in told}
 
 
+def test_pinned_runs_and_runs_some_days_back(tmp_path: Path) -> None:
+    for number, (word, release) in enumerate(
+        [("held", "v6"), ("regressed", "v7"), ("held", "v7"), ("regressed", "v7"), ("held", "v8")]
+    ):
+        one, when = Verdict(word, [], made(number / 10)), BEGIN + timedelta(days=number)
+        record(one, tmp_path, tags={"release": release}, time=when)
+    found, now = history(tmp_path), BEGIN + timedelta(days=5)
+
+    def served(how: str) -> float:
+        return found.baseline(how, "map@12", now=now).value
+
+    assert served("tag:release=v7") == 0.3  # whatever its verdict
+    assert served(found.runs[1].id) == 0.1
+    assert (served("last"), served("ago:1d"), served("ago:3d"), served("ago:4d")) == (
+        0.4,
+        0.4,
+        0.2,
+        0,
+    )
+    for how, told in (("ago:9d", "9 or more days back"), ("tag:release=v9", "no run is tag:rel")):
+        with pytest.raises(InputError, match=told):
+            served(how)
+
+
+def test_a_run_of_the_future_is_not_the_last(tmp_path: Path) -> None:
+    nights(tmp_path, [0.1, 0.2, 0.3])
+    one = history(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(days=1))
+    assert one.value == 0.1  # and the run of the same date is another try of this one
+    tells(one.note, ["2026-01-03 03:00 UTC", "after the time of this run", "check the clock"])
+    with pytest.raises(InputError, match="3 dated later than this run"):
+        history(tmp_path).baseline("last", "map@12", now=BEGIN - timedelta(days=1))
+
+
+def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None:
+    tries = [(0, "held", 0.5, "a"), (0, "regressed", 0.1, "a"), (0, "held", 0.3, "a")]
+    tries += [(1, "held", 0.9, "a"), (1, "regressed", 0.2, "a"), (1, "held", 0.4, "b")]
+    for number, (day, word, value, model) in enumerate(tries):
+        when = BEGIN + timedelta(days=day, hours=number)
+        record(Verdict(word, [], made(value)), tmp_path, tags={"model": model}, time=when)
+    found = history(tmp_path)
+    assert len(found) == 6
+    assert found.baseline("best", "map@12").value == 0.4
+    assert found.baseline("median:7", "map@12").value == 0.3
+    # Tonight's own first try is what tonight is compared with only if there is no other night.
+    now = BEGIN + timedelta(days=1, hours=9)
+    assert found.baseline("last", "map@12", now=now).value == 0.3
+    assert found.baseline("last", "map@12", now=BEGIN + timedelta(hours=9)).value == 0.3
+
+
+def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
+    left = Outcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
+    record(Verdict("held", [left], made(0.2)), tmp_path, time=BEGIN)
+    found = history(tmp_path)
+    assert found.runs[0].verdict == "not enough data"
+    with pytest.raises(InputError, match=r"\(not enough data\)"):
+        found.baseline("last", "map@12")
+
+
 # ------------------------------------------------------------------ drift
 
 
-def robust_z(values: list[float], last: int) -> float | None:
-    """The oracle: NumPy's medians, and statsmodels' scale of the MAD is 1 / 0.6745."""
-    earlier = np.array(values[:-1][-last:])
-    if len(earlier) < LEAST:
-        return None
-    distance = values[-1] - np.median(earlier)
-    mad = np.median(np.abs(earlier - np.median(earlier)))
-    if mad > 0:
-        return float(0.6745 * distance / mad)
-    mean = np.abs(earlier - np.median(earlier)).mean()
-    if mean > 0:
-        return float(distance / (1.253314 * mean))
-    return math.copysign(math.inf, distance) if distance else 0.0
+NIGHTS = 14
 
 
-@given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.integers(1, LAST))
-def test_drift_is_the_robust_z(values: list[int], last: int) -> None:
-    found, wanted = drift([value / 8 for value in values], last), robust_z(values, last)
-    if last < LEAST or wanted is None:
+def by_definition(numbers: list[tuple[float, float | None]]) -> list[tuple[float, float]]:
+    """The oracle: SciPy's t and NumPy's moments, for nights of equal standard errors."""
+    values, found = np.array([value for value, _ in numbers]), []
+    for new, gap in ((1, 0), (7, min(5, len(values) - 7 - NIGHTS))):
+        before = values[: len(values) - new - max(gap, 0)][-NIGHTS:]
+        if len(before) < (7 if new == 1 else NIGHTS):
+            continue
+        spread = before.std(ddof=1) * math.sqrt(1 / new + 1 / len(before))
+        t = (values[-new:].mean() - before.mean()) / spread
+        found.append((t, stats.t.isf(RATE / 2, len(before) - 1)))
+    return found
+
+
+@given(st.lists(st.integers(100, 300), min_size=1, max_size=40, unique=True))
+def test_drift_is_a_test_of_a_prediction(values: list[int]) -> None:
+    numbers = [(value / 400, 0.001) for value in values]
+    found, wanted = drift(numbers), by_definition(numbers)
+    if not wanted:
+        assert found is None
         return
+    t, limit = max(wanted, key=lambda one: abs(one[0]) / one[1])
     assert found is not None
-    assert found.z == pytest.approx(wanted)
-    assert found.flagged == (abs(wanted) > 3.5)
+    assert (found.t, found.limit) == (pytest.approx(t, rel=1e-9), pytest.approx(limit, rel=1e-9))
+    assert found.flagged == (abs(t) > limit)
     assert bool(str(found)) == found.flagged
 
 
 def test_drift_is_named(tmp_path: Path) -> None:
-    values = [0.1, 0.102, 0.098, 0.101, 0.099, 0.1, 0.08]
+    values = [0.1, 0.102, 0.098, 0.101, 0.099, 0.1, 0.103, 0.097, 0.1, 0.05]
     trend = history(nights(tmp_path, values)).trend("map@12")
     assert trend.drift is not None
-    tells(trend.drift, ["far below the median 0.1 of the 6 runs before"])
-    assert str(drift([0.5] * 6 + [0.6])) == "above the 6 runs before, which all had 0.5"
-    assert str(drift([0.5] * 7)) == ""
+    tells(trend.drift, ["below the mean 0.1 of 9 earlier runs"])
+    same = [(0.5, 0.01)] * 7
+    assert str(drift([*same, (0.6, 0.01)])) == "above the 7 earlier runs, which all had 0.5"
+    assert str(drift([*same, (0.5, 0.01)])) == ""
+    # Without a single hit until now, one hit in ten queries is no news.
+    assert str(drift([(0.0, 0.0)] * 9 + [(0.1, 0.1)])) == ""
+
+
+def test_a_night_of_few_queries_may_lie_further_away() -> None:
+    usual = [(0.3 + 0.01 * math.sin(3 * night), 0.01) for night in range(14)]
+    few, as_many = (drift([*usual, (0.4, error)]) for error in (0.1, 0.01))
+    assert few is not None
+    assert as_many is not None
+    assert (few.flagged, as_many.flagged) == (False, True)
+
+
+def test_a_slope_is_named_within_twelve_nights() -> None:
+    """Half a night-to-night standard deviation a night, after 14 quiet ones."""
+    draw, named = np.random.default_rng(0), 0
+    for _ in range(100):
+        values = 0.3 + 0.001 * draw.standard_normal(26)
+        values[14:] -= 0.0005 * np.arange(1, 13)
+        series = [(float(value), 0.004) for value in values]
+        tests = [drift(series[: night + 1]) for night in range(14, 26)]
+        named += any(one is not None and one.flagged for one in tests)
+    assert named >= 95
+
+
+def test_what_did_not_hold_is_not_drifted_from(tmp_path: Path) -> None:
+    """A night that failed makes those after it no less strange."""
+    values = [0.1, 0.102, 0.098, 0.101, 0.099, 0.1, 0.103, 0.097, 0.1]
+    nights(tmp_path, values)
+    failed = Verdict("regressed", [], made(0.01))
+    record(failed, tmp_path, time=BEGIN + timedelta(days=9))
+    night(tmp_path, 10, 0.05)
+    trend = history(tmp_path).trend("map@12")
+    assert trend.drift is not None
+    assert trend.drift.flagged
 
 
 def test_sparklines() -> None:
@@ -653,7 +764,6 @@ def test_a_history_in_a_store(tmp_path: Path, run: Any) -> None:
 def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, run: Any) -> None:
     pytest.importorskip("matplotlib")
     from rankmill.gate.history_plot import plot_trends
-    from rankmill.gate.verdict import Verdict
 
     later = datetime.now(UTC) + timedelta(days=1)
     record(Verdict("regressed", [], made(0.1, "map@3")), recorded, time=later)

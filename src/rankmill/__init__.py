@@ -29,7 +29,13 @@ if TYPE_CHECKING:
     from rankmill.engine.parts import evaluate_part, second_pass
     from rankmill.engine.plan import plan
     from rankmill.engine.state import State
-    from rankmill.errors import InputError, RankmillError, ResourceError, UsageError
+    from rankmill.errors import (
+        InputError,
+        RankmillError,
+        RegressionError,
+        ResourceError,
+        UsageError,
+    )
     from rankmill.explain.evaluators import explain_evaluators
     from rankmill.explain.evaluators_view import Differences
     from rankmill.explain.trace import explain
@@ -69,6 +75,7 @@ _HOMES = {
     "explain_evaluators": "explain.evaluators",
     "InputError": "errors",
     "RankmillError": "errors",
+    "RegressionError": "errors",
     "ResourceError": "errors",
     "UsageError": "errors",
     "Trace": "explain.trace_view",
@@ -110,6 +117,7 @@ __all__ = [
     "InputError",
     "Ragged",
     "RankmillError",
+    "RegressionError",
     "ResourceError",
     "Result",
     "Semantics",

@@ -14,6 +14,7 @@ from typing import Any
 __all__ = [
     "InputError",
     "RankmillError",
+    "RegressionError",
     "ResourceError",
     "UsageError",
     "is_shortage",
@@ -49,6 +50,10 @@ class ResourceError(RankmillError):
     request may be right. The command line ends with exit code 4, as for every other error that
     `shortage` recognises.
     """
+
+
+class RegressionError(RankmillError):
+    """A system does not keep its rules: raised by `Verdict.raise_for_failure`, and nowhere else."""
 
 
 _ERRNOS = {

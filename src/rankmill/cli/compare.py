@@ -193,7 +193,12 @@ def command(
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))
     if report is not None:
-        more.append((report, page_of(found, label_source, runs, options, recording.history)))
+        more.append(
+            (
+                report,
+                page_of(found, label_source, runs, options, recording.history, time=recording.time),
+            )
+        )
     if found.queries:
         more += recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.

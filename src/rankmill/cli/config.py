@@ -252,9 +252,9 @@ def _path(text: str, folder: str) -> str:
 
 
 def _is_of_history(text: str) -> bool:
-    from rankmill.gate.baseline import is_of_history  # which loads what a gate needs
+    from rankmill.gate.earlier import is_choice  # which loads what a gate needs
 
-    return is_of_history(text)
+    return is_choice(text)
 
 
 def _is_file(text: str) -> bool:

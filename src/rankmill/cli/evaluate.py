@@ -162,7 +162,9 @@ def command(
                 label_source, runs, metrics, **options, progress=progress
             )
         (only,) = results.values()
-        page = page_of(only, label_source, runs, options, recording.history, details)
+        page = page_of(
+            only, label_source, runs, options, recording.history, details, recording.time
+        )
         recorded.append((report, page))
     if curve is not None:
         recorded.append((curve, _curves(results, curve)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -9,6 +10,8 @@ from click.core import ParameterSource
 
 from rankmill.cli.config import Config, read_config
 from rankmill.cli.inputs import system_names
+from rankmill.cli.recording import TIME
+from rankmill.config.filling import parse_date
 from rankmill.config.keys import joined
 from rankmill.errors import RankmillError
 
@@ -41,7 +44,8 @@ class FileCommand(click.Command):
             click.Option(
                 ["--date"],
                 metavar="DATE",
-                help="What {date} stands for in FILE.toml, as 2024-05-01; by default today in UTC.",
+                help="The date of the run in a history, and {date} in FILE.toml, as 2024-05-01; by "
+                "default today in UTC.",
             ),
         ]
 
@@ -66,15 +70,20 @@ class FileCommand(click.Command):
             ctx.default_map = config.defaults
             # click asks for PREDICTIONS; `invoke` puts those of the file in their place.
             args = [*args, *([] if "--" in args else ["--"]), labels]
-        elif isinstance(date, str) and not quiet:
-            raise click.UsageError("--date is for the {date} of a FILE.toml; leave it out", ctx)
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command with the systems, and name the line of the file in its errors."""
-        del ctx.params["date"]
+        date = ctx.params.pop("date")
+        ctx.meta[TIME] = _time_of(date)
         config: Config | None = ctx.meta.get(_CONFIG)
         if config is None:
+            if date is not None and ctx.params.get("history") is None:
+                raise click.UsageError(
+                    "--date is that of a run in a history, and the {date} of a FILE.toml: leave it "
+                    "out, or give --history",
+                    ctx,
+                )
             if not self._apart:
                 given = ctx.params.pop("predictions")
                 ctx.params["systems"] = dict(zip(system_names(given), given, strict=True))
@@ -105,6 +114,14 @@ class FileCommand(click.Command):
             found = config.several(str(ctx.info_name))
         systems = {name: joined(one) for name, one in found.pop("runs").items()}
         return {"systems": systems, **found}
+
+
+def _time_of(date: str | None) -> datetime:
+    """Return the time of a run: now, or this time of the day on another date.
+
+    So that a later try of a date is the later run of it.
+    """
+    return datetime.combine(parse_date(date), datetime.now(UTC).timetz())
 
 
 def _is_config(text: str) -> bool:

@@ -128,7 +128,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
-    from rankmill.gate.baseline import is_of_history
+    from rankmill.gate.earlier import is_choice
     from rankmill.gate.reports import check_junit, lines
     from rankmill.gate.rules import parse_rules
     from rankmill.gate.verdict import view_of
@@ -139,7 +139,7 @@ def command(
     markdown = None if markdown == "-" else markdown
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
-    is_file = base is not None and not (isinstance(base, str) and is_of_history(base))
+    is_file = base is not None and not (isinstance(base, str) and is_choice(base))
     inputs = [*sources, *([base] if base is not None and is_file else [])]
     inputs += catalogue_sources(options)
     files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
@@ -153,6 +153,7 @@ def command(
 
     with Progress() as progress:
         asked = {"baseline": base, "history": recording.history, **options}
+        asked["time"] = recording.time
         asked["details"] = report is not None
         found = gate(*sources, rules, **asked, progress=progress)
     written = [(path, _content(name, found)) for name, path in files.items() if path is not None]
@@ -160,7 +161,12 @@ def command(
         runs: dict[str, Any] = {"candidate": sources[1]}
         if (found.baseline or {}).get("kind") == "predictions":
             runs["baseline"] = base
-        written.append((report, page_of(found, sources[0], runs, options, recording.history)))
+        written.append(
+            (
+                report,
+                page_of(found, sources[0], runs, options, recording.history, time=recording.time),
+            )
+        )
     written += recording.record_run(found, *sources)
     for line in lines(found):
         click.echo(line, err=True)

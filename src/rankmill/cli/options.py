@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import click
 
 from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
-from rankmill.cli.recording import recording_of
+from rankmill.cli.recording import TIME, recording_of
 from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import semantics_of
@@ -318,7 +318,8 @@ def history_options(command: _Command) -> _Command:
     def combined(
         history: str | None, tags: tuple[str, ...], mlflow: str | None, **others: Any
     ) -> Any:
-        return command(recording=recording_of(history, tags, mlflow), **others)
+        time = click.get_current_context().meta.get(TIME)
+        return command(recording=recording_of(history, tags, mlflow, time), **others)
 
     return _with(_HISTORY, cast(_Command, combined))
 

@@ -45,6 +45,7 @@ def page_of(
     options: Mapping[str, Any],
     history: str | None,
     details: Details | None = None,
+    time: datetime | None = None,
 ) -> str:
     """Return the page about a result, a comparison or a verdict.
 
@@ -58,6 +59,8 @@ def page_of(
         Those that were given for reading and counting.
     history
         The folder of earlier runs.
+    time
+        That of the run; None for now.
     """
     from rankmill.report.pages import page
     from rankmill.report.run import lists_of
@@ -68,7 +71,7 @@ def page_of(
         found,
         details=details,
         lists=lists_of(details, labels, runs, options),
-        history={} if history is None else _trends(found, history),
+        history={} if history is None else _trends(found, history, time),
         command=_command_line(),
     )
 
@@ -78,7 +81,9 @@ def _command_line() -> str:
     return shlex.join(["rankmill", *map(redacted, words or [])])
 
 
-def _trends(found: Any, folder: str) -> dict[str, list[tuple[Any, float | None, Any, str]]]:
+def _trends(
+    found: Any, folder: str, time: datetime | None
+) -> dict[str, list[tuple[Any, float | None, Any, str]]]:
     """Return the runs of each metric that count as this one, which is the last."""
     from rankmill.gate.beside import beside_of
     from rankmill.gate.history import history
@@ -102,7 +107,7 @@ def _trends(found: Any, folder: str) -> dict[str, list[tuple[Any, float | None, 
                     runs = [
                         (p.run.time, p.value, p.standard_error, p.run.verdict or "") for p in points
                     ]
-                    now = datetime.now(UTC), one.value, one.standard_error, word
+                    now = time or datetime.now(UTC), one.value, one.standard_error, word
                     trends[metric] = [*runs, now]
                     break
         return trends

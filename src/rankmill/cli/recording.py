@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from rankmill.errors import UsageError
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
     from rankmill.gate.record import Found
 
-__all__ = ["Recording", "by_system", "recording_of"]
+__all__ = ["TIME", "Recording", "by_system", "recording_of"]
+
+
+TIME = "rankmill.time"
+"""Where the time of the run is kept between the parsing of the command line and the run."""
 
 
 @dataclass
@@ -28,6 +33,8 @@ class Recording:
     tags : dict of str to str
     mlflow : str or None
         The address of the tracking server.
+    time : datetime or None
+        That of the run; None for now.
     run : pyarrow.Table or None
         The run, once it is known.
     """
@@ -35,6 +42,7 @@ class Recording:
     history: str | None
     tags: dict[str, str]
     mlflow: str | None
+    time: datetime | None = None
     run: pa.Table | None = None
 
     @property
@@ -60,7 +68,8 @@ class Recording:
             return []
         from rankmill.gate.record import path_of, run_table
 
-        self.run = run_table(found, tags=self.tags, labels=labels, predictions=predictions)
+        files = {"labels": labels, "predictions": predictions}
+        self.run = run_table(found, tags=self.tags, time=self.time, **files)
         return [] if self.history is None else [(path_of(self.run, self.history), self.run)]
 
     def log_run(self, files: Sequence[str | None] = ()) -> None:
@@ -71,7 +80,9 @@ class Recording:
             log_run(self.run, self.mlflow, [one for one in files if one])
 
 
-def recording_of(history: str | None, tags: Sequence[str], mlflow: str | None) -> Recording:
+def recording_of(
+    history: str | None, tags: Sequence[str], mlflow: str | None, time: datetime | None = None
+) -> Recording:
     """Check the options of a recording before any work is done.
 
     Raises
@@ -90,7 +101,7 @@ def recording_of(history: str | None, tags: Sequence[str], mlflow: str | None) -
         from rankmill.gate.mlflow import tracking_uri
 
         mlflow = tracking_uri(mlflow)
-    return Recording(history, named, mlflow)
+    return Recording(history, named, mlflow, time)
 
 
 def _tags(texts: Sequence[str]) -> dict[str, str]:

@@ -3,9 +3,9 @@
 import json
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Baseline:
         The values of each query of an earlier run.
     told : mapping or None
         The result of an earlier run, as JSON has it.
+    notes : tuple of str
+        What to know of the choice of a run of a history.
     """
 
     kind: str
@@ -50,6 +52,7 @@ class Baseline:
     predictions: Any = None
     table: pa.Table | None = None
     told: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""
@@ -81,15 +84,16 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     return Baseline("predictions", name, predictions=value)
 
 
-def is_of_history(text: str) -> bool:
-    """Return whether a text says which run of a history is the baseline."""
-    return re.fullmatch(r"last|best|median:.*", text) is not None
-
-
 def from_history(
-    how: str, history: str | os.PathLike[str] | None, metrics: Sequence[str], job: Job
+    how: str,
+    history: str | os.PathLike[str] | None,
+    metrics: Sequence[str],
+    job: Job,
+    time: datetime | None,
 ) -> Baseline:
     """Return the run of a history that is the baseline; for each metric it may be another one.
+
+    `time` is that of the run that is compared, None for now.
 
     Raises
     ------
@@ -111,13 +115,23 @@ def from_history(
         known = [metric for metric, system in runs.metrics if system is None]
         mine = [metric.text for metric in job.metrics]
         names = [*(one for one in mine if one in known), *known, *mine][:1]
-    found = {metric: runs.baseline(how, metric, rules=rules) for metric in names}
+    now = time or datetime.now(UTC)
+    found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}
     told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
     told["lists"] = {metric: one.queries for metric, one in found.items()}
-    ids = ", ".join(dict.fromkeys(one.run.id for one in found.values()))
-    return Baseline("history", f"{how} of {history}: {ids}", told=told)
+    ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
+    notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
+    return Baseline("history", f"{how} of {history}: {'; '.join(ids)}", told=told, notes=notes)
+
+
+def _age(time: datetime, now: datetime) -> str:
+    """Return how old a run is, as "3 days old"."""
+    days = (now.date() - time.date()).days
+    if days < 1:
+        return "of the same day" if days == 0 else "of a later day"
+    return f"{days:,} day{'s' if days > 1 else ''} old"
 
 
 def _read_json(path: str) -> Mapping[str, Any] | None:

@@ -1,9 +1,11 @@
 """gate() evaluates a system, and says whether it keeps its rules."""
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from time import perf_counter
+from time import time as clock_time
 from typing import Any, NamedTuple
 
 from rankmill.compare.compare import comparison_of
@@ -18,7 +20,7 @@ from rankmill.compare.sums import Sums
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import make_job
 from rankmill.engine.options import options_of, split_options
-from rankmill.errors import UsageError
+from rankmill.errors import InputError, UsageError
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
@@ -26,22 +28,24 @@ from rankmill.gate.baseline import (
     check_alike,
     check_gains,
     from_history,
-    is_of_history,
     open_baseline,
     with_table,
 )
+from rankmill.gate.earlier import is_choice
 from rankmill.gate.judge import Evidence, judge, written_at
-from rankmill.gate.rules import HELD, UNDECIDED, Rule, parse_rules
+from rankmill.gate.rules import HELD, UNDECIDED, Rule, age_text, parse_rules
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
 from rankmill.threads import Workers
 
+# The clocks of two machines may differ by so many seconds.
+CLOCKS_DIFFER = 60.0
 # The options of `gate` that say what to hold against the rules, and not how to score.
 OPTIONS = (
     *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    "confidence",
+    *("confidence", "time"),
 )
 
 
@@ -60,6 +64,7 @@ def gate(
     worst_slices: int = 0,
     confidence: float = 0.95,
     now: float | None = None,
+    time: datetime | None = None,
     details: bool = False,
     **options: Any,
 ) -> Verdict:
@@ -76,7 +81,7 @@ def gate(
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
         a `Result`, its JSON file, or the Parquet file of its values by query; or with a history
-        "last", "best" or "median:7".
+        "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in. `record` adds runs.
     metrics : str or sequence of str
@@ -87,6 +92,9 @@ def gate(
         As for `compare`. The columns of rules for slices are added to `by`.
     now : float, optional
         The time in seconds since 1970 by which files are old; by default that of the clock.
+    time : datetime, optional
+        The time of the run, with its zone, as for `record`; by default now. Runs of a history that
+        are later are no baseline.
 
     Returns
     -------
@@ -107,13 +115,13 @@ def gate(
     >>> found.outcomes[1].reason
     'map@12 is 0.625, 37.5% below the baseline of 1 (limit <= 5%)'
     """
-    began = time.perf_counter()
+    began = perf_counter()
     given = locals()
     own = {name: given[name] for name in OPTIONS}
     if isinstance(predictions, Result):
         more = {"labels": labels is not None, "details": details}
         found = _of_result(predictions, rules, own, options, more)
-        return replace(found, seconds=time.perf_counter() - began)
+        return replace(found, seconds=perf_counter() - began)
     asked = asked_of(rules, own, options)
     ages = ages_of(asked, labels, predictions, now)
     runs, earlier = asked.runs(predictions), asked.earlier
@@ -131,7 +139,7 @@ def gate(
         if details and shown is None:
             shown = details_of(joined, asked.settings, workers)
     found = verdict_of(asked, joined.results, joined.without, state, ages, comparison)
-    return replace(found, seconds=time.perf_counter() - began, details=shown)
+    return replace(found, seconds=perf_counter() - began, details=shown)
 
 
 class Asked(NamedTuple):
@@ -185,8 +193,8 @@ def asked_of(
     canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
     job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
     earlier = None
-    if isinstance(baseline, str) and is_of_history(baseline):
-        earlier = from_history(baseline, given["history"], canonical, job)
+    if isinstance(baseline, str) and is_choice(baseline):
+        earlier = from_history(baseline, given["history"], canonical, job, given["time"])
     elif baseline is not None:
         earlier = opened(baseline, canonical)
     if earlier is not None:
@@ -249,9 +257,17 @@ def _numbers(value: Any, metrics: Sequence[str]) -> Baseline:
 
 def ages_of(asked: Asked, labels: Any, predictions: Any, now: float | None) -> dict[str, float]:
     """Return the ages in seconds of the inputs that rules are about."""
-    clock = time.time() if now is None else now
+    clock = clock_time() if now is None else now
     old = [one.subject for one in asked.rules if one.kind == "age"]
-    return {name: clock - written_at(name, labels, predictions) for name in old}
+    ages = {name: clock - written_at(name, labels, predictions) for name in old}
+    young = next((name for name, age in ages.items() if age < -CLOCKS_DIFFER), None)
+    if young is not None:
+        raise InputError(
+            f"{young}: the newest file of the {young.removesuffix('_age')} was written "
+            f"{age_text(-ages[young])} after now: the clock of the machine that wrote it, or of "
+            "this one, is wrong"
+        )
+    return {name: max(0.0, age) for name, age in ages.items()}
 
 
 def verdict_of(
@@ -284,6 +300,7 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
+        notes=[] if earlier is None else [*earlier.notes],
     )
 
 

@@ -12,39 +12,17 @@ from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.beside import heeded
-from rankmill.gate.drift import LAST, Drift, drift
+from rankmill.gate.drift import Drift, drift
+from rankmill.gate.earlier import HELD, UNDECIDED, Baseline, choose, read_choice, tries_of_a_night
 from rankmill.gate.folder import open_folder
 from rankmill.gate.runs import Measured, Run, time_of_name
 from rankmill.results.spelling import canonical
 
-__all__ = ["Baseline", "History", "Trend", "check_baseline", "history", "moment", "prune"]
+__all__ = ["Baseline", "History", "Trend", "history", "moment", "prune"]
 
-HELD = "held"
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 # So many runs are named where they are left out.
 NAMED = 3
-
-
-class Baseline(NamedTuple):
-    """A run that others are measured by.
-
-    Attributes
-    ----------
-    value, standard_error, queries
-        Those of the metric in this run.
-    run : Run
-    how : str
-        As asked for, such as "median:7".
-    note : str
-        Which runs were left out as they count otherwise; "" if none was.
-    """
-
-    value: float
-    standard_error: float | None
-    queries: int | None
-    run: Run
-    how: str
-    note: str = ""
 
 
 class Point(NamedTuple):
@@ -123,9 +101,7 @@ class History:
             found += same or [(metric, None)]
         return found
 
-    def trend(
-        self, metric: str, system: str | None = None, *, rules: str | None = None, last: int = LAST
-    ) -> Trend:
+    def trend(self, metric: str, system: str | None = None, *, rules: str | None = None) -> Trend:
         """Return a metric over the runs that count as the newest one that has it.
 
         Parameters
@@ -135,8 +111,6 @@ class History:
             Of runs of several systems: which.
         rules : str, optional
             How to count, as `rules_text` writes it; by default as the newest run.
-        last : int
-            How many runs before the newest one tell whether it drifted.
 
         Raises
         ------
@@ -150,12 +124,16 @@ class History:
             change = None if one.value is None or before is None else one.value - before
             points.append(Point(run, one.value, one.standard_error, one.queries, change))
             before = one.value if one.value is not None else before
-        values = [point.value for point in points if point.value is not None]
-        moved = drift(values, last) if points[-1].value is not None else None
-        return Trend(metric, system, points, moved, note)
+        return Trend(metric, system, points, _drift(same), note)
 
     def baseline(
-        self, how: str, metric: str, system: str | None = None, *, rules: str | None = None
+        self,
+        how: str,
+        metric: str,
+        system: str | None = None,
+        *,
+        rules: str | None = None,
+        now: datetime | None = None,
     ) -> Baseline:
         """Return a run to compare with, of those whose verdict is "held" or that have none.
 
@@ -163,9 +141,14 @@ class History:
         ----------
         how : str
             "last", "best", or "median:7" for the median of the last 7; of an even number the lower
-            of the two in the middle, so that it is a run.
+            of the two in the middle, so that it is a run. "ago:28d" is the last run of 28 days ago
+            or earlier. "tag:release=v7", the newest run with this tag, and the id of a run serve
+            whatever their verdict.
         metric, system, rules
             As for `trend`. A job gives its own rules.
+        now : datetime, optional
+            The time of the run that is compared, by default now. Later runs do not serve, nor do
+            earlier tries of the same date and tags, unless there is no other night.
 
         Raises
         ------
@@ -174,25 +157,10 @@ class History:
         InputError
             If no run serves; the message says why.
         """
-        number = check_baseline(how)
+        read_choice(how)
         same, note = self._comparable(metric, system, rules)
-        serving = [
-            (one.value, one, run)
-            for run, one in same
-            if run.verdict in (HELD, None) and one.value is not None
-        ]
-        if not serving:
-            raise InputError(
-                f"the history {self.name} has no run to compare {metric} with: the verdict of all "
-                f"{len(same):,} is another than {HELD!r}, or they have no value"
-            )
-        if how == "best":
-            sign = _sign_of(metric)
-            value, one, run = max(serving, key=lambda each: sign * each[0])
-        else:  # the last run is the median of the last one
-            ordered = sorted(serving[-number:], key=lambda each: each[0])
-            value, one, run = ordered[(len(ordered) - 1) // 2]
-        return Baseline(value, one.standard_error, one.queries, run, how, note)
+        found = choose(how, metric, same, now or datetime.now(UTC), self.name)
+        return found._replace(note="; ".join(one for one in (found.note, note) if one))
 
     def _comparable(
         self, metric: str, system: str | None, rules: str | None
@@ -225,22 +193,14 @@ class History:
         return same, f"left out: {_these(others, why)}"
 
 
-def _sign_of(metric: str) -> int:
-    """Return 1 if the higher value of a metric is better, and -1 if the lower one is."""
-    from rankmill.metrics.registry import parse
-
-    try:
-        better = parse(metric).better
-    except UsageError:
-        raise UsageError(
-            f"the history has {metric}, which this version does not know, so that no run is the "
-            "best: name last or median:7"
-        ) from None
-    if better == "neither":
-        raise UsageError(
-            f"neither side of {metric} is better, so that no run is the best: name last or median:7"
-        )
-    return -1 if better == "lower" else 1
+def _drift(runs: Sequence[tuple[Run, Measured]]) -> Drift | None:
+    """Return how far the newest run is from those that held before it."""
+    if not runs or runs[-1][1].value is None:
+        return None
+    tries = tries_of_a_night(runs)
+    serving = [one for run, one in tries[:-1] if run.verdict in (HELD, UNDECIDED, None)]
+    known = [(one.value, one.standard_error) for one in [*serving, tries[-1][1]]]
+    return drift([(value, error) for value, error in known if value is not None])
 
 
 def _these(runs: Sequence[Run], why: str) -> str:
@@ -260,23 +220,6 @@ def _otherwise(rules: str, asked: str) -> str:
 def _said(rules: dict[str, Any], name: str) -> str:
     value = rules.get(name)
     return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
-
-
-def check_baseline(how: str) -> int:
-    """Return how many runs a baseline of the history looks at; raise UsageError if it is none.
-
-    Examples
-    --------
-    >>> check_baseline("median:7"), check_baseline("last")
-    (7, 1)
-    """
-    found = re.fullmatch(r"last|best|median:([1-9]\d{0,6})", how)
-    if not found:
-        raise UsageError(
-            f"the baseline {how!r} is none that a history has; expected last, best, or the median "
-            "of the last runs, as median:7"
-        )
-    return int(found[1] or 1)
 
 
 # ------------------------------------------------------------------ reading and pruning

@@ -14,7 +14,8 @@ from rankmill.compare.drawing import (
     settle,
     style,
 )
-from rankmill.gate.history import HELD, Point, Trend
+from rankmill.gate.earlier import HELD
+from rankmill.gate.history import Point, Trend
 from rankmill.gate.history_view import named
 
 if TYPE_CHECKING:

@@ -71,7 +71,7 @@ def _metrics(trends: Sequence[Trend]) -> Table:
     for trend in trends:
         last = trend.last
         line = sparkline([point.value for point in trend.points[-DRAWN:]])
-        moved = f"z {trend.drift.z:+.1f}" if trend.drift and trend.drift.flagged else ""
+        moved = f"t {trend.drift.t:+.1f}" if trend.drift and trend.drift.flagged else ""
         rows.append(
             [
                 *(named(trend), len(trend.points), line, last.value, last.standard_error),
@@ -141,7 +141,7 @@ def _content(found: History, trends: Sequence[Trend]) -> dict[str, Any]:
 def _drift(trend: Trend) -> dict[str, Any] | None:
     if trend.drift is None:
         return None
-    z = trend.drift.z
+    t = trend.drift.t
     told: dict[str, Any] = trend.drift._asdict() | {"flagged": trend.drift.flagged}
-    # JSON has no infinity: then all earlier values are the median.
-    return told | {"z": z if abs(z) < float("inf") else None}
+    # JSON has no infinity: then all earlier values are the mean.
+    return told | {"t": t if abs(t) < float("inf") else None}

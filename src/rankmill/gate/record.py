@@ -203,7 +203,8 @@ def run_table(
         facts.gain_function,
     )
     definitions = {row.metric: _definition(row.metric) for row in rows}
-    verdict = found.word if isinstance(found, Verdict) else None
+    # What the data do not decide is no success, even where it may pass.
+    verdict = found.worst if isinstance(found, Verdict) else None
     outcomes = None
     if isinstance(found, Verdict):
         outcomes = json.dumps([one.to_dict() for one in found.outcomes])

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rankmill.errors import UsageError
+from rankmill.gate.earlier import HELD as HELD
+from rankmill.gate.earlier import UNDECIDED as UNDECIDED
 from rankmill.metrics.base import Better
 from rankmill.metrics.registry import parse
 from rankmill.results.audit import FIELDS
@@ -15,7 +17,7 @@ from rankmill.results.audit import FIELDS
 Kind = Literal["metric", "count", "age"]
 Measure = Literal["value", "drop", "change"]
 
-HELD, REGRESSED, UNDECIDED = "held", "regressed", "not enough data"
+REGRESSED = "regressed"
 BAD_VOLUME, BAD_AUDIT, STALE = "bad volume", "bad audit", "stale"
 
 # Counts that are no field of the audit -> what they count.

@@ -7,6 +7,7 @@ from typing import Any
 
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details
+from rankmill.errors import RegressionError
 from rankmill.gate.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
 from rankmill.results.described import described, rules_of
 from rankmill.results.result import Result
@@ -94,6 +95,11 @@ class Verdict:
     details: Details | None = None
 
     @property
+    def worst(self) -> str:
+        """The worst word of the outcomes, "not enough data" also where that may pass."""
+        return worst(self.outcomes) if self.outcomes else self.word
+
+    @property
     def failed(self) -> list[Outcome]:
         """The outcomes that make the verdict fail."""
         passing = {HELD} if self.undecided == "fail" else {HELD, UNDECIDED}
@@ -111,6 +117,15 @@ class Verdict:
     def exit_code(self) -> int:
         """0 if the system may go on, 1 if not."""
         return 1 if self.failed else 0
+
+    def __bool__(self) -> bool:
+        """Whether the system may go on, so that ``assert gate(...)`` stops a bad one."""
+        return self.exit_code == 0
+
+    def raise_for_failure(self) -> None:
+        """Raise RegressionError, which has a line for each reason, if a rule was broken."""
+        if not self:
+            raise RegressionError("\n".join(f"{one.word}: {one.reason}" for one in self.failed))
 
     def to_dict(self) -> dict[str, Any]:
         """Return all as dicts, lists, strings and numbers."""

@@ -1,0 +1,211 @@
+"""Which run of a history a system is compared with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from rankmill.errors import InputError, UsageError
+from rankmill.gate.runs import Measured, Run
+
+__all__ = [
+    "HELD",
+    "UNDECIDED",
+    "Baseline",
+    "choose",
+    "is_choice",
+    "read_choice",
+    "tries_of_a_night",
+]
+
+HELD, UNDECIDED = "held", "not enough data"
+_CHOICES = re.compile(
+    r"(?P<last>last) | (?P<best>best) | median:(?P<median>[1-9]\d{0,6})"
+    r"| ago:(?P<ago>[1-9]\d{0,5}d) | tag:(?P<tag>[^=]+=.*) | (?P<run>\d{8}T\d{12}Z-[0-9a-f]{16})",
+    re.VERBOSE | re.DOTALL,
+)
+EXPECTED = (
+    "last, best, the median of the last runs as median:7, a run some days back as ago:28d, the "
+    "newest run of a tag as tag:release=v7, or the id of a run"
+)
+
+
+class Choice(NamedTuple):
+    """How a run of a history is chosen: its kind, and what stands behind the colon."""
+
+    kind: str
+    value: str
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the user named the run, so that it serves whatever its verdict."""
+        return self.kind in ("tag", "run")
+
+
+class Baseline(NamedTuple):
+    """A run that others are measured by.
+
+    Attributes
+    ----------
+    value, standard_error, queries
+        Those of the metric in this run.
+    run : Run
+    how : str
+        As asked for, such as "median:7".
+    note : str
+        Which runs were left out, and why; "" if none was.
+    """
+
+    value: float
+    standard_error: float | None
+    queries: int | None
+    run: Run
+    how: str
+    note: str = ""
+
+
+def is_choice(text: str) -> bool:
+    """Return whether a text says how to choose a run of a history."""
+    return bool(_CHOICES.fullmatch(text) or re.match("(median|ago|tag):", text))
+
+
+def read_choice(text: str) -> Choice:
+    """Take apart how a run is chosen.
+
+    Raises
+    ------
+    UsageError
+        If a history has no such run.
+
+    Examples
+    --------
+    >>> read_choice("median:7"), read_choice("tag:release=v7").value
+    (Choice(kind='median', value='7'), 'release=v7')
+    """
+    found = _CHOICES.fullmatch(text)
+    if found is None or found.lastgroup is None:
+        raise UsageError(f"the baseline {text!r} is none that a history has; expected {EXPECTED}")
+    return Choice(found.lastgroup, found[found.lastgroup])
+
+
+Candidate = tuple[Run, Measured]
+
+
+def choose(
+    how: str, metric: str, candidates: Sequence[Candidate], now: datetime, history: str
+) -> Baseline:
+    """Return the run to compare a metric with.
+
+    Parameters
+    ----------
+    how : str
+        As `read_choice` takes it.
+    metric : str
+    candidates : sequence of (Run, Measured)
+        The runs that have the metric and count it the same, in the order of time.
+    now : datetime
+        The time of the run that is compared: later ones do not serve.
+    history : str
+        The name of the history, for messages.
+
+    Raises
+    ------
+    UsageError
+        If `how` is unknown, or "best" where neither side of the metric is better.
+    InputError
+        If no run serves; the message says why.
+    """
+    choice = read_choice(how)
+    having = [one for one in candidates if one[1].value is not None]
+    future = [run for run, _ in having if run.time > now]
+    past = [one for one in having if one[0].time <= now]
+    if choice.pinned:
+        serving = [one for one in having if _is_pinned(one[0], choice)]
+    else:
+        serving = [one for one in tries_of_a_night(past) if one[0].verdict in (HELD, None)]
+        # Tonight's earlier tries are not what tonight is compared with, if there is another night.
+        before = [one for one in serving if one[0].time.date() < now.date()]
+        serving = before or serving
+    if choice.kind == "ago":
+        until = now - timedelta(days=int(choice.value[:-1]))
+        serving = [one for one in serving if one[0].time.date() <= until.date()]
+    if not serving:
+        raise InputError(_none(how, choice, metric, history, having, future))
+    if choice.kind == "best":
+        sign = _sign_of(metric)
+        run, one = max(serving, key=lambda each: sign * (each[1].value or 0.0))
+    else:  # every other choice is the last run, which is the median of the last one
+        number = int(choice.value) if choice.kind == "median" else 1
+        ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
+        run, one = ordered[(len(ordered) - 1) // 2]
+    assert one.value is not None
+    return Baseline(one.value, one.standard_error, one.queries, run, how, _note(future))
+
+
+def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
+    """Return the last try of each night: a later run of the same date and tags replaces others.
+
+    Runs of a gate and runs without rules do not replace each other.
+    """
+    last = {
+        (run.time.date(), tuple(sorted(run.tags.items())), run.verdict is None): (run, one)
+        for run, one in runs
+    }
+    return list(last.values())
+
+
+def _is_pinned(run: Run, choice: Choice) -> bool:
+    if choice.kind == "run":
+        return run.id == choice.value
+    key, _, value = choice.value.partition("=")
+    return run.tags.get(key) == value
+
+
+def _note(future: Sequence[Run]) -> str:
+    if not future:
+        return ""
+    which = "the run" if len(future) == 1 else f"{len(future):,} runs, the newest"
+    return (
+        f"left out: {which} {future[-1].id}, dated {future[-1].time:%F %H:%M} UTC, after the time "
+        "of this run: check the clock that recorded it"
+    )
+
+
+def _none(
+    how: str,
+    choice: Choice,
+    metric: str,
+    history: str,
+    having: Sequence[Candidate],
+    future: Sequence[Run],
+) -> str:
+    start = f"the history {history} has no run to compare {metric} with"
+    if choice.pinned:
+        return f"{start}: no run is {how}, or it has no value"
+    words = ", ".join(dict.fromkeys(str(run.verdict) for run, _ in having)) or "none"
+    late = f" ({len(future):,} dated later than this run)" if future else ""
+    back = f" {choice.value[:-1]} or more days back" if choice.kind == "ago" else ""
+    return (
+        f"{start}: the verdict of all {len(having):,}{late}{back} is another than {HELD!r} "
+        f"({words}), or they have no value; name one by tag:KEY=VALUE or its id"
+    )
+
+
+def _sign_of(metric: str) -> int:
+    """Return 1 if the higher value of a metric is better, and -1 if the lower one is."""
+    from rankmill.metrics.registry import parse
+
+    try:
+        better = parse(metric).better
+    except UsageError:
+        raise UsageError(
+            f"the history has {metric}, which this version does not know, so that no run is the "
+            "best: name last or median:7"
+        ) from None
+    if better == "neither":
+        raise UsageError(
+            f"neither side of {metric} is better, so that no run is the best: name last or median:7"
+        )
+    return -1 if better == "lower" else 1
