@@ -25,7 +25,6 @@ from rankmill.cli.options import (
 from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.progress import Progress
 from rankmill.errors import UsageError
-from rankmill.results.files import check_target
 
 if TYPE_CHECKING:
     from rankmill.cli.recording import Recording
@@ -143,7 +142,8 @@ def command(
     inputs = [*sources, *([base] if base is not None and is_file else [])]
     inputs += catalogue_sources(options)
     files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
-    check_outputs(output, inputs, **files, report=report, history=recording.place)
+    appended = files | ({} if summary is None else {"markdown": summary})
+    check_outputs(output, inputs, **appended, report=report, history=recording.place)
     check_page(report)
     chosen = format_for(format, output)
     if junit is not None:
@@ -191,7 +191,6 @@ def _step_summary() -> str:
             "--markdown - appends to the file that $GITHUB_STEP_SUMMARY names, and it is not set: "
             "give the name of a file"
         )
-    check_target(path)
     return path
 
 

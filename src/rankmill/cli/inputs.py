@@ -17,6 +17,7 @@ import click
 from rankmill.cli.process import why_output_fails
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
+from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, redacted, shown
 
 __all__ = [
@@ -152,6 +153,8 @@ def check_outputs(
     if reason is not None:
         raise UsageError(f"cannot write to standard output: {reason}; give a file with -o")
     given = {"o": output, **others}
+    if any(path is not None and os.path.isfile(local_path(path)) for path in given.values()):
+        _open_files(inputs)
     for path in given.values():
         if path is None:
             continue
@@ -160,10 +163,6 @@ def check_outputs(
             _check_url_is_no_input(path, _flat(inputs))
             continue
         path = local_path(path)
-        if os.path.isfile(path) and any(os.path.samefile(path, one) for one in _files(inputs)):
-            raise UsageError(
-                f"cannot write to {path}: it is one of the inputs; choose another name"
-            )
         for text in _flat(inputs):
             if not is_url(text) and _would_be_read(path, text):
                 raise UsageError(
@@ -180,7 +179,9 @@ def check_outputs(
 def _same_place(one: str, other: str) -> bool:
     if is_url(one) or is_url(other):
         return shown(one) == shown(other)
-    return os.path.realpath(local_path(one)) == os.path.realpath(local_path(other))
+    one, other = local_path(one), local_path(other)
+    linked = os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
+    return linked or os.path.realpath(one) == os.path.realpath(other)
 
 
 def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
@@ -205,13 +206,18 @@ def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
             )
 
 
-def _files(inputs: Sequence[str | list[str]]) -> list[str]:
-    """Return all existing files of the inputs."""
+def _open_files(inputs: Sequence[str | list[str]]) -> None:
+    """Take note of all files of the inputs, before they are opened, for `check_target`.
+
+    What is not among the inputs here is known once it is opened: before anything is written.
+    """
     from rankmill.sources.files import find_files
     from rankmill.sources.spool import is_pipe
 
-    paths = [path for path in _flat(inputs) if not is_pipe(path) and not is_url(path)]
-    return [file.path for file in find_files(paths) if os.path.exists(file.path)]
+    local = [path for path in _flat(inputs) if not is_url(path)]
+    for path in filter(is_pipe, local):
+        opened(path)
+    find_files([path for path in local if not is_pipe(path)])
 
 
 def _flat(inputs: Sequence[str | list[str]]) -> list[str]:

@@ -91,7 +91,7 @@ def command(
     parse_all(metrics)
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(report, [source, *runs.values(), *catalogue_sources(options)])
+    check_outputs(report, [source, *runs.values(), *catalogue_sources({**options, "by": by})])
     check_page("")
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")

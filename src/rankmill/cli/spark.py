@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -110,7 +111,9 @@ def command(
         )
     output = None if output == "-" else output
     parse_all(metrics)
-    check_outputs(output, [], history=recording.place)
+    # Those that are files of this machine, and not in the file system of Spark.
+    inputs = [one for text in (labels, *systems.values()) for one in text.split(",")]
+    check_outputs(output, [p for p in inputs if os.path.isfile(p)], history=recording.place)
     chosen = format_for(format, output)
 
     from rankmill.spark.comparing import values_of_runs

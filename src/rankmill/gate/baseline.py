@@ -21,6 +21,7 @@ from rankmill.gate.history import history as read_history
 from rankmill.gate.runs import rules_text
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
+from rankmill.stores.opened import opened
 
 BASELINE, CANDIDATE = "baseline", "candidate"
 # The parts of a result in JSON that are objects.
@@ -71,6 +72,7 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
         return _of_table(value, "a table")
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
+        opened(path)
         told = _read_json(path)
         if told is not None:
             return Baseline("result", path, told=told)

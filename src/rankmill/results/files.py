@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from rankmill import signals
 from rankmill.errors import UsageError, shortage
+from rankmill.stores.opened import is_opened
 from rankmill.stores.urls import is_url, local_path, shown
 
 if TYPE_CHECKING:
@@ -32,10 +33,15 @@ _OPEN_ELSEWHERE = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 def check_target(path: str | Path) -> None:
     """Raise UsageError if a file could not be written at a path or URL; nothing is changed.
 
-    Meant for the start of a long run, whose result should not be lost to a mistyped folder.
+    Meant for the start of a long run, whose result should not be lost to a mistyped folder. Inputs
+    that the command has opened are no targets.
     """
     if not str(path):
         raise UsageError("cannot write to '': the name of the output file is empty")
+    if is_opened(str(path)):
+        raise UsageError(
+            f"cannot write to {shown(str(path))}: it is one of the inputs; choose another name"
+        )
     if is_url(str(path)):
         from rankmill.results.uploads import check_url
 
