@@ -15,13 +15,13 @@ from typing import Any
 import click
 
 from rankmill.cli.process import why_output_fails
+from rankmill.cli.suffixes import STANDARD_OUTPUT, check_names
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
 from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, redacted, shown
 
 __all__ = [
-    "PARQUET_SUFFIXES",
     "ChoiceOrPairs",
     "check_outputs",
     "parse_size",
@@ -29,7 +29,6 @@ __all__ = [
     "system_names",
 ]
 
-PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 MOST_DIGITS = 30  # the most digits in a size, which is far more than any memory needs
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
@@ -146,17 +145,17 @@ def check_outputs(
     Raises
     ------
     UsageError
-        If an output file cannot be written, is one of the inputs, or is in a place where the next
-        run would read it as an input.
+        If an output file cannot be written, is one of the inputs, is in a place where the next run
+        would read it as an input, or has a suffix that stands for another format.
     """
-    reason = why_output_fails() if output is None else None
+    reason = why_output_fails() if output is None or STANDARD_OUTPUT in others.values() else None
     if reason is not None:
         raise UsageError(f"cannot write to standard output: {reason}; give a file with -o")
     given = {"o": output, **others}
     if any(path is not None and os.path.isfile(local_path(path)) for path in given.values()):
         _open_files(inputs)
     for path in given.values():
-        if path is None:
+        if path in (None, STANDARD_OUTPUT):
             continue
         writing.check_target(path)
         if is_url(path):
@@ -174,6 +173,7 @@ def check_outputs(
         if _same_place(str(path), str(same)):
             both = " and ".join(f"-{'-' * (len(n) > 1)}{n.replace('_', '-')}" for n in (one, other))
             raise UsageError(f"{both} are the same file, {shown(str(path))}: give two names")
+    check_names(output, others)
 
 
 def _same_place(one: str, other: str) -> bool:

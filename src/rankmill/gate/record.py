@@ -160,6 +160,8 @@ def path_of(table: pa.Table, history: str | Path) -> str:
 def _folder(history: str | Path) -> str:
     if not str(history):
         raise UsageError("the name of the history is empty; expected a folder or a URL")
+    if str(history) == "-":
+        raise UsageError("a history is a folder or a URL, and not - for standard output")
     return local_path(str(history))
 
 
