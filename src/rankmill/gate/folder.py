@@ -24,7 +24,7 @@ REQUESTS = 32
 # The columns of a run that has no summary.
 _COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "metric", "value", "standard_error")
 _COLUMNS += ("queries", "verdict", "tags", "version", "definition", "semantics", "scope")
-_COLUMNS += ("gain_function", "audit")
+_COLUMNS += ("gain_function", "audit", "checksum")
 
 
 class Folder(NamedTuple):
