@@ -6,7 +6,6 @@ in one chunk or several.
 
 import hashlib
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -75,16 +74,11 @@ def _wide(numbers: np.ndarray) -> np.ndarray:
 
 def _add(found: Any, value: Any) -> None:
     """Add a value with a mark of its kind and its length, so that no two values are alike."""
-    if isinstance(value, Mapping):
-        there = {str(key): one for key, one in value.items() if one is not None}
-        found.update(b"m%d:" % len(there))
-        for key in sorted(there):
-            _add(found, key)
-            _add(found, there[key])
-    elif isinstance(value, str | bytes):
+    if isinstance(value, str | bytes):
         text = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
-        found.update(b"%c%d:" % (b"s" if isinstance(value, str) else b"b", len(text)))
-        found.update(text)
+        found.update(b"%c%d:%b" % (b"s" if isinstance(value, str) else b"b", len(text), text))
+    elif isinstance(value, float | np.floating):
+        found.update(b"f" + np.float64(value).tobytes())
     elif isinstance(value, list | tuple | np.ndarray):
         numbers = _numbers(value)
         if numbers is None:
@@ -94,8 +88,12 @@ def _add(found: Any, value: Any) -> None:
         else:
             found.update(b"%c%d:" % (numbers.dtype.kind.encode(), len(numbers)))
             found.update(numbers.tobytes())
-    elif isinstance(value, float | np.floating):
-        found.update(b"f" + np.float64(value).tobytes())
+    elif isinstance(value, dict):
+        there = {str(key): one for key, one in value.items() if one is not None}
+        found.update(b"m%d:" % len(there))
+        for key in sorted(there):
+            _add(found, key)
+            _add(found, there[key])
     elif isinstance(value, datetime):
         found.update(b"t%r;" % value.timestamp())
     else:  # an integer of any width, True, None, or what no row holds
