@@ -14,6 +14,7 @@ import pyarrow as pa
 
 SIZE = 8
 DIGITS = 2 * SIZE
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 def seal_of(value: Any) -> str:
@@ -61,7 +62,13 @@ def _add_chunk(parts: list[Any], chunk: pa.Array, row: int) -> None:
         chunk = chunk.drop_null()
     if pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type):
         numbers = chunk.to_numpy(zero_copy_only=False)
-        parts[1].update(_wide(numbers).tobytes())
+        parts[1].update(np.ascontiguousarray(_wide(numbers)))
+    elif any(is_kind(chunk.type) for is_kind in _TEXT):
+        texts = chunk.cast(pa.large_binary())
+        _, offsets, content = texts.buffers()
+        ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
+        parts[1].update(np.diff(ends))
+        parts[2].update(memoryview(content or b"")[ends[0] : ends[-1]])
     else:
         for cell in chunk.to_pylist():
             _add(parts[2], cell)

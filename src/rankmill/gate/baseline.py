@@ -185,7 +185,9 @@ def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
     try:
         if not holds_values(pq.read_schema(path), metrics, path):
             return None
-        return pq.read_table(path, partitioning=None)
+        table = pq.read_table(path, partitioning=None)
+        table.validate(full=True)
+        return table
     except (pa.ArrowException, OSError):
         return None  # the reader of predictions tells what is wrong
 
