@@ -114,8 +114,11 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "-m", "map", "-o", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "--per-query", "no/where"], "there is no folder"),
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
-        (["evaluate", "a", "b", "-m", "map", "-o", "x.parquet"], "cannot write x.parquet as"),
-        (["explain-evaluators", "a", "b", "-m", "map", "-o", "x.pq"], "cannot write x.pq as"),
+        (
+            ["evaluate", "a", "b", "-m", "map", "-o", "x.parquet"],
+            "to x.parquet: .parquet stands for",
+        ),
+        (["explain-evaluators", "a", "b", "-m", "map", "-o", "x.pq"], "to x.pq: .pq stands for"),
         (["metrics", "--format", "xml"], "xml"),
     ],
 )

@@ -232,7 +232,6 @@ def test_no_output_becomes_an_input_of_the_next_run(run, dump, tmp_path, monkeyp
         assert f"cannot write to {target}: the next run over " in err
         assert not os.path.exists(target)
     allowed = [
-        (folder, folder / "q.txt"),
         (folder, folder / "_out" / "q.parquet"),
         (folder, folder / ".q.parquet"),
         (folder, tmp_path / "q.parquet"),

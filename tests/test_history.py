@@ -26,13 +26,14 @@ from scipy import stats
 import rankmill
 from cli_runs import write_dump
 from conftest import tells
+from rankmill.columns.seal import seal_of
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.drift import RATE, drift
 from rankmill.gate.folder import END, open_folder
 from rankmill.gate.history import history, moment, prune
 from rankmill.gate.history_view import sparkline
 from rankmill.gate.record import SCHEMA, record
-from rankmill.gate.runs import SUMMARY, read_summary, rules_text
+from rankmill.gate.runs import SUMMARY, read_summary, rules_text, seal_of_row
 from rankmill.gate.verdict import Outcome, Verdict
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -213,6 +214,7 @@ def test_rows_and_summary_say_the_same(tmp_path: Path) -> None:
 def test_a_tag_cannot_pass_for_a_summary(tmp_path: Path) -> None:
     forged = '{"run":"x","time":0,"version":"","rules":["{}","{}",""],"verdict":null,"tags":{},'
     forged += '"metrics":[],"audits":[]}'
+    forged = seal_of(forged) + forged
     value = f"{SUMMARY.decode()}\x18{chr(len(forged))}{forged}"
     assert read_summary(value.encode()) is not None
     path = record(made(), tmp_path, tags={"a": value}, time=BEGIN)
@@ -244,6 +246,8 @@ def test_files_of_other_versions_are_read(tmp_path: Path) -> None:
     # A later version has more columns and more choices; an earlier one had fewer.
     later = table.append_column("new", pa.array([{"a": 1}] * 2)).replace_schema_metadata()
     later = later.set_column(0, "run", pa.array(["later"] * 2))
+    seals = pa.array([seal_of_row(row) for row in later.to_pylist()])
+    later = later.set_column(later.column_names.index("checksum"), "checksum", seals)
     pq.write_table(later, tmp_path / "b.parquet")
     few = table.select(["run", "time", "metric", "value"]).set_column(
         0, "run", pa.array(["few"] * 2)

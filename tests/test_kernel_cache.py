@@ -6,7 +6,9 @@ import json
 import os
 import pickle
 import random
+import re
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +18,7 @@ import numba
 import pytest
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 
-from rankmill.kernels import jit
+from rankmill.kernels import jit, trust
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
@@ -245,6 +247,109 @@ def test_a_file_that_cannot_be_replaced_is_a_warning(processes):
         in (processes.folder / "errors").read_text()
     )
     assert processes.kept() == []
+
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+# Of a group that no user is in but, perhaps, others that are not listed.
+UNKNOWN = 54_321
+# The modes of a folder and of the one above it, the folder's owner and group, and the error.
+FOLDERS = [
+    (0o755, 0o755, 0, 0, None),
+    (0o755, 0o1777, 0, 0, None),
+    (0o775, 0o775, 0, 0, None),
+    (0o700, 0o777, 0, 0, "can be written by everybody"),
+    (0o777, 0o755, 0, 0, "can be written by everybody"),
+    (0o1777, 0o755, 0, 0, "can be written by everybody"),
+    (0o755, 0o755, UNKNOWN, 0, f"belongs to another user (uid {UNKNOWN})"),
+    (0o755, 0o755, 0, UNKNOWN, None),
+    (0o775, 0o755, 0, UNKNOWN, f"can be written by other users (gid {UNKNOWN})"),
+]
+
+
+@AS_ROOT
+@pytest.mark.parametrize(("mode", "above", "user", "group", "said"), FOLDERS)
+def test_a_folder_that_others_can_write_is_refused(tmp_path, mode, above, user, group, said):
+    folder = tmp_path / "above" / "cache"
+    folder.mkdir(parents=True)
+    os.chown(folder, user, group)
+    folder.chmod(mode)
+    folder.parent.chmod(above)
+    if said is None:
+        trust.check_folder(str(folder), "")
+    else:
+        with pytest.raises(RuntimeError, match=re.escape(said)):
+            trust.check_folder(str(folder), "")
+
+
+@AS_ROOT
+def test_a_folder_above_that_another_owns_is_refused(tmp_path):
+    (tmp_path / "above" / "cache").mkdir(parents=True)
+    os.chown(tmp_path / "above", UNKNOWN, 0)
+    with pytest.raises(RuntimeError, match=f"above belongs to another user .uid {UNKNOWN}"):
+        trust.check_folder(str(tmp_path / "above" / "cache"), "")
+
+
+def test_the_named_folder_may_not_be_a_shared_one(tmp_path):
+    (tmp_path / "cache" / "kernels_1").mkdir(parents=True)
+    (tmp_path / "cache").chmod(0o1777)
+    path = str(tmp_path / "cache" / "kernels_1")
+    trust.check_folder(path, "")
+    with pytest.raises(RuntimeError, match="cache can be written by everybody"):
+        trust.check_folder(path, str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_shared_folder_is_neither_read_nor_written(processes, mode):
+    before = (processes.folder / "errors").read_text()
+    processes.call("int64")
+    kept = processes.kept()
+    (processes.folder / "cache").chmod(mode)
+    assert processes.call("int64") == [[12, 1, 0]]
+    assert processes.call("float64") == [[12.0, 1, 0]]
+    assert processes.kept() == kept
+    said = (processes.folder / "errors").read_text().removeprefix(before)
+    assert said.count("cache can be written by everybody, whose code would run as yours") == 2
+    (processes.folder / "cache").chmod(0o755)
+    assert processes.call("int64") == [[12, 0, 1]]
+
+
+def test_a_file_that_others_can_write_is_not_loaded_but_replaced(processes):
+    processes.call("int64")
+    (path,) = processes.kept()
+    for mode in (0o646, 0o666):
+        path.chmod(mode)
+        assert processes.call("int64") == [[12, 1, 0]]
+        assert processes.call("int64") == [[12, 0, 1]]
+        assert stat.S_IMODE(path.stat().st_mode) & 0o022 == 0
+    assert f"{path} can be written by everybody" in (processes.folder / "errors").read_text()
+
+
+@AS_ROOT
+def test_a_file_of_another_user_is_not_loaded_but_replaced(processes):
+    processes.call("int64")
+    (path,) = processes.kept()
+    os.chown(path, UNKNOWN, UNKNOWN)
+    assert processes.call("int64") == [[12, 1, 0]]
+    assert processes.call("int64") == [[12, 0, 1]]
+    assert path.stat().st_uid == 0
+
+
+def test_a_kernel_is_saved_for_oneself_under_any_umask(processes):
+    processes.stop()
+    before = os.umask(0)
+    try:
+        (processes.folder / "cache").mkdir(mode=0o755)
+        processes.start()
+    finally:
+        os.umask(before)
+    processes.call("int64")
+    # The folder that numba makes within is open to all, under such a umask.
+    assert processes.kept() == []
+    next((processes.folder / "cache").iterdir()).chmod(0o755)
+    processes.call("int64")
+    assert processes.call("int64") == [[12, 0, 1]]
+    processes.stop()
+    processes.start()
 
 
 def test_this_numba_is_as_known():

@@ -86,6 +86,7 @@ def test_json_has_all_keys_in_order_and_keeps_every_digit():
         "audit",
         "inputs",
         "seconds",
+        "checksum",
     ]
     assert content["rankmill"] == rankmill.__version__
     assert content["metrics"] == {"map@12": 0.30000000000000004, "mrr@5": 0.25, "gap": 0.0212}

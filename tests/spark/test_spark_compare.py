@@ -137,7 +137,7 @@ def test_the_command_does_what_evaluate_does(spark: Any, tmp_path: Path, run_cli
     for number, given in enumerate(([*paths[:2], "-m", "map@3", "-m", "gap"], [str(config)])):
         outputs = {}
         for command in ("spark", "evaluate"):
-            values, runs = tmp_path / f"{command}{number}", tmp_path / "runs" / command
+            values, runs = tmp_path / f"{command}{number}.parquet", tmp_path / "runs" / command
             runs.mkdir(exist_ok=True)
             more = ["--per-query", str(values), "--history", str(runs), "--tag", "a=b"]
             outcome = run_cli(command, *given, "--format", "json", *more)

@@ -17,6 +17,7 @@ from rankmill import signals
 from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError, ResourceError
 from rankmill.results.escaping import visible_message
+from rankmill.stores.opened import gathered
 from rankmill.stores.urls import redacted
 
 __all__ = ["COMMANDS", "main"]
@@ -96,7 +97,10 @@ class _Commands(click.Group):
     def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:
         """Run a command line; return the exit code and what to say on standard error."""
         try:
-            with self.make_context(prog_name or "rankmill", args, obj=[*args]) as context:
+            with (
+                gathered(),
+                self.make_context(prog_name or "rankmill", args, obj=[*args]) as context,
+            ):
                 self.invoke(context)
         except click.exceptions.Exit as end:
             return end.exit_code, ""

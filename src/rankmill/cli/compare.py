@@ -32,6 +32,7 @@ from rankmill.cli.recording import Recording
 from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.results.table_files import NAMED
 from rankmill.stores.urls import redacted
 
 __all__ = ["command"]
@@ -145,7 +146,8 @@ Examples:
 @click.option(
     "--per-query",
     metavar="FILE",
-    help="Also write a row for each query to FILE, as Parquet: its value in each system.",
+    help="Also write a row for each query to FILE, with its value in each system, in the format of "
+    f"the suffix: {NAMED}.",
 )
 @plot_option("the differences, their intervals and the slices")
 @report_option

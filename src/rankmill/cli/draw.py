@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rankmill import signals
-from rankmill.cli.inputs import PARQUET_SUFFIXES
 from rankmill.cli.process import is_terminal
-from rankmill.errors import UsageError
+from rankmill.cli.suffixes import FORMAT_OF_SUFFIX, check_suffix
 from rankmill.results import files as writing
 from rankmill.results.escaping import visible
+from rankmill.results.table_files import suffix_of
 from rankmill.results.tables import Best, Facts, Part, Table, View
 from rankmill.results.writers import write
-from rankmill.stores.urls import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table as Drawing
     from rich.text import Text
 
-_FORMAT_OF_SUFFIX = {
-    **{".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown", ".tex": "latex"},
-}
 # A column is not made narrower than this for others to stand beside it.
 _NARROW = 24
 # What rich puts between two columns.
@@ -39,17 +34,12 @@ def format_for(chosen: str | None, output: str | None) -> str:
     Raises
     ------
     UsageError
-        If the suffix is that of Parquet, which no format is.
+        If the suffix stands for a format that this is not.
     """
     if chosen is not None:
         return chosen
-    suffix = Path(shown(output or "")).suffix.lower()
-    if suffix in PARQUET_SUFFIXES:
-        raise UsageError(
-            f"cannot write {shown(output or '')} as Parquet: choose a name in .json, .csv, .md or "
-            ".tex, or --format"
-        )
-    return _FORMAT_OF_SUFFIX.get(suffix, "table")
+    check_suffix(output or "", "a result", (*FORMAT_OF_SUFFIX,))
+    return FORMAT_OF_SUFFIX.get(suffix_of(output or ""), "table")
 
 
 def deliver(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import PARQUET_SUFFIXES, check_outputs, source_of
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
     catalogue_sources,
@@ -30,6 +29,7 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import systems_view
+from rankmill.results.table_files import NAMED, suffix_of
 from rankmill.results.writers import write
 
 __all__ = ["command"]
@@ -93,13 +93,15 @@ Examples:
 @catalogue_options
 @output_options
 @click.option(
-    "--per-query", metavar="FILE", help="Also write each query's values to FILE, as Parquet."
+    "--per-query",
+    metavar="FILE",
+    help=f"Also write each query's values to FILE, in the format of its suffix: {NAMED}.",
 )
 @click.option(
     "--curve",
     metavar="FILE",
-    help="Also write the curves and bins of auprc, best_f1, ece and their like to FILE, as "
-    "Parquet, CSV or JSON by its suffix.",
+    help="Also write the curves and bins of auprc, best_f1, ece and their like to FILE, in the "
+    f"format of its suffix: .json, {NAMED}.",
 )
 @report_option
 @history_options
@@ -176,13 +178,11 @@ def command(
 
 
 def _curves(results: dict[str, Result], path: str) -> Any:
-    """Return the curves as a table for Parquet, or as text in the format of the suffix."""
+    """Return the curves as a table, or as JSON."""
     from rankmill.results.curves import curves_of, view_of_curves
 
     table = curves_of({name: one.curves for name, one in results.items()})
-    if Path(path).suffix.lower() in PARQUET_SUFFIXES:
-        return table
-    return write(view_of_curves(table), format_for(None, path))
+    return write(view_of_curves(table), "json") if suffix_of(path) == ".json" else table
 
 
 def _deliver(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.inputs import PARQUET_SUFFIXES, check_outputs, source_of
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_inputs,
     catalogue_sources,
@@ -22,6 +21,7 @@ from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
 from rankmill.results import files as writing
+from rankmill.results.table_files import SUFFIXES, suffix_of
 
 __all__ = ["command"]
 
@@ -73,15 +73,16 @@ def command(
     output: str | None,
     **options: Any,
 ) -> None:
-    """Trace, and write the rows whole or not at all; to a Parquet file if it is called so."""
+    """Trace, and write the rows whole or not at all; as a table if the file is called so."""
     from rankmill.metrics.registry import parse
 
     output = None if output == "-" else output
     parse(metric)
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     check_outputs(output, [*sources, *catalogue_sources(options)])
-    as_parquet = format is None and Path(output or "").suffix.lower() in PARQUET_SUFFIXES
-    chosen = "" if as_parquet else format_for(format, output)
+    # CSV is what --format csv writes.
+    as_table = format is None and suffix_of(output or "") in {*SUFFIXES} - {".csv"}
+    chosen = "" if as_table else format_for(format, output)
     if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 
@@ -91,7 +92,7 @@ def command(
     with Progress() as progress:
         options |= {"rows": rows, "progress": progress}
         found = explain(sources[0], sources[1], metric, query_id, **options)
-    if as_parquet and output is not None:
+    if as_table and output is not None:
         writing.write_table(output, found.table)
     else:
         deliver(view_of(found), chosen, output)

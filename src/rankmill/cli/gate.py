@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
@@ -24,8 +24,9 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.progress import Progress
+from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.errors import UsageError
-from rankmill.results.files import check_target
+from rankmill.results.table_files import NAMED
 
 if TYPE_CHECKING:
     from rankmill.cli.recording import Recording
@@ -99,9 +100,14 @@ Exit codes:
 @click.option(
     "--per-query",
     metavar="FILE",
-    help="Also write the values of each query to FILE, as Parquet: a baseline for a later run.",
+    help=f"Also write the values of each query to FILE, in the format of its suffix: {NAMED}. "
+    "Parquet is a baseline for a later run.",
 )
-@click.option("--json", metavar="FILE", help="Also write all numbers to FILE, as JSON.")
+@click.option(
+    "--json",
+    metavar="FILE",
+    help="Also write all numbers to FILE, as JSON. '-' is standard output, if -o names a file.",
+)
 @click.option("--junit", metavar="FILE", help="Also write a test case for each rule, as JUnit XML.")
 @click.option(
     "--markdown",
@@ -143,7 +149,8 @@ def command(
     inputs = [*sources, *([base] if base is not None and is_file else [])]
     inputs += catalogue_sources(options)
     files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
-    check_outputs(output, inputs, **files, report=report, history=recording.place)
+    appended = files | ({} if summary is None else {"markdown": summary})
+    check_outputs(output, inputs, **appended, report=report, history=recording.place)
     check_page(report)
     chosen = format_for(format, output)
     if junit is not None:
@@ -156,6 +163,8 @@ def command(
         asked["time"] = recording.time
         asked["details"] = report is not None
         found = gate(*sources, rules, **asked, progress=progress)
+    printed = _content("json", found) if json == STANDARD_OUTPUT else ""
+    files |= {"json": None} if printed else {}
     written = [(path, _content(name, found)) for name, path in files.items() if path is not None]
     if report is not None:
         runs: dict[str, Any] = {"candidate": sources[1]}
@@ -172,6 +181,8 @@ def command(
         click.echo(line, err=True)
     with suppress(BrokenPipeError):  # the exit code still tells
         deliver(view_of(found), chosen, output, written)
+        if printed:
+            emit(printed)
     if summary is not None:
         _append(summary, found)
     recording.log_run([output, *files.values(), report])
@@ -197,7 +208,6 @@ def _step_summary() -> str:
             "--markdown - appends to the file that $GITHUB_STEP_SUMMARY names, and it is not set: "
             "give the name of a file"
         )
-    check_target(path)
     return path
 
 

@@ -15,12 +15,13 @@ from typing import Any
 import click
 
 from rankmill.cli.process import why_output_fails
+from rankmill.cli.suffixes import STANDARD_OUTPUT, check_names
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
+from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, redacted, shown
 
 __all__ = [
-    "PARQUET_SUFFIXES",
     "ChoiceOrPairs",
     "check_outputs",
     "parse_size",
@@ -28,7 +29,6 @@ __all__ = [
     "system_names",
 ]
 
-PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 MOST_DIGITS = 30  # the most digits in a size, which is far more than any memory needs
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
@@ -145,25 +145,23 @@ def check_outputs(
     Raises
     ------
     UsageError
-        If an output file cannot be written, is one of the inputs, or is in a place where the next
-        run would read it as an input.
+        If an output file cannot be written, is one of the inputs, is in a place where the next run
+        would read it as an input, or has a suffix that stands for another format.
     """
-    reason = why_output_fails() if output is None else None
+    reason = why_output_fails() if output is None or STANDARD_OUTPUT in others.values() else None
     if reason is not None:
         raise UsageError(f"cannot write to standard output: {reason}; give a file with -o")
     given = {"o": output, **others}
+    if any(path is not None and os.path.isfile(local_path(path)) for path in given.values()):
+        _open_files(inputs)
     for path in given.values():
-        if path is None:
+        if path in (None, STANDARD_OUTPUT):
             continue
         writing.check_target(path)
         if is_url(path):
             _check_url_is_no_input(path, _flat(inputs))
             continue
         path = local_path(path)
-        if os.path.isfile(path) and any(os.path.samefile(path, one) for one in _files(inputs)):
-            raise UsageError(
-                f"cannot write to {path}: it is one of the inputs; choose another name"
-            )
         for text in _flat(inputs):
             if not is_url(text) and _would_be_read(path, text):
                 raise UsageError(
@@ -175,12 +173,15 @@ def check_outputs(
         if _same_place(str(path), str(same)):
             both = " and ".join(f"-{'-' * (len(n) > 1)}{n.replace('_', '-')}" for n in (one, other))
             raise UsageError(f"{both} are the same file, {shown(str(path))}: give two names")
+    check_names(output, others)
 
 
 def _same_place(one: str, other: str) -> bool:
     if is_url(one) or is_url(other):
         return shown(one) == shown(other)
-    return os.path.realpath(local_path(one)) == os.path.realpath(local_path(other))
+    one, other = local_path(one), local_path(other)
+    linked = os.path.isfile(one) and os.path.isfile(other) and os.path.samefile(one, other)
+    return linked or os.path.realpath(one) == os.path.realpath(other)
 
 
 def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
@@ -205,13 +206,18 @@ def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
             )
 
 
-def _files(inputs: Sequence[str | list[str]]) -> list[str]:
-    """Return all existing files of the inputs."""
+def _open_files(inputs: Sequence[str | list[str]]) -> None:
+    """Take note of all files of the inputs, before they are opened, for `check_target`.
+
+    What is not among the inputs here is known once it is opened: before anything is written.
+    """
     from rankmill.sources.files import find_files
     from rankmill.sources.spool import is_pipe
 
-    paths = [path for path in _flat(inputs) if not is_pipe(path) and not is_url(path)]
-    return [file.path for file in find_files(paths) if os.path.exists(file.path)]
+    local = [path for path in _flat(inputs) if not is_url(path)]
+    for path in filter(is_pipe, local):
+        opened(path)
+    find_files([path for path in local if not is_pipe(path)])
 
 
 def _flat(inputs: Sequence[str | list[str]]) -> list[str]:

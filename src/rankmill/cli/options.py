@@ -297,8 +297,13 @@ def catalogue_inputs(command: _Command) -> _Command:
 
 
 def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:
-    """Return the inputs that these options name, which no output may replace."""
-    return [options[name] for name in ("train", "items", "features") if options[name] is not None]
+    """Return the inputs that these options and --by name, which no output may replace."""
+    named = [options[name] for name in ("train", "items", "features") if options[name] is not None]
+    if options.get("by"):
+        from rankmill.compare.cutting import cuts_of
+
+        named += cuts_of(options["by"]).tables
+    return named
 
 
 def output_options(command: _Command) -> _Command:

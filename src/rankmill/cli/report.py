@@ -21,6 +21,7 @@ from rankmill.cli.options import (
 from rankmill.cli.paging import check_page, page_of
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
+from rankmill.cli.suffixes import check_names
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results import files as writing
@@ -91,7 +92,8 @@ def command(
     parse_all(metrics)
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
-    check_outputs(report, [source, *runs.values(), *catalogue_sources(options)])
+    check_outputs(report, [source, *runs.values(), *catalogue_sources({**options, "by": by})])
+    check_names(None, {"report": report})
     check_page("")
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")

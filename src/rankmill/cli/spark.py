@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.recording import Recording, by_system
+from rankmill.cli.suffixes import check_suffix
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.cluster_plan import cluster_plan_view
@@ -110,7 +112,14 @@ def command(
         )
     output = None if output == "-" else output
     parse_all(metrics)
-    check_outputs(output, [], history=recording.place)
+    # Those that are files of this machine, and not in the file system of Spark.
+    inputs = [one for text in (labels, *systems.values()) for one in text.split(",")]
+    if per_query == "-":
+        raise UsageError(
+            "--per-query takes the name of a new folder, and not - for standard output"
+        )
+    check_suffix(per_query or "", "a folder of Parquet", (".parquet",))
+    check_outputs(output, [p for p in inputs if os.path.isfile(p)], history=recording.place)
     chosen = format_for(format, output)
 
     from rankmill.spark.comparing import values_of_runs

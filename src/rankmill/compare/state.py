@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.seal import seal_of
 from rankmill.compare.paired import LARGEST, Paired
 from rankmill.compare.sums import AnyMean, Column, Sums, WeightedPaired
 from rankmill.errors import UsageError
@@ -117,7 +118,8 @@ class ComparisonState:
         for by, of_way in self.slices.items():
             for value, sums in of_way.items():
                 found += _rows_of(by, value, sums)
-        told = json.dumps({"format": FORMAT, "job": self._job(), "counts": self._counts()})
+        read = {"format": FORMAT, "job": self._job(), "counts": self._counts()}
+        told = json.dumps({**read, rows.SEAL: _seal(read, found)})
         return pa.Table.from_pylist(found, _SCHEMA.with_metadata({_KEY: told}))
 
     @classmethod
@@ -137,10 +139,13 @@ class ComparisonState:
         try:
             read = json.loads(told)
             rows.check_format(read)
-            state = cls._read(read["job"], read["counts"], table.to_pylist())
+            found = table.to_pylist()
+            if read.pop(rows.SEAL) != _seal(read, found):
+                raise rows.damaged("its checksum is not that of its rows")
+            state = cls._read(read["job"], read["counts"], found)
         except UsageError:
             raise
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
             raise rows.damaged(f"{type(error).__name__}: {error}") from None
         # What is written again is what was read: no field is missing, changed or of another type.
         if state._job() != read["job"] or state._counts() != read["counts"]:
@@ -184,6 +189,10 @@ class ComparisonState:
             slices=slices,
             **counts,
         )
+
+
+def _seal(told: Mapping[str, Any], found: list[dict[str, Any]]) -> str:
+    return seal_of([json.dumps(told, sort_keys=True), *sorted(map(seal_of, found))])
 
 
 def _merged(one: Mapping[Any, Sums], other: Mapping[Any, Sums]) -> dict[Any, Sums]:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from rankmill.config.filling import fill
 from rankmill.config.lines import Place, lines_of
 from rankmill.errors import UsageError
+from rankmill.stores.opened import opened
 
 __all__ = ["Document", "read_document"]
 
@@ -81,6 +82,7 @@ def read_document(
 
 
 def _text(path: str) -> str:
+    opened(path)
     try:
         with open(path, "rb") as file:
             content = file.read()

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
+from rankmill.columns.seal import seal_of_table
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
 from rankmill.metrics.gap_counts import Among
@@ -63,6 +64,7 @@ def _with_result(table: Any, result: Result) -> Any:
 
     told = result.to_dict()
     del told["seconds"]
+    told["values_checksum"] = seal_of_table(table)
     text = json.dumps(told, allow_nan=False)
     return table.replace_schema_metadata({PER_QUERY: text.encode()})
 

@@ -28,6 +28,17 @@ from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 
 Rules = TypeVar("Rules", Semantics, Scope)
+# The fields of a row besides those of its audit, its metrics and its exposure.
+_FIELDS: tuple[str, ...] = (
+    "format",
+    "fingerprint",
+    "metrics",
+    "semantics",
+    "gain_function",
+    "scope",
+    "catalogue",
+)
+_FIELDS += ("queries", "gap_total")
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +265,7 @@ class State:
             row |= {f"{name}.groups.{key}": value for key, value in groups.to_row().items()}
         if self.exposure is not None:
             row |= {f"exposure.{key}": value for key, value in self.exposure.to_row().items()}
-        return row
+        return rows.sealed(row)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -263,9 +274,11 @@ class State:
         Raises
         ------
         UsageError
-            If the row has another format version, or is not a row of a state.
+            If the row has another format version, is damaged, or is not a row of a state.
         """
         rows.check_format(row)
+        prefixes = [f"{name}." for name in ("audit", "exposure", *rows.texts(row, "metrics"))]
+        rows.check_seal(row, tuple(prefixes), _FIELDS)
         metrics = parse_all(rows.texts(row, "metrics"))
         scope = _read(Scope, row, "scope")
         state = cls(

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import is_text_type, to_ids
+from rankmill.columns.seal import seal_of_json, seal_of_table
 from rankmill.compare.aligned import Aligned
 from rankmill.compare.joined import Joined
 from rankmill.engine.job import Job
@@ -21,11 +22,15 @@ from rankmill.gate.history import history as read_history
 from rankmill.gate.runs import rules_text
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
+from rankmill.stores.opened import opened
 
 BASELINE, CANDIDATE = "baseline", "candidate"
+IN_MEMORY = "a table"
 # The parts of a result in JSON that are objects.
 _NUMBERS = "metrics", "standard_errors", "lists", "audit"
 _PARTS = (*_NUMBERS, "semantics", "scope")
+# What the checksum of a result does not cover.
+_UNSEALED = ("seconds", "checksum", "values_checksum")
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,11 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
         if isinstance(value.per_query, pa.Table):  # no DataFrame of Spark
             return Baseline("per-query", "a Result", table=value.per_query, told=value.to_dict())
         return Baseline("result", "a Result", told=value.to_dict())
-    if isinstance(value, pa.Table) and holds_values(value.schema, metrics, "a table"):
-        return _of_table(value, "a table")
+    if isinstance(value, pa.Table) and holds_values(value.schema, metrics, IN_MEMORY):
+        return _of_table(value, IN_MEMORY)
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
+        opened(path)
         told = _read_json(path)
         if told is not None:
             return Baseline("result", path, told=told)
@@ -173,6 +179,12 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
             f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
             "evaluate it again"
         )
+    own = {name: one for name, one in told.items() if name not in _UNSEALED}
+    if "checksum" in told and told["checksum"] != seal_of_json(own):
+        raise InputError(
+            f"{source} is not as rankmill wrote it, as its checksum tells: it is damaged or was "
+            "changed; evaluate again"
+        )
     return {"metrics": {}, **told}
 
 
@@ -187,7 +199,9 @@ def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
     try:
         if not holds_values(pq.read_schema(path), metrics, path):
             return None
-        return pq.read_table(path, partitioning=None)
+        table = pq.read_table(path, partitioning=None)
+        table.validate(full=True)
+        return table
     except (pa.ArrowException, OSError):
         return None  # the reader of predictions tells what is wrong
 
@@ -213,6 +227,13 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
     if twice is not None:
         raise InputError(f"{source} has two columns {twice!r}; expected one of each name")
     checked = None if told is None else _checked(read, source)
+    # A table in memory may be a part of what was written.
+    sealed = None if checked is None or source == IN_MEMORY else checked.get("values_checksum")
+    if sealed is not None and sealed != seal_of_table(table):
+        raise InputError(
+            f"{source}: its values are not those that rankmill wrote, as their checksum tells: the "
+            "file is damaged or was changed; evaluate again"
+        )
     return Baseline("per-query", source, table=table, told=checked)
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, is_shortage
 from rankmill.gate.runs import Run, read_summary, runs_of_rows, time_of_name
+from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, shown
 
 __all__ = ["Folder", "open_folder"]
@@ -23,7 +24,7 @@ REQUESTS = 32
 # The columns of a run that has no summary.
 _COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "metric", "value", "standard_error")
 _COLUMNS += ("queries", "verdict", "tags", "version", "definition", "semantics", "scope")
-_COLUMNS += ("gain_function", "audit")
+_COLUMNS += ("gain_function", "audit", "checksum")
 
 
 class Folder(NamedTuple):
@@ -96,6 +97,7 @@ class Folder(NamedTuple):
                 yield from runs
 
     def _read(self, name: str) -> list[Run]:
+        opened(f"{self.name.rstrip('/')}/{name}")
         try:
             run = read_summary(self._end(name))
             return self._rows(name) if run is None else [run]

@@ -17,7 +17,15 @@ from rankmill.compare.slice_tables import UNKNOWN
 from rankmill.errors import UsageError
 from rankmill.gate.beside import beside_of
 from rankmill.gate.fingerprint import Fingerprint, fingerprint
-from rankmill.gate.runs import SUMMARY, Measured, Rules, Run, new_name, summary_text
+from rankmill.gate.runs import (
+    SUMMARY,
+    Measured,
+    Rules,
+    Run,
+    new_name,
+    seal_of_row,
+    summary_text,
+)
 from rankmill.gate.verdict import Verdict
 from rankmill.results.files import check_target, write_files
 from rankmill.results.result import Result
@@ -56,6 +64,7 @@ SCHEMA = pa.schema(
         **{f"predictions_{name}": kind for name, kind in _INPUT.items()},
         "audit": pa.map_(_TEXT, _COUNT),
         "outcomes": _TEXT,
+        "checksum": _TEXT,  # of what trends are read from
     }
 )
 """The columns of a run's file: a row for each metric and system, then those of slices."""
@@ -160,6 +169,8 @@ def path_of(table: pa.Table, history: str | Path) -> str:
 def _folder(history: str | Path) -> str:
     if not str(history):
         raise UsageError("the name of the history is empty; expected a folder or a URL")
+    if str(history) == "-":
+        raise UsageError("a history is a folder or a URL, and not - for standard output")
     return local_path(str(history))
 
 
@@ -216,6 +227,8 @@ def run_table(
         {**shared, **of_system[row.system], **row._asdict(), "definition": definitions[row.metric]}
         for row in rows
     ]
+    for cell in cells:
+        cell["checksum"] = seal_of_row(cell)
     metrics = {
         (row.system, row.metric): Measured(*row[4:], definitions[row.metric])
         for row in rows

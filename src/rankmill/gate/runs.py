@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
+from rankmill.columns.seal import DIGITS, seal_of
 from rankmill.results.spelling import canonical
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
@@ -27,6 +28,8 @@ SUMMARY = b"rankmill run"
 """The key of the summary in a footer."""
 
 _NAME = re.compile(r"(\d{8}T\d{12})Z-[0-9a-f]{16}")
+_SEALED: tuple[str, ...] = ("run", "time", "system", "by", "metric", "value", "standard_error")
+_SEALED += ("verdict", "version", "definition", "semantics", "scope", "gain_function")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # In a footer, this byte and a length stand between a key and its text.
@@ -167,8 +170,8 @@ def _text_of(rules: Rules) -> str:
 
 
 def summary_text(run: Run, rules: Rules) -> str:
-    """Return the summary of a run, which is plain ASCII."""
-    return json.dumps(
+    """Return the summary of a run, which is plain ASCII; its checksum comes first."""
+    text = json.dumps(
         {
             "run": run.id,
             "time": (run.time - _EPOCH) // _MICROSECOND,
@@ -182,6 +185,7 @@ def summary_text(run: Run, rules: Rules) -> str:
         separators=(",", ":"),
         allow_nan=False,
     )
+    return seal_of(text) + text
 
 
 def read_summary(end: bytes) -> Run | None:
@@ -198,7 +202,9 @@ def read_summary(end: bytes) -> Run | None:
             break
     text = end[place + 1 : place + 1 + size] if shift else b""
     try:
-        return _of_summary(json.loads(text))
+        if seal_of(text[DIGITS:].decode("ascii")) != text[:DIGITS].decode("ascii"):
+            return None
+        return _of_summary(json.loads(text[DIGITS:]))
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -216,10 +222,20 @@ def _of_summary(told: dict[str, Any]) -> Run:
     )
 
 
+def seal_of_row(row: Mapping[str, Any]) -> str:
+    """Return the checksum of what a trend needs of a row, in whatever types it has come back."""
+    values = {name: row.get(name) for name in _SEALED}
+    queries = row.get("queries")
+    values |= {name: dict(row.get(name) or ()) for name in ("tags", "audit")}
+    return seal_of(values | {"queries": None if queries is None else int(queries)})
+
+
 def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
     """Return the runs of rows, which may be of several and lack what is not needed."""
     found: dict[str, Run] = {}
     for row in rows:
+        if row.get("checksum") not in (None, seal_of_row(row)):
+            raise ValueError("its checksum is not that of its values")
         run = found.get(row["run"])
         if run is None:
             rules = Rules(

@@ -30,6 +30,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.serialize import dumps
 
+from rankmill.kernels.trust import check_folder, why_unsafe
+
 # A message appears when compiling takes longer than this: a user would think that it hangs.
 SILENT_SECONDS = 1.0
 # The number of bytes of the checksum at the start of a saved kernel's file.
@@ -156,6 +158,8 @@ def _compile(function: Callable[..., Any]) -> Any:
         compiled = njit(nogil=True, cache=not ours)(function)
         if ours:
             compiled._cache = _Cache(function)  # type: ignore[attr-defined]
+        if not config.DISABLE_JIT:  # type: ignore[attr-defined]
+            _check(compiled._cache.cache_path, ours)  # type: ignore[attr-defined]
     except RuntimeError as error:  # numba raises this if it can write to no cache folder
         _warn_uncached(str(error))
         compiled = njit(nogil=True)(function)
@@ -164,18 +168,31 @@ def _compile(function: Callable[..., Any]) -> Any:
     return compiled
 
 
+@functools.cache
+def _check(folder: str, ours: bool) -> None:
+    """Raise RuntimeError if what is in a cache folder may be by other users."""
+    check_folder(os.path.realpath(folder), config.CACHE_DIR)  # type: ignore[attr-defined]
+    if not ours:  # numba's own cache opens its files unseen
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            reason = why_unsafe(path)
+            if reason is not None:
+                raise RuntimeError(f"{path} {reason}, whose code would run as yours")
+
+
 class _Cache:
     """Compiled versions of a kernel on disk, one file each. It replaces numba's own cache.
 
     - A damaged file counts as missing. A file starts with a checksum of its content and of the
       request; if this is wrong, the kernel is compiled again and the file is replaced.
+    - So does a file that another user owns or may write, as unpickling runs what it says.
     - There is no index file, because processes that save at the same time would overwrite it.
     - Loading a kernel does not start numba's compiler, which saves time.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._numba: Any = CompileResultCacheImpl(function)  # type: ignore[no-untyped-call]
-        self.cache_path = str(self._numba.locator.get_cache_path())
+        self.cache_path = os.path.realpath(self._numba.locator.get_cache_path())
         source = self._numba.locator.get_source_stamp(), function.__code__.co_code, SOURCES
         self._made_for = repr((numba.__version__, source)).encode()
 
@@ -185,8 +202,11 @@ class _Cache:
         path, asked = self._place(sig, target_context.codegen())
         try:
             with open(path, "rb") as file:
-                found = file.read()
-            if found[:CHECKSUM] == _checksum(asked, found[CHECKSUM:]):
+                reason = why_unsafe(file.fileno())
+                found = b"" if reason else file.read()
+            if reason:
+                _warn(f"{path} {reason}: this kernel is compiled anew, and the file replaced")
+            elif found[:CHECKSUM] == _checksum(asked, found[CHECKSUM:]):
                 return self._numba.rebuild(target_context, pickle.loads(found[CHECKSUM:]))
         except Exception:  # any error: the kernel is then compiled, which reports real problems
             pass
@@ -201,7 +221,7 @@ class _Cache:
         content = dumps(_to_run_only(self._numba.reduce(data), data.fndesc))  # type: ignore[no-untyped-call]
         unfinished = f"{path}.tmp.{uuid.uuid4().hex[:16]}"
         try:
-            with open(unfinished, "xb") as file:
+            with open(unfinished, "xb", opener=_opened_for_one) as file:
                 file.write(_checksum(asked, content) + content)
             os.replace(unfinished, path)
         except BaseException:
@@ -214,6 +234,11 @@ class _Cache:
         version = repr((sig, *map(_fields, sig), codegen.magic_tuple())).encode()
         name = f"{self._numba.filename_base}.{_checksum(version).hex()}.nbc"
         return os.path.join(self.cache_path, name), self._made_for + version
+
+
+def _opened_for_one(path: str, flags: int) -> int:
+    """Open a file that nobody else can write, whatever the umask: others are not loaded again."""
+    return os.open(path, flags, 0o644)
 
 
 def _fields(kind: Any) -> Any:
@@ -271,14 +296,16 @@ def _numba_is_as_known() -> bool:
 
 
 def _warn_uncached(reason: str) -> None:
+    _warn(
+        f"compiled kernels cannot be saved ({reason}): each start compiles them anew; set "
+        "NUMBA_CACHE_DIR to a folder that you, and nobody else, can write to"
+    )
+
+
+def _warn(message: str) -> None:
     if not _warned:  # one warning is enough, as the next kernel fails for the same reason
-        _warned.append(reason)
-        warnings.warn(
-            f"compiled kernels cannot be saved ({reason}): each start compiles them anew; set "
-            "NUMBA_CACHE_DIR to a writable folder",
-            RuntimeWarning,
-            stacklevel=4,
-        )
+        _warned.append(message)
+        warnings.warn(message, RuntimeWarning, stacklevel=5)
 
 
 def read_only(argument: Any) -> Any:

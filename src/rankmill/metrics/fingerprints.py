@@ -7,7 +7,7 @@ import numpy as np
 from rankmill.columns.checksum import mix
 
 # The format version of the rows of states. Raise it when the meaning of a row changes.
-FORMAT = 5
+FORMAT = 6
 # Arrays are hashed in pieces of this many numbers, so hashing needs almost no memory.
 PIECE = 1 << 16
 

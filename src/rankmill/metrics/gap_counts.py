@@ -76,7 +76,7 @@ class Among:
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow: numbers, text, and two arrays of numbers."""
         row = {"format": FORMAT, "state": self.state, "at": self.at, "above": self.above}
-        return row | self.seen.to_row()
+        return rows.sealed(row | self.seen.to_row())
 
     @classmethod
     def from_row(cls, row: rows.Row) -> Self:
@@ -88,6 +88,7 @@ class Among:
             If the row has another format version, or is not one of such counts.
         """
         rows.check_format(row)
+        rows.check_seal(row, names=("format", "state", "at", "above", *Seen._fields))
         at, above = rows.counts(row, "at", least=0), rows.counts(row, "above", least=0)
         rows.same_length(row, "at", "above")
         seen = rows.seen(row, prefix="")

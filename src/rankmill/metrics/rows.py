@@ -1,15 +1,17 @@
 """Reading the fields of the rows that states are saved as; each field is checked."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
+from rankmill.columns.seal import seal_of
 from rankmill.errors import UsageError
 from rankmill.metrics.fingerprints import FORMAT, Seen
 
 Row = Mapping[str, Any]
+SEAL = "row_checksum"
 
 
 def damaged(what: str) -> UsageError:
@@ -27,6 +29,22 @@ def check_format(row: Row) -> None:
             f"the row of a state is of format {row['format']!r}, and this version of rankmill "
             f"reads format {FORMAT}: make and read all states with one version"
         )
+
+
+def sealed(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with its checksum, which `check_seal` reads."""
+    return {**row, SEAL: seal_of(row)}
+
+
+def check_seal(row: Row, prefixes: tuple[str, ...] = (), names: Collection[str] = ()) -> None:
+    """Raise UsageError if a row is not as `sealed` made it.
+
+    It may hold other fields besides: those of other jobs and of users. Its own are `names`, and
+    those that begin with one of `prefixes`.
+    """
+    own = {name: row[name] for name in row if name in names or name.startswith(prefixes)}
+    if text(row, SEAL) != seal_of(own):
+        raise damaged("its checksum is not that of its fields")
 
 
 def field(row: Row, name: str) -> Any:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from rankmill import signals
 from rankmill.errors import UsageError, shortage
+from rankmill.results.table_files import write_by_suffix
+from rankmill.stores.opened import is_opened
 from rankmill.stores.urls import is_url, local_path, shown
 
 if TYPE_CHECKING:
@@ -32,10 +34,15 @@ _OPEN_ELSEWHERE = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")
 def check_target(path: str | Path) -> None:
     """Raise UsageError if a file could not be written at a path or URL; nothing is changed.
 
-    Meant for the start of a long run, whose result should not be lost to a mistyped folder.
+    Meant for the start of a long run, whose result should not be lost to a mistyped folder. Inputs
+    that the command has opened are no targets.
     """
     if not str(path):
         raise UsageError("cannot write to '': the name of the output file is empty")
+    if is_opened(str(path)):
+        raise UsageError(
+            f"cannot write to {shown(str(path))}: it is one of the inputs; choose another name"
+        )
     if is_url(str(path)):
         from rankmill.results.uploads import check_url
 
@@ -78,7 +85,7 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 def write_table(path: str | Path, table: pa.Table) -> None:
-    """Write a table as Parquet, whole or not at all; UsageError if that cannot be done."""
+    """Write a table as its suffix says, whole or not at all; UsageError if that cannot be done."""
     write_files([(path, table)])
 
 
@@ -107,7 +114,7 @@ def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
         sent = [stack.enter_context(tempfile.TemporaryFile()) for _ in remote]
         for (path, content), file in zip([*others, *remote], [*files, *sent], strict=True):
             with _told(path):
-                _fill(file, content)
+                _fill(file, content, path)
                 file.flush()
         if remote:
             from rankmill.results.uploads import upload
@@ -118,7 +125,7 @@ def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
             signals.printing()
             # Appending, because /dev/stdout may be a log that already holds something.
             with _told(path), open(path, "ab") as file:
-                _fill(file, content)
+                _fill(file, content, path)
 
 
 @contextmanager
@@ -140,16 +147,14 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
             yield from stack.enter_context(_complete_files([path]))
 
 
-def _fill(file: BinaryIO, content: Content) -> None:
+def _fill(file: BinaryIO, content: Content, path: str | Path) -> None:
     if isinstance(content, bytes):
         file.write(content)
     elif isinstance(content, str):
         # Names of files need not be valid UTF-8; Python carries the rest as lone surrogates.
         file.write(content.encode("utf-8", "backslashreplace"))
     else:
-        import pyarrow.parquet as pq
-
-        pq.write_table(content, file)
+        write_by_suffix(file, content, path)
 
 
 @contextmanager

@@ -194,12 +194,13 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
+        from rankmill.columns.seal import seal_of_json
         from rankmill.version import __version__
 
         bounds = {
             name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
         }
-        return {
+        told = {
             "rankmill": __version__,
             "queries": self.queries,
             **(
@@ -218,8 +219,8 @@ class Result:
             "notes": self.notes,
             "audit": self.audit,
             "inputs": self.inputs,
-            "seconds": self.seconds,
         }
+        return {**told, "seconds": self.seconds, "checksum": seal_of_json(told)}
 
     def to_json(self, indent: int | None = None) -> str:
         """Return all but the per-query table as one JSON object: strict JSON, plain ASCII.

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from rankmill.errors import InputError, UsageError, is_shortage
 from rankmill.sources.formats import files_of_one_format, format_of_name
+from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path
 
 
@@ -118,6 +119,8 @@ def find_files(paths: Sequence[str], told: str | None = None) -> list[File]:
             if is_shortage(error, f"looking for {path}"):
                 raise
             raise InputError(f"{path} cannot be opened: {error.strerror or error}") from None
+    for file in found:
+        opened(file.name)
     return found
 
 

@@ -12,8 +12,8 @@ from typing import IO, Any, cast
 
 from rankmill.errors import ResourceError, UsageError
 from rankmill.sources.files import File
+from rankmill.stores.opened import STANDARD_INPUT, opened
 
-STANDARD_INPUT = "-"
 COPIED_AT_ONCE = 1 << 20
 
 
@@ -38,6 +38,7 @@ def spool(path: str) -> tuple[File, IO[bytes]]:
     name = "standard input" if path == STANDARD_INPUT else path
     if path == STANDARD_INPUT and sys.stdin.isatty():
         raise UsageError("standard input is a terminal; expected a file or a pipe: ... | rankmill")
+    opened(path)
     file = temporary_file(name)
     try:
         with on_disk(name):

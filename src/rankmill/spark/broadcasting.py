@@ -17,11 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import take_ids, to_ids
+from rankmill.columns.seal import seal_of
 from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
 from rankmill.errors import RankmillError
 from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
 from rankmill.matching.lookup import look_up
+from rankmill.metrics.rows import damaged, field
 from rankmill.sources.inputs import Input
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import Side, arrow_schema, column
@@ -60,12 +62,16 @@ class Placed:
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row."""
-        return self.state.to_row() | {"placed.taken": self.taken, "placed.split": self.split}
+        row = {"placed.taken": self.taken, "placed.split": self.split}
+        return self.state.to_row() | row | {"placed.checksum": seal_of(row)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Return what `to_row` made a row of."""
-        return cls(State.from_row(row), row["placed.taken"], row["placed.split"])
+        """Return what `to_row` made a row of; UsageError if the row is damaged."""
+        own = {name: field(row, name) for name in ("placed.taken", "placed.split")}
+        if row.get("placed.checksum") != seal_of(own):
+            raise damaged("its checksum is not that of its places")
+        return cls(State.from_row(row), own["placed.taken"], own["placed.split"])
 
 
 @dataclass(frozen=True)

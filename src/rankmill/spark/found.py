@@ -12,6 +12,7 @@ from rankmill.compare.moved import MovedRows, merged_rows
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.state import State
 from rankmill.metrics.registry import parse
+from rankmill.metrics.rows import check_seal, sealed
 from rankmill.threads import Workers
 
 
@@ -59,17 +60,20 @@ class Found:
     def to_row(self) -> dict[str, Any]:
         """Return a flat row, with tables as Arrow streams."""
         states = [pa.Table.from_pylist([one.to_row()]) for one in self.states.values()]
-        return {
-            "systems": list(self.states),
-            "parts": [*map(_stream, [self.state.to_table(), *states, *self.moved.values()])],
-            "count": self.count,
-            "sides": list(self.rows),
-            "rows": list(self.rows.values()),
-        }
+        return sealed(
+            {
+                "systems": list(self.states),
+                "parts": [*map(_stream, [self.state.to_table(), *states, *self.moved.values()])],
+                "count": self.count,
+                "sides": list(self.rows),
+                "rows": list(self.rows.values()),
+            }
+        )
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """Return what `to_row` made a row of."""
+        """Return what `to_row` made a row of; UsageError if the row is damaged."""
+        check_seal(row, names=("systems", "parts", "count", "sides", "rows"))
         first, *parts = (pa.ipc.open_stream(one).read_all() for one in row["parts"])
         state = ComparisonState.from_table(first)
         names = row["systems"]

@@ -1,0 +1,119 @@
+"""A checksum of what is written to be read again: of rows, tables and JSON.
+
+It does not depend on how the same numbers and texts are held: Python's or NumPy's, narrow or wide,
+in one chunk or several.
+"""
+
+import hashlib
+import json
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+SIZE = 8
+DIGITS = 2 * SIZE
+_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+
+
+def seal_of(value: Any) -> str:
+    """Return the checksum of a value, which may be nested, as 16 hexadecimal digits.
+
+    In a mapping, a key without a value is as no key.
+
+    Examples
+    --------
+    >>> seal_of({"a": [1, 2], "b": None}) == seal_of({"a": np.int32([1, 2])})
+    True
+    >>> seal_of([1.0, 2.0]) == seal_of([1.0, 3.0])
+    False
+    """
+    found = hashlib.blake2b(digest_size=SIZE)
+    _add(found, value)
+    return found.hexdigest()
+
+
+def seal_of_json(told: Any) -> str:
+    """Return the checksum of what JSON says, whatever the order of its keys."""
+    return seal_of(json.dumps(told, sort_keys=True))
+
+
+def seal_of_table(table: pa.Table) -> str:
+    """Return the checksum of the names and the values of a table's columns."""
+    found = hashlib.blake2b(digest_size=SIZE)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        parts = [hashlib.blake2b(digest_size=SIZE) for _ in range(3)]
+        row = 0
+        for chunk in column.chunks:
+            _add_chunk(parts, chunk, row)
+            row += len(chunk)
+        _add(found, [name, *(one.hexdigest() for one in parts)])
+    return found.hexdigest()
+
+
+def _add_chunk(parts: list[Any], chunk: pa.Array, row: int) -> None:
+    """Add an array to three checksums: of the rows without a value, of numbers, of all else."""
+    if pa.types.is_dictionary(chunk.type):
+        chunk = chunk.dictionary_decode()
+    if chunk.null_count:
+        missing = np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False))
+        parts[0].update((missing + row).astype(np.int64).tobytes())
+        chunk = chunk.drop_null()
+    if pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type):
+        numbers = chunk.to_numpy(zero_copy_only=False)
+        parts[1].update(np.ascontiguousarray(_wide(numbers)))
+    elif any(is_kind(chunk.type) for is_kind in _TEXT):
+        texts = chunk.cast(pa.large_binary())
+        _, offsets, content = texts.buffers()
+        ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
+        parts[1].update(np.diff(ends))
+        parts[2].update(memoryview(content or b"")[ends[0] : ends[-1]])
+    else:
+        for cell in chunk.to_pylist():
+            _add(parts[2], cell)
+
+
+def _wide(numbers: np.ndarray) -> np.ndarray:
+    """Return numbers in the type that stands for all of their kind."""
+    return numbers.astype(np.float64 if numbers.dtype.kind == "f" else np.uint64, copy=False)
+
+
+def _add(found: Any, value: Any) -> None:
+    """Add a value with a mark of its kind and its length, so that no two values are alike."""
+    if isinstance(value, str | bytes):
+        text = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value
+        found.update(b"%c%d:%b" % (b"s" if isinstance(value, str) else b"b", len(text), text))
+    elif isinstance(value, float | np.floating):
+        found.update(b"f" + np.float64(value).tobytes())
+    elif isinstance(value, list | tuple | np.ndarray):
+        numbers = _numbers(value)
+        if numbers is None:
+            found.update(b"l%d:" % len(value))
+            for one in value:
+                _add(found, one)
+        else:
+            found.update(b"%c%d:" % (numbers.dtype.kind.encode(), len(numbers)))
+            found.update(numbers.tobytes())
+    elif isinstance(value, dict):
+        there = {str(key): one for key, one in value.items() if one is not None}
+        found.update(b"m%d:" % len(there))
+        for key in sorted(there):
+            _add(found, key)
+            _add(found, there[key])
+    elif isinstance(value, datetime):
+        found.update(b"t%r;" % value.timestamp())
+    else:  # an integer of any width, True, None, or what no row holds
+        plain = value.item() if isinstance(value, np.generic) else value
+        found.update(f"{plain!r};".encode("utf-8", "backslashreplace"))
+
+
+def _numbers(value: Any) -> np.ndarray | None:
+    """Return a list of numbers as an array, None for other lists and those of nothing."""
+    if not len(value) or (not isinstance(value, np.ndarray) and isinstance(value[0], str | bytes)):
+        return None
+    try:
+        array = np.asarray(value)
+    except (ValueError, OverflowError):  # raised for nested lists of different lengths
+        return None
+    return _wide(array) if array.ndim == 1 and array.dtype.kind in "iuf" else None
