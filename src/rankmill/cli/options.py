@@ -11,7 +11,7 @@ import click
 from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
 from rankmill.cli.recording import recording_of
 from rankmill.results.writers import FORMATS
-from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import semantics_of
 
 __all__ = [
@@ -270,7 +270,7 @@ def semantics_options(command: _Command) -> _Command:
     return _with(_SEMANTICS, cast(_Command, combined))
 
 
-def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
+def _semantics(preset: str, fields: tuple[str, ...]) -> dict[str, str]:
     pairs = [text.partition("=") for text in fields]
     for text, (field, equals, _) in zip(fields, pairs, strict=True):
         if not equals or field not in CHOICES:
@@ -278,7 +278,9 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
                 f"{text!r} is no FIELD=CHOICE with a field of {', '.join(CHOICES)}",
                 param_hint="--semantics",
             )
-    return semantics_of({"preset": preset} | {field: choice for field, _, choice in pairs})
+    chosen = {"preset": preset} | {field: choice for field, _, choice in pairs}
+    semantics_of(chosen)  # so that an unknown one is told at once
+    return chosen
 
 
 def scope_options(command: _Command) -> _Command:
