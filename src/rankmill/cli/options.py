@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from rankmill.cli.completion import complete_metrics, complete_presets
 from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
 from rankmill.cli.recording import recording_of
 from rankmill.results.writers import FORMATS
@@ -95,6 +96,7 @@ _SEMANTICS = (
         metavar="NAME",
         default="default",
         show_default=True,
+        shell_complete=complete_presets,
         help="Count as another evaluator does, such as trec_eval. 'rankmill presets' lists all "
         "presets.",
     ),
@@ -241,6 +243,7 @@ def metric_option(help: str, default: tuple[str, ...] = ()) -> Callable[[_Comman
         multiple=True,
         default=default,
         show_default=bool(default),
+        shell_complete=complete_metrics,
         help=help,
     )
 
