@@ -168,7 +168,7 @@ def test_all_measures_of_ir_measures_are_told_of() -> None:
         ("RecipRank@5", "type first_hit@k for that of lenskit;"),
         ("meanAveragePrecisionAt(5)", "type map@k for that of spark;"),
         ("ndcg_at_k(k=5)", "type ndcg@k for that of recommenders and implicit;"),
-        ("average_precision_score", "type gap for that of sklearn or auprc_step for that of"),
+        ("average_precision_score", "type gap for that of sklearn;"),
         ("MAP(10)", "type MAP@10"),
         ("NDCG(k=10)", "type NDCG@10"),
     ],

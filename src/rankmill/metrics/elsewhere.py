@@ -1,6 +1,5 @@
 """What metrics are called in the evaluators that presets are of, and which of them they lack."""
 
-import re
 from collections.abc import Iterable
 
 from rankmill.metrics.base import Metric
@@ -95,17 +94,6 @@ def _names_of(library: str, name: str) -> list[str]:
     names = [there for metric, there in of_preset.items() if metric.partition("@")[0] == name]
     more = _NAMES.get(library, {}).get(name)
     return [*names, *([more] if more else [])]
-
-
-def here_for(name: str) -> str:
-    """What to type for a name of other libraries, such as "map@k for that of spark", else ""."""
-    of_presets = [(one, preset.metrics) for one, preset in PRESETS.items()]
-    found: dict[str, list[str]] = {}
-    for library, metrics in [*of_presets, *_NAMES.items()]:
-        for metric, there in metrics.items():
-            if re.split(r"[(@]", there)[0].lower() == name.lower():
-                found.setdefault(metric, []).append(library)
-    return " or ".join(f"{metric} for that of {' and '.join(of)}" for metric, of in found.items())
 
 
 def name_there(name: str, metric: Metric) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankmill.errors import UsageError
 from rankmill.metrics.base import REL, Metric
+from rankmill.semantics.presets import PRESETS
 
 _QUERIES = "every result has its number of queries, as queries"
 _INTENTS = (
@@ -85,6 +86,16 @@ def check_under(semantics: Any, metrics: Iterable[Metric]) -> None:
         name = re.split(r"[(@:]", metric.text)[0].strip().lower()
         if name in of_preset and not dict(metric.given).keys() - {REL.name}:
             raise UsageError(f"{metric.text} under the preset {preset}: {of_preset[name]}")
+
+
+def here_for(name: str) -> str:
+    """What to type for a name of the libraries of presets, as "map@k for that of spark", or ""."""
+    found: dict[str, list[str]] = {}
+    for library, preset in PRESETS.items():
+        for metric, there in preset.metrics.items():
+            if re.split(r"[(@]", there)[0].lower() == name.lower():
+                found.setdefault(metric, []).append(library)
+    return " or ".join(f"{metric} for that of {' and '.join(of)}" for metric, of in found.items())
 
 
 def parameter_elsewhere(text: str, name: str, value: str) -> str:

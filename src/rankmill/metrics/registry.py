@@ -21,7 +21,7 @@ from rankmill.metrics import (
     wholelist,
 )
 from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
-from rankmill.metrics.refused import EVERYWHERE, parameter_elsewhere
+from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -180,8 +180,6 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     if cut_spec := _BY_CUT_NAME.get(small):
         at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
         raise UsageError(f"{name} needs a {at}, such as {name}_{example}")
-    from rankmill.metrics.elsewhere import here_for  # which needs the registry
-
     if here := here_for(name):
         raise UsageError(f"unknown metric {text!r}: type {here}; {_LISTED}")
     rest = text.strip()[len(name) :]
