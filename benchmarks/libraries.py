@@ -209,9 +209,7 @@ LIBRARIES: dict[str, Library] = {
         {"coverage@3": "catalog_coverage", "entropy@3": "distributional_coverage"},
         catalogue=True,
     ),
-    "LensKit": Library(
-        "lenskit", answers.lenskit, {"gini@3": "ListGini * N / (N - 1)"}, catalogue=True
-    ),
+    "LensKit": Library("lenskit", answers.lenskit, {"gini(of=N)@3": "ListGini"}, catalogue=True),
     "recmetrics": Library(
         "recmetrics", answers.recmetrics, {"personalization@3": "personalization"}, full=True
     ),

@@ -313,8 +313,7 @@ def lenskit(dump: Dump, names: Names) -> dict[str, Values]:
     known = [[item for item in few if item in dump.items] for few in first(dump, 3).values()]
     lists = [ItemList(item_ids=np.array(few, dtype=object), ordered=True) for few in known]
     data = [measure.compute_list_data(one, None) for one in lists if len(one)]
-    items = len(dump.items)
-    return {"gini@3": float(measure.global_aggregate(data)) * items / (items - 1)}
+    return {"gini(of=N)@3": float(measure.global_aggregate(data))}
 
 
 def recmetrics(dump: Dump, names: Names) -> dict[str, Values]:

@@ -52,7 +52,7 @@ class Shown:
         return Counter({item: n for item, n in self.counts.items() if item in self.every})
 
 
-def gini(one: Shown) -> float | None:
+def gini(one: Shown, less: int = 1) -> float | None:
     total, items = sum(one.within.values()), len(one.every)
     if not total:
         return None
@@ -60,7 +60,7 @@ def gini(one: Shown) -> float | None:
         return 0.0
     counts = sorted(one.within.get(item, 0) for item in one.every)
     terms = (Fraction((2 * j - items - 1) * c, total) for j, c in enumerate(counts, 1))
-    return float(sum(terms) / (items - 1))
+    return float(sum(terms) / (items - less))
 
 
 def personalization(one: Shown) -> float | None:
@@ -268,4 +268,5 @@ def value(
     cut = [listed[:k] for listed in lists.values()]
     every = every if catalogue is None else {*catalogue}
     beside = [set((train or {}).get(query, ())) for query in lists]
-    return VALUES[name](Shown(cut, right, every, k, had, beside, groups or {}, vectors or {}))
+    function = VALUES[name] if name != "gini(of=N)" else lambda one: gini(one, 0)
+    return function(Shown(cut, right, every, k, had, beside, groups or {}, vectors or {}))

@@ -30,6 +30,7 @@ MORE = catalogue_oracle.TRAINED | catalogue_oracle.GROUPED | catalogue_oracle.FE
 NAMES = [name for name in catalogue_oracle.VALUES if name not in MORE]
 METRICS = [f"{name}@{k}" for name in NAMES for k in (1, 3, 50)]
 METRICS += [name for name in NAMES if name != "personalization"]
+METRICS += ["gini(of=N)@3", "gini(of=N)"]
 # Integers that lie close together, far apart and below 0, and strings that share a start.
 KINDS: dict[str, Any] = {
     "near": (lambda n: n, pa.int16()),

@@ -11,10 +11,11 @@ import time
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 import rankmill
 from cli_runs import process
-from rankmill.cli import COMMANDS
+from rankmill.cli import COMMANDS, main
 from rankmill.cli.inputs import check_outputs, parse_size, system_names
 from rankmill.errors import UsageError
 from rankmill.metrics.registry import REGISTRY
@@ -241,6 +242,65 @@ def test_metrics_lists_the_registry_in_every_format(run):
     for spec in REGISTRY.values():
         for text in (spec.definition, str(spec.range), spec.source, *spec.aliases):
             assert " ".join(text.split()) in words
+
+
+def test_metrics_shows_one(run):
+    """By any of its names, with a cutoff or parameters too."""
+    code, out, err = run("metrics", "ndcg")
+    assert (code, err) == (0, "")
+    assert out.startswith("ndcg[@k]\n")
+    assert " ".join(REGISTRY["ndcg"].definition.split()) in " ".join(out.split())
+    assert "first_hit" not in out
+    for name in ("NDCG@10", "ndcg_cut_10", "nDCG(rel=2):sum"):
+        assert run("metrics", name)[1] == out
+    (only,) = json.loads(run("metrics", "NumRet", "--format", "json")[1])
+    assert only["name"] == "num_ret"
+    there = json.loads(run("metrics", "mrr", "--elsewhere", "--format", "json")[1])
+    assert there.keys() == {"first_hit"}
+
+
+@pytest.mark.parametrize(
+    ("command", "near"),
+    [
+        (("metrics", "recal"), "did you mean recall"),
+        (("metrics", "nothing-like-it"), "unknown metric 'nothing-like-it': 'rankmill metrics'"),
+        (("evaluate", "a", "b", "-m", "pr"), "unknown metric 'pr'"),
+        (("metrics", "accuracy"), "accuracy is no metric here"),
+    ],
+)
+def test_an_unknown_metric_has_five_nearest_at_most(run, command, near):
+    code, out, err = run(*command)
+    assert (code, out) == (2, "")
+    assert near in err
+    assert err.count(" or ") < 5
+    assert len(err) < 400
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "wanted"),
+    [
+        (["metrics"], "nd", ["ndcg", "ndcg_rel"]),
+        (["evaluate", "a", "b", "-m"], "map,ND", ["map,ndcg", "map,ndcg_rel"]),
+        (["explain", "a", "b", "--metric"], "gin", ["gini"]),
+        (["explain-evaluators", "a", "b", "-m"], "gin", ["gini"]),
+        (["explain-evaluators", "a", "b", "--presets"], "spark,rec", ["spark,recommenders"]),
+        (["gate", "a", "b", "--preset"], "rec", ["rectools", "recommenders"]),
+        (["docs"], "m", ["memory", "metrics"]),
+    ],
+)
+def test_what_a_shell_completes(words, begun, wanted):
+    complete = ShellComplete(main, {}, "rankmill", "_RANKMILL_COMPLETE")
+    found = {one.value for one in complete.get_completions(words, begun)}
+    assert {*wanted} <= found
+    assert all(one.lower().startswith(begun.lower()) for one in found)
+    assert len(found) < 10
+
+
+def test_the_shell_asks_the_command_itself():
+    asked = {"_RANKMILL_COMPLETE": "bash_complete", "COMP_WORDS": "rankmill docs me"}
+    with process(env=os.environ | asked | {"COMP_CWORD": "2"}) as completing:
+        out, _ = completing.communicate()
+    assert out.split() == ["plain,memory", "plain,metrics"]
 
 
 def test_metrics_prints_where_the_encoding_lacks_the_signs():

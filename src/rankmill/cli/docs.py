@@ -12,8 +12,12 @@ from rankmill.cli.process import is_terminal
 __all__ = ["command"]
 
 
+def _complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return [name for name in _pages() if name.startswith(begun)]
+
+
 @click.command("docs")
-@click.argument("page", required=False)
+@click.argument("page", required=False, shell_complete=_complete)
 def command(page: str | None) -> None:
     """Show a PAGE about rankmill, or list the pages with what each is about."""
     pages = _pages()

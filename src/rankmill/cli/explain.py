@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rankmill.cli.completion import complete_metrics
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
@@ -49,7 +50,14 @@ _ROWS = 50
 @click.command("explain", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions")
-@click.option("-m", "--metric", metavar="METRIC", required=True, help="What to show, as map@12.")
+@click.option(
+    "-m",
+    "--metric",
+    metavar="METRIC",
+    required=True,
+    shell_complete=complete_metrics,
+    help="What to show, as map@12.",
+)
 @click.option("--query-id", metavar="ID", help="The query whose list to show; none for gap.")
 @click.option(
     "--rows",

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rankmill.cli.completion import complete_metrics, complete_presets
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
@@ -40,10 +41,18 @@ Examples:
 @click.command("explain-evaluators", help=_HELP + EXIT_CODES)
 @click.argument("labels")
 @click.argument("predictions")
-@click.option("-m", "--metric", metavar="METRIC", required=True, help="What to compare, as map@12.")
+@click.option(
+    "-m",
+    "--metric",
+    metavar="METRIC",
+    required=True,
+    shell_complete=complete_metrics,
+    help="What to compare, as map@12.",
+)
 @click.option(
     "--presets",
     metavar="NAMES",
+    shell_complete=complete_presets,
     help="Presets between commas; if not given, default and all that have the metric.",
 )
 @column_options

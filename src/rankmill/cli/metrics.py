@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rankmill.cli.completion import complete_metrics
 from rankmill.cli.draw import emit
 from rankmill.results.tables import Column, Table, listing
 from rankmill.results.writers import FORMATS, write
@@ -30,13 +31,19 @@ divisors, the order of ties, and which queries a mean is over.
 @click.command("metrics")
 @click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("--elsewhere", is_flag=True, help="List what other libraries call them instead.")
-def command(format: str, elsewhere: bool) -> None:
-    """List the metrics: name, aliases, parameters, definition, range, better side and source."""
-    from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
-    from rankmill.metrics.registry import REGISTRY
+@click.argument("name", required=False, shell_complete=complete_metrics)
+def command(name: str | None, format: str, elsewhere: bool) -> None:
+    """List the metrics: name, aliases, parameters, definition, range, better side and source.
 
+    With NAME, such as ndcg, show that one alone.
+    """
+    from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
+    from rankmill.metrics.registry import REGISTRY, spec_named
+
+    specs = list(REGISTRY.values()) if name is None else [spec_named(name)]
     if elsewhere:
-        names = names_elsewhere()
+        asked = {spec.name for spec in specs}
+        names = {one: there for one, there in names_elsewhere().items() if one in asked}
         cells = [[name, *there.values()] for name, there in names.items()]
         emit(
             write(
@@ -45,9 +52,8 @@ def command(format: str, elsewhere: bool) -> None:
             )
         )
         return
-    specs = list(REGISTRY.values())
     if format == "table":
-        emit("\n".join([_LEGEND, *map(_paragraph, specs)]))
+        emit("\n".join([*([_LEGEND] if name is None else []), *map(_paragraph, specs)]))
         return
     rows = [_fields(spec) for spec in specs]
     table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
@@ -70,9 +76,9 @@ def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:
 def _parameters(spec: MetricSpec) -> list[str]:
     """Return each with its default, what may be given and what it means."""
     return [
-        f"{one.name}{'' if one.default is None else f'={one.default:g}'}, {one.expected}: "
-        f"{one.meaning}"
+        f"{one.name}{default}, {one.expected}: {one.meaning}"
         for one in spec.parameters
+        for default in ["" if one.default is None else f"={one.written(one.default)}"]
     ]
 
 

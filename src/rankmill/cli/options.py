@@ -8,10 +8,11 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from rankmill.cli.completion import complete_metrics, complete_presets
 from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
 from rankmill.cli.recording import TIME, recording_of
 from rankmill.results.writers import FORMATS
-from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import semantics_of
 
 __all__ = [
@@ -95,6 +96,7 @@ _SEMANTICS = (
         metavar="NAME",
         default="default",
         show_default=True,
+        shell_complete=complete_presets,
         help="Count as another evaluator does, such as trec_eval. 'rankmill presets' lists all "
         "presets.",
     ),
@@ -241,6 +243,7 @@ def metric_option(help: str, default: tuple[str, ...] = ()) -> Callable[[_Comman
         multiple=True,
         default=default,
         show_default=bool(default),
+        shell_complete=complete_metrics,
         help=help,
     )
 
@@ -270,7 +273,7 @@ def semantics_options(command: _Command) -> _Command:
     return _with(_SEMANTICS, cast(_Command, combined))
 
 
-def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
+def _semantics(preset: str, fields: tuple[str, ...]) -> dict[str, str]:
     pairs = [text.partition("=") for text in fields]
     for text, (field, equals, _) in zip(fields, pairs, strict=True):
         if not equals or field not in CHOICES:
@@ -278,7 +281,9 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> Semantics:
                 f"{text!r} is no FIELD=CHOICE with a field of {', '.join(CHOICES)}",
                 param_hint="--semantics",
             )
-    return semantics_of({"preset": preset} | {field: choice for field, _, choice in pairs})
+    chosen = {"preset": preset} | {field: choice for field, _, choice in pairs}
+    semantics_of(chosen)  # so that an unknown one is told at once
+    return chosen
 
 
 def scope_options(command: _Command) -> _Command:

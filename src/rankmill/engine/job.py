@@ -16,6 +16,7 @@ from rankmill.metrics.exposed import OfExposure
 from rankmill.metrics.exposure import Exposure, Wanted
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import GapGroups
+from rankmill.metrics.refused import check_under
 from rankmill.metrics.registry import check_defined, parse_all
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
@@ -237,6 +238,7 @@ def make_job(
     memory = positive(memory, "memory")
     gain_function = canonical_gain_function(gain_function)
     counting = semantics_of(semantics)
+    check_under(semantics, asked)
     for metric in asked:
         check_defined(metric, counting)
     if depth is not None and counting.ties_open:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from rankmill.errors import UsageError
-from rankmill.results.spelling import side_text
+from rankmill.results.spelling import number_text, side_text
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ Columns = dict[str, np.ndarray]
 class Parameter:
     """A number that may be given in the name of a metric, above `low` and below `high`.
 
-    `closed` allows both bounds. Only ``rel``, and what must stand behind an @, have no default.
+    `closed` allows both bounds. `words` are what may be given in place of a number, and the number
+    that each stands for. Only ``rel``, and what must stand behind an @, have no default.
     """
 
     name: str
@@ -42,10 +43,13 @@ class Parameter:
     high: float = math.inf
     kind: type[int] | type[float] = float
     closed: bool = False
+    words: tuple[tuple[str, float], ...] = ()
 
     @property
     def expected(self) -> str:
         """What may be given."""
+        if self.words:
+            return " or ".join(word for word, _ in self.words)
         above, below = ("from", "to") if self.closed else ("above", "below")
         bounds = [f"{above} {self.low:g}"] if self.low > -math.inf else []
         bounds += [f"{below} {self.high:g}"] if self.high < math.inf else []
@@ -61,7 +65,8 @@ class Parameter:
             If it is none, or out of bounds.
         """
         try:
-            number = self.kind(text)
+            known = {word.lower(): number for word, number in self.words}
+            number = known.get(text.lower(), math.nan) if known else self.kind(text)
         except ValueError:
             number = math.nan
         inside = self.low < number < self.high
@@ -70,6 +75,11 @@ class Parameter:
                 f"{self.name} of {metric!r} is {text!r}; expected {self.expected}: {self.meaning}"
             )
         return number
+
+    def written(self, number: float) -> str:
+        """The text that is read as a number."""
+        words = {of: word for word, of in self.words}
+        return words[number] if words else number_text(number)
 
 
 # Applied to the hits before a kernel sees them. In units of the gain given, whatever the gain

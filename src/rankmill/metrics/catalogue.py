@@ -1,6 +1,6 @@
 """Metrics over a catalogue of items, which tell what all lists together show."""
 
-from rankmill.metrics.base import Metric, MetricSpec
+from rankmill.metrics.base import Metric, MetricSpec, Parameter
 from rankmill.semantics.choices import Semantics
 
 SHANI = "Shani and Gunawardana, Evaluating Recommendation Systems, Recommender Systems Handbook, "
@@ -12,6 +12,8 @@ VARGAS = "Vargas and Castells, Rank and Relevance in Novelty and Diversity Metri
 VARGAS += "Recommender Systems, RecSys 2011, without discounts"
 ZHOU = "Zhou et al., Solving the Apparent Diversity-Accuracy Dilemma of Recommender Systems, "
 ZHOU += "PNAS 2010"
+# The number is what is taken off N.
+OF = Parameter("of", "what divides the sum", 1, words=(("N-1", 1), ("N", 0)), low=-1, high=2)
 
 
 def fixed_lists(metric: Metric, semantics: Semantics) -> str:
@@ -72,6 +74,7 @@ METRICS = (
         range="0 if all items are shown equally often, to 1",
         better="neither",
         source=SHANI,
+        parameters=(OF,),
         undefined=fixed_lists,
         aggregate="exposed.Gini",
     ),
@@ -83,7 +86,6 @@ METRICS = (
         range="0 to log2 of the number of items",
         better="neither",
         source=SHANI,
-        aliases=("ShannonEntropy",),
         undefined=fixed_lists,
         aggregate="exposed.Entropy",
     ),

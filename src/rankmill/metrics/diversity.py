@@ -84,7 +84,7 @@ METRICS = (
         "2008; ndeval",
         divisor=Divisor(_ideal, "the list that always takes the label that is worth most"),
         parameters=(ALPHA,),
-        aliases=("alpha-nDCG",),
+        aliases=("alpha-nDCG", "α_nDCG"),
         gains="subtopics",
         undefined=one_order,
         walk=_walk_discounted,

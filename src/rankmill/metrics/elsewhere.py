@@ -47,7 +47,6 @@ _NAMES = {
         "judged": "Judged@k",
         "bpref": "Bpref",
         "infap": "infAP",
-        "auc": "Accuracy",
         "alpha_ndcg": "alpha_nDCG@k",
         "err_ia": "ERR_IA@k",
         "subtopic_recall": "StRecall@k",

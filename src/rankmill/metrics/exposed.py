@@ -91,13 +91,37 @@ class LabelCoverage(OfExposure):
         return exposure.hits(self.limit) / items if items else None
 
 
+@dataclass(frozen=True)
 class Gini(OfExposure):
-    """How unequal the exposure of the items of the catalogue is."""
+    """How unequal the exposure of the items of the catalogue is.
+
+    Attributes
+    ----------
+    less : int
+        How many items fewer than all the sum is divided by, 1 or 0.
+    """
 
     whole = True
 
+    less: int = 1
+
+    @classmethod
+    def init(cls, asked: Asked) -> Self:
+        """Return the aggregate of a metric."""
+        return cls(asked.metric.limit, int(asked.metric.values["of"]))
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row for Arrow."""
+        return {"limit": self.limit, "less": self.less}
+
+    @classmethod
+    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+        """Return the aggregate from a row that `to_row` made."""
+        less = f"{prefix}less"  # which rows had not before there was a choice
+        return cls(rows.count(row, f"{prefix}limit"), rows.count(row, less) if less in row else 1)
+
     def value(self, exposure: Exposure) -> float | None:
-        """Return the sum of (2 j - n - 1) c_j over the items by rising count, / (n - 1) / all."""
+        """Return the sum of (2 j - n - 1) c_j by rising count, / (n - less) / all."""
         values, times = _spread(exposure.counts(self.limit, inside=True))
         items = exposure.items
         total = sum(c * m for c, m in zip(values, times, strict=True))
@@ -107,7 +131,7 @@ class Gini(OfExposure):
         for count, many in zip(values, times, strict=True):
             found += count * many * (2 * before + many - items)
             before += many
-        return found / ((items - 1) * total)
+        return found / ((items - self.less) * total)
 
 
 class Entropy(OfExposure):

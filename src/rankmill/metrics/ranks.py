@@ -157,7 +157,6 @@ METRICS = (
         source="Fawcett, An Introduction to ROC Analysis, Pattern Recognition Letters, 2006",
         divisor=Divisor(_pairs, "hits (n - hits)"),
         parameters=(REL,),
-        aliases=("accuracy",),
         undefined=_without_cutoff,
     ),
     MetricSpec(

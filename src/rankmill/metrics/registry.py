@@ -1,6 +1,7 @@
 """The metrics: the rows of all families, and the parser of names such as "map(rel=2)@12"."""
 
 import difflib
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,6 +21,7 @@ from rankmill.metrics import (
     wholelist,
 )
 from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
+from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -34,21 +36,19 @@ REGISTRY: dict[str, MetricSpec] = {
 }
 NAMES = {name: spec for spec in REGISTRY.values() for name in (spec.name, *spec.aliases)}
 
-# What trec_eval and ir_measures have among their measures, and is no number that a query has.
-ELSEWHERE = {
-    "relstring": "it is a text, a digit a prediction; explain shows what stands at each rank",
-    "runid": "it is the name of a run, and not a number",
-    "num_q": "every result has its number of queries, as queries",
-    "giniindex": "in Elliot it is 1 - gini@k; use gini@k",
-    "catalogcoverage": "in RecTools it is a number of items, unless normalize is set, which is "
-    "coverage@k",
-    "usercoverage": "in Elliot it is a number of users, of which user_coverage@k is the share",
-    "numq": "every result has its number of queries, as queries",
+# Names of trec_eval and ir_measures that are a metric with another summary than the mean.
+_SUMMARISED = {
+    "gm_map": ("map", "gm", "geometric mean"),
+    "gm_bpref": ("bpref", "gm", "geometric mean"),
+    "numret": ("num_ret", "sum", "sum"),
+    "numrel": ("num_rel", "sum", "sum"),
+    "numrelret": ("num_rel_ret", "sum", "sum"),
 }
-
-_GEOMETRIC = {"gm_map": "map", "gm_bpref": "bpref"}
 _BY_NAME = {name.lower(): spec for name, spec in NAMES.items()}
 _BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spec.cut_names}
+_LISTED = "'rankmill metrics' lists all"
+# A name with its parameters and cutoff, and what stands behind a colon.
+_WHOLE = re.compile(r"((?:[^:(]|\([^()]*\)?)*)(?::(.*))?", re.DOTALL)
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
 
 
@@ -61,8 +61,8 @@ def parse(text: str, rel: float | None = None) -> Metric:
     Raises
     ------
     UsageError
-        If there is no such metric (the message lists those there are, and the nearest), the cutoff
-        is missing, not allowed, or not a positive integer, or a parameter is not as declared.
+        If there is no such metric (the message has the nearest), the cutoff is missing, not
+        allowed, or not a positive integer, or a parameter is not as declared.
 
     Examples
     --------
@@ -79,13 +79,13 @@ def parse(text: str, rel: float | None = None) -> Metric:
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
     if len(_split(text)) > 1:
         raise UsageError(f"{text!r} names several metrics; expected one")
-    text, colon, behind = text.partition(":")
+    text, behind = _WHOLE.fullmatch(text).groups()  # type: ignore[union-attr]
     metric = _parse(text, rel)
-    summary = read_summary(behind, f"{text}:{behind}") if colon else ""
-    if text.strip().lower().startswith("gm_"):  # as trec_eval has it
-        if colon:
-            raise UsageError(f"{text} is a geometric mean already: leave out :{behind}")
-        return replace(metric, summary="gm")
+    summary = "" if behind is None else read_summary(behind, f"{text}:{behind}")
+    if summarised := _SUMMARISED.get(_name_in(text)):
+        if behind is not None:
+            raise UsageError(f"{text} is a {summarised[2]} already: leave out :{behind}")
+        return replace(metric, summary=summarised[1])
     if not summary:
         return metric
     if not metric.spec.kernel:
@@ -99,25 +99,21 @@ def _parse(text: str, rel: float | None) -> Metric:
     if not found and ("(" in text or ")" in text):
         raise UsageError(f"{text!r} is no name of a metric such as 'map(rel=2)@12'")
     name, inner, cutoff = found.groups() if found else (text.strip(), None, None)
-    spec, cut = _spec_of(name)
-    if spec is None:
-        near = difflib.get_close_matches(name.lower(), _BY_NAME, 1)
-        rest = text.strip()[len(name) :]
-        hint = f"did you mean {near[0]}{rest}? " if near else ""
-        if name.lower() in ELSEWHERE:
-            raise UsageError(f"{name} is no metric here: {ELSEWHERE[name.lower()]}")
-        if cut_spec := _BY_CUT_NAME.get(name.lower()):
-            at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
-            raise UsageError(f"{name} needs a {at}, such as {name}_{example}")
-        raise UsageError(f"unknown metric {text!r}: {hint}there are {', '.join(NAMES)}")
+    spec, cut = _spec_of(name, text)
     given = _parameters(spec, inner, text, rel)
+    if name.lower() == "setf" and (square := dict(given).get("beta", 1)) != 1:
+        others = [(one, math.sqrt(square) if one == "beta" else value) for one, value in given]
+        raise UsageError(
+            f"the beta of {text!r} is squared already in ir_measures: type "
+            f"set_f({_given_text(spec, others)})"
+        )
     if cut is not None:
         if cutoff is not None:
             raise UsageError(f"{text!r} has two cutoffs, {cut} and {cutoff}: leave out one")
         cutoff = cut
     if spec.at is not None:
         return _parse_at(spec, spec.at, name, cutoff, given, text, cut is not None)
-    shown = f"({_given_text(given)})" if given else ""
+    shown = f"({_given_text(spec, given)})" if given else ""
     if cutoff is None:
         if spec.cutoff == "required":
             raise UsageError(f"{name} needs a cutoff, such as {name}@10")
@@ -149,19 +145,48 @@ def _parse_at(
     if at.name not in found:
         raise UsageError(f"{name} needs {at.name}, {at.meaning}, such as {spec.name}@0.5")
     ordered = tuple((one.name, found[one.name]) for one in spec.parameters if one.name in found)
-    others = _given_text(pair for pair in ordered if pair[0] != at.name)
+    others = _given_text(spec, (pair for pair in ordered if pair[0] != at.name))
     behind = "" if in_name else f"@{number_text(found[at.name])}"
     return Metric(spec, None, f"{name}{f'({others})' if others else ''}{behind}", ordered)
 
 
-def _spec_of(name: str) -> tuple[MetricSpec | None, str | None]:
+def spec_named(text: str) -> MetricSpec:
+    """The row of a name, with or without parameters and a cutoff.
+
+    Raises
+    ------
+    UsageError
+        If there is no such metric; the message has the nearest.
+    """
+    return _spec_of(_name_in(text), text)[0]
+
+
+def _name_in(text: str) -> str:
+    """The name without parameters, cutoff and summary, in small letters."""
+    return re.split(r"[(@:]", text)[0].strip().lower()
+
+
+def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
     """The row that a name is of, and the cutoff that stands in it, as in P_10."""
-    spec = _BY_NAME.get(_GEOMETRIC.get(name.lower(), name.lower()))
-    cut_name, _, cutoff = name.rpartition("_")
-    there = _BY_CUT_NAME.get(cut_name.lower()) if spec is None else None
+    small = name.lower()
+    if spec := _BY_NAME.get(_SUMMARISED.get(small, (small,))[0]):
+        return spec, None
+    cut_name, _, cutoff = small.rpartition("_")
+    there = _BY_CUT_NAME.get(cut_name)
     if there and re.fullmatch(r"[0-9]+([.][0-9]+)?" if there.at else r"[0-9]+", cutoff):
         return there, cutoff
-    return spec, None
+    if small in EVERYWHERE:
+        raise UsageError(f"{name} is no metric here: {EVERYWHERE[small]}")
+    if cut_spec := _BY_CUT_NAME.get(small):
+        at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
+        raise UsageError(f"{name} needs a {at}, such as {name}_{example}")
+    if here := here_for(name):
+        raise UsageError(f"unknown metric {text!r}: type {here}; {_LISTED}")
+    rest = text.strip()[len(name) :]
+    near = difflib.get_close_matches(small, _BY_NAME, 5)
+    each = {_BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
+    hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
+    raise UsageError(f"unknown metric {text!r}: {hint}{_LISTED}")
 
 
 def _parameters(
@@ -176,6 +201,8 @@ def _parameters(
         name, equals, value = (part.strip() for part in pair.partition("="))
         name = name.lower()
         if not equals or name not in known:
+            if typed := parameter_elsewhere(text, name, value):
+                raise UsageError(f"{text!r} has {name}, which is no parameter here: {typed}")
             example = f", such as {next(iter(known))}=..." if known and not equals else ""
             raise UsageError(
                 f"{text!r} has {pair.strip()!r}, which is no parameter{example}: {there}"
@@ -188,8 +215,9 @@ def _parameters(
     return tuple((name, given[name]) for name in known if name in given)
 
 
-def _given_text(given: Iterable[tuple[str, float]]) -> str:
-    return ",".join(f"{name}={number_text(value)}" for name, value in given)
+def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
+    known = {one.name: one for one in spec.parameters}
+    return ",".join(f"{name}={known[name].written(value)}" for name, value in given)
 
 
 def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:
@@ -216,7 +244,7 @@ def split_names(texts: str | Iterable[str]) -> list[str]:
         raise UsageError(f"metrics is {texts!r}; expected names such as 'map@12'")
     named = [texts] if isinstance(texts, str) else list(texts or [])
     if not named:
-        raise UsageError(f"no metric was asked for; there are {', '.join(NAMES)}")
+        raise UsageError(f"no metric was asked for: {_LISTED}")
     return [one for text in named for one in _split(text)]
 
 
@@ -263,7 +291,7 @@ def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
         [pair for pair in pairs if pair[0] != at] for pairs in (metric.given, metric.values.items())
     )
     needed = [(name, value) for name, value in every if value != defaults[name]]
-    return {f"({_given_text(one)})" if one else "" for one in (given, every, needed)}
+    return {f"({_given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
 
 
 def examples(semantics: Semantics = DEFAULT) -> list[str]:

@@ -50,7 +50,6 @@ METRICS = (
         better="neither",
         source=TREC_EVAL,
         cutoff="none",
-        aliases=("NumRet",),
         counts_empty=True,
     ),
     MetricSpec(
@@ -63,13 +62,11 @@ METRICS = (
         source=TREC_EVAL,
         cutoff="none",
         parameters=(REL,),
-        aliases=("NumRel",),
         never_scored=("unpredicted",),
         counts_empty=True,
     ),
     MetricSpec(
         name="num_rel_ret",
-        aliases=("NumRelRet",),
         kernel="count_hits",
         expected="count_hits",
         definition="the number of hits",

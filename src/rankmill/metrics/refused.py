@@ -1,0 +1,120 @@
+"""Names of other evaluators that stand for something else there: why, and what to type here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rankmill.errors import UsageError
+from rankmill.metrics.base import REL, Metric
+from rankmill.semantics.presets import PRESETS
+
+_QUERIES = "every result has its number of queries, as queries"
+_INTENTS = (
+    "it is not computed; of the metrics of subtopics there are alpha_ndcg@10, err_ia@10 and "
+    "subtopic_recall@10"
+)
+_NEARLY = "it is not computed; type err@10, or nerr@10, which is err over that of the best list"
+
+# Under every preset, in small letters: measures of trec_eval and ir_measures that are not computed,
+# and names that mean one thing in one library and another thing in the next.
+EVERYWHERE = {
+    "relstring": "it is a text, a digit a prediction; explain shows what stands at each rank",
+    "runid": "it is the name of a run, and not a number",
+    "num_q": _QUERIES,
+    "numq": _QUERIES,
+    "accuracy": "in ir_measures it is the mean of auc over the queries with a hit: type auc, or "
+    "auc@10, which is 0 without a hit; in RecTools it is the share of the catalogue that is "
+    "rightly shown or not shown, and elsewhere that of right classes, which are not computed",
+    "compat": "it is the rank-biased overlap with the best list, which is not computed; rbp(p=0.95)"
+    " has its weights",
+    "sdcg": "it is dcg over that of k items of the largest gain, which is not computed; type "
+    "ndcg@10 or dcg@10",
+    **dict.fromkeys(("nerr8", "nerr9", "nerr10", "nerr11"), _NEARLY),
+    **dict.fromkeys(("nerr_ia", "alpha_dcg", "α_dcg", "nrbp", "nnrbp"), _INTENTS),
+    **dict.fromkeys(("ap_ia", "map_ia", "p_ia"), _INTENTS),
+    "giniindex": "in RecBole it is gini(of=N)@10, and in Elliot 1 - gini@10: type one of these",
+    "listgini": "in LensKit it is gini(of=N)@10: type that",
+    "surprisal": "in RePlay it is novelty@10 over log2 of the number of queries in training: type "
+    "MeanInvUserFreq@10",
+    "shannonentropy": "in RecBole it is entropy@10 in nats, over the number of distinct items "
+    "shown; in Elliot it is entropy@10 where all lists are of one length: type entropy@10, in bits",
+    "catalogcoverage": "in RecTools it is a number of items, unless normalize is set, which is "
+    "coverage@k",
+    "usercoverage": "in Elliot it is a number of users, of which user_coverage@k is the share",
+}
+
+_OVER_QUERIES = "without the preset, auc is the mean over queries"
+# Preset -> name in small letters. A name whose parameters are given is not one of these.
+_UNDER = {
+    "replay": {
+        "novelty": "in RePlay it is the share of the first k that a query did not have in "
+        "training, which is not computed; type MeanInvUserFreq@10 for novelty@10 as it is here"
+    },
+    "recommenders": {
+        "auc": f"in recommenders it is of all predictions in one list, which is not computed; "
+        f"{_OVER_QUERIES}",
+        "novelty": "in recommenders it takes the share of interactions that are of an item, which "
+        "is not computed; type MeanInvUserFreq@10, which takes the share of queries that had it",
+        "serendipity": "in recommenders it is how unlike a hit is to what its query had in "
+        "training, which is not computed; epd_cosine@10 measures that for all items",
+    },
+    "implicit": {
+        "auc": "in implicit it takes all items that are not predicted as one tie behind the "
+        f"list, which is not computed; {_OVER_QUERIES}"
+    },
+    "lenskit": {
+        "entropy": "in LensKit it is that of the categories of a list, which is not computed; "
+        "without the preset, entropy is that of how often items are shown",
+        "rbp": "in LensKit its p is 0.85 unless given: type rbp(p=0.85), or rbp(p=0.8) for what "
+        "it is here",
+    },
+}
+
+
+def check_under(semantics: Any, metrics: Iterable[Metric]) -> None:
+    """Raise UsageError for a name that means something else in the library of a preset.
+
+    `semantics` are as given: the name of a preset, or a mapping with one, perhaps changed.
+    """
+    preset = semantics.get("preset") if isinstance(semantics, Mapping) else semantics
+    if not isinstance(preset, str):
+        return
+    of_preset = _UNDER.get(preset, {})
+    for metric in metrics:
+        name = re.split(r"[(@:]", metric.text)[0].strip().lower()
+        if name in of_preset and not dict(metric.given).keys() - {REL.name}:
+            raise UsageError(f"{metric.text} under the preset {preset}: {of_preset[name]}")
+
+
+def here_for(name: str) -> str:
+    """What to type for a name of the libraries of presets, as "map@k for that of spark", or ""."""
+    found: dict[str, list[str]] = {}
+    for library, preset in PRESETS.items():
+        for metric, there in preset.metrics.items():
+            if re.split(r"[(@]", there)[0].lower() == name.lower():
+                found.setdefault(metric, []).append(library)
+    return " or ".join(f"{metric} for that of {' and '.join(of)}" for metric, of in found.items())
+
+
+def parameter_elsewhere(text: str, name: str, value: str) -> str:
+    """What to type for a parameter that other libraries have and metrics here do not, else ""."""
+    bare, level = re.sub(r"\([^()]*\)", "", text).strip(), value.strip("'\"")
+    if name.isdigit() or name in ("k", "top_k", "n", "cutoff"):
+        return f"type {bare}@{level or name}"
+    if name == "dcg" and level != "exp-log2":
+        return f"type {bare}"
+    if name == "rel":
+        return f"type NumRelRet(rel={level})" if bare.lower() == "numret" else ""
+    if name in ("dcg", "gains"):
+        found = re.search(r"{([^{}]*)}", text)
+        worth = "exp" if found is None else re.sub(r"\s", "", found[1]).replace(":", "=")
+        return f"type {bare} with --gain-function {worth} (gain_function={worth!r} in Python)"
+    said = {
+        "judged_only": f"type {bare} with --judged-only (judged_only=True in Python)",
+        "relative": "type set_relative_p",
+        "max_rel": f"type max={level} in its place",
+        "min_rel": "the least gain is 0: leave it out",
+    }
+    return said.get(name, "")
