@@ -62,6 +62,12 @@ _COLUMNS = (
     ),
     click.option("--label-columns", metavar="NAMES", help="Replaces --columns for the labels."),
     click.option(
+        "--encoding",
+        metavar="NAME",
+        help="The encoding of text that is not UTF-8, as Python calls it: latin-1, cp1252, utf-16.",
+    ),
+    click.option("--label-encoding", metavar="NAME", help="Replaces --encoding for the labels."),
+    click.option(
         "--in-order",
         is_flag=True,
         help="The rows of long predictions are in rank order: neither ranks nor confidences order "

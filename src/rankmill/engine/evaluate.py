@@ -39,6 +39,8 @@ def evaluate(
     predictions_as: str | None = None,
     columns: str | Sequence[str] | None = None,
     label_columns: str | Sequence[str] | None = None,
+    encoding: str | None = None,
+    label_encoding: str | None = None,
     in_order: bool = False,
     binary: bool = False,
     subtopic: str | None = None,
@@ -95,6 +97,9 @@ def evaluate(
     columns, label_columns : str or sequence of str, optional
         The names of the columns of text without a header, in order, such as "query,item,score".
         `columns` applies to both sides, unless `label_columns` is given.
+    encoding, label_encoding : str, optional
+        The encoding of text that is not UTF-8, by any name that Python has for it: "latin-1",
+        "cp1252", "utf-16". `encoding` applies to both sides, unless `label_encoding` is given.
     in_order : bool
         Whether the rows of long predictions are in rank order: neither ranks nor confidences order
         them. gap still reads the confidences. The semantics must keep the order "given".

@@ -1,0 +1,77 @@
+"""Finding rows of text that do not fit how their file is read."""
+
+from rankmill.kernels.jit import kernel
+
+NEWLINE, RETURN, SPACE, TAB, QUOTE = 10, 13, 32, 9, 34
+
+
+@kernel
+def has_stray_return(data):
+    """Return whether a carriage return stands before anything but a line end or another one."""
+    found = False
+    for i in range(len(data) - 1):
+        found |= (data[i] == RETURN) & (data[i + 1] != NEWLINE) & (data[i + 1] != RETURN)
+    return found
+
+
+@kernel
+def lines_with_return(data, delimiter, out_first):
+    """Count the lines with a carriage return within; write the first of them, from 0.
+
+    Those within quotes do not count; without a `delimiter`, which is 0 then, there are no quotes.
+    """
+    count = 0
+    line = 0
+    counted = -1
+    quoted = False
+    at_start = True  # of a field, or behind a quote that may end one
+    for i in range(len(data)):
+        byte = data[i]
+        if quoted:
+            quoted = byte != QUOTE
+            at_start = not quoted
+        elif byte == QUOTE and delimiter != 0 and at_start:
+            quoted = True
+        else:
+            at_start = byte == delimiter or byte == NEWLINE
+            stray = byte == RETURN and i + 1 < len(data)
+            if stray and data[i + 1] != NEWLINE and data[i + 1] != RETURN and counted < line:
+                if count == 0:
+                    out_first[0] = line
+                count += 1
+                counted = line
+        line += byte == NEWLINE
+    return count
+
+
+@kernel
+def rows_with_quote(data, starts, ends, out_first):
+    """Count the fields that begin with blanks and a quote; write the first of them."""
+    count = 0
+    for row in range(len(starts)):
+        position = starts[row]
+        if position < ends[row] and (data[position] == SPACE or data[position] == TAB):
+            while position < ends[row] and (data[position] == SPACE or data[position] == TAB):
+                position += 1
+            quoted = starts[row] > 0 and data[starts[row] - 1] == QUOTE
+            if position < ends[row] and data[position] == QUOTE and not quoted:
+                if count == 0:
+                    out_first[0] = row
+                count += 1
+    return count
+
+
+@kernel
+def cells_with(data, offsets, starts, ends, marked, out_first):
+    """Count the lists of which an item holds a byte of `marked`; write the first of them."""
+    count = 0
+    for row in range(len(offsets) - 1):
+        found = False
+        for item in range(offsets[row], offsets[row + 1]):
+            for position in range(starts[item], ends[item]):
+                found |= marked[data[position]]
+        if found:
+            if count == 0:
+                out_first[0] = row
+            count += 1
+    return count
