@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
+
 from rankmill.errors import InputError, is_shortage
 from rankmill.sources.asked import Asked
 from rankmill.sources.encoding import NulError
 from rankmill.sources.files import File
 from rankmill.sources.formats import UNSURE, format_of_name
-from rankmill.sources.text import TextBlock, read_head
+from rankmill.sources.text import TextBlock, read_head, shown
 from rankmill.sources.trec import COMMENT, RUN
 
 # The first bytes of binary files -> their format.
@@ -46,7 +48,15 @@ def format_of(file: File, asked: Asked) -> str:
         head = read_head(file)
     except NulError:
         return kind or "parquet"
-    found = kind_of_text(head) or kind or "parquet"
+    found = kind_of_text(head) or kind
+    if found is None:
+        line = next(line for line in head.data.tobytes().splitlines() if line.strip())
+        begins = shown(np.frombuffer(line, np.uint8), 0, len(line))
+        raise InputError(
+            f"{file.name}: neither its name nor its first line, {begins}, tells the format: name "
+            "it, such as trec or csv, with --labels-as or --predictions-as on the command line, "
+            "labels_as= or predictions_as= in Python"
+        )
     if found != "trec" or not asked.columns:
         return found
     tabs = head.data.tobytes().partition(b"\n")[0].count(b"\t")
