@@ -123,6 +123,20 @@ def test_each_file_is_held_to_its_own_rows(tmp_path: Path) -> None:
         scored(LABELS, str(folder))
 
 
+def test_few_of_many_files_are_named(tmp_path: Path) -> None:
+    for i in range(6):
+        rows = "".join(f"q{1000 * i + j},{'a;b' if j == 9 else 'a b'}\n" for j in range(400))
+        text.write(tmp_path, f"{i}.csv", f"query,items\n{rows}".encode())
+    result = scored(LABELS, str(tmp_path))
+    assert [note.partition(": ")[0][-5:] for note in result.notes[:3]] == [
+        "0.csv",
+        "1.csv",
+        "2.csv",
+    ]
+    assert result.notes[3:] == ["3 more are like these: --format json has all of them"]
+    assert len(result.to_dict()["inputs"]["predictions"]["doubts"]) == 6
+
+
 # ------------------------------------------------------------------------------ ends of lines
 
 ENDS = ["\n", "\r\n", "\r\r\n"]
@@ -180,6 +194,13 @@ def test_carriage_returns_within_lines(tmp_path: Path, count: int) -> None:
             scored(LABELS, path)
     else:
         assert scored(LABELS, path).audit["doubtful_rows"] == 3
+
+
+@pytest.mark.small
+def test_carriage_returns_within_a_header(tmp_path: Path) -> None:
+    path = text.write(tmp_path, "p.csv", b"query,item\rq1,a\rq2,b\r\n")
+    with pytest.raises(InputError, match=r"p.csv: line 1: a carriage return within the line"):
+        scored(LABELS, path)
 
 
 @pytest.mark.small
@@ -398,6 +419,9 @@ def test_runs_that_are_cut_off(tmp_path: Path, size: int) -> None:
         assert scored({"1": ["a"]}, path)["map@5"] == 1
         return
     with pytest.raises(InputError, match=r"p.run: line 2: . columns; .* 6 or more.* cut off"):
+        scored({"1": ["a"]}, path)
+    path = text.write(tmp_path, "p.txt", content[17:size])
+    with pytest.raises(InputError, match=r"p.txt: neither its name nor its first line, '1 Q0"):
         scored({"1": ["a"]}, path)
 
 

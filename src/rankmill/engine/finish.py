@@ -49,7 +49,7 @@ def finish(
     )
     more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
     for one in (labels, predictions):
-        more += [] if one.source.doubts is None else map(str, one.source.doubts.all())
+        more += [] if one.source.doubts is None else one.source.doubts.notes()
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result

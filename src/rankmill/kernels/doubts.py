@@ -1,6 +1,6 @@
 """Finding rows of text that do not fit how their file is read."""
 
-from rankmill.kernels.jit import kernel
+from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE = 10, 13, 32, 9, 34
 
@@ -61,17 +61,28 @@ def rows_with_quote(data, starts, ends, out_first):
     return count
 
 
+@helper
+def holds(data, start, end, first, second, third):
+    """Return whether some text holds one of three bytes."""
+    found = False
+    for i in range(start, end):
+        found |= (data[i] == first) | (data[i] == second) | (data[i] == third)
+    return found
+
+
 @kernel
-def cells_with(data, offsets, starts, ends, marked, out_first):
-    """Count the lists of which an item holds a byte of `marked`; write the first of them."""
+def cells_with(data, offsets, starts, ends, others, out_first):
+    """Count the lists of which an item holds one of three bytes; write the first of them."""
+    first, second, third = others[0], others[1], others[2]
     count = 0
     for row in range(len(offsets) - 1):
-        found = False
-        for item in range(offsets[row], offsets[row + 1]):
-            for position in range(starts[item], ends[item]):
-                found |= marked[data[position]]
-        if found:
-            if count == 0:
-                out_first[0] = row
-            count += 1
+        low, high = offsets[row], offsets[row + 1]
+        if low == high or not holds(data, starts[low], ends[high - 1], first, second, third):
+            continue
+        for item in range(low, high):
+            if holds(data, starts[item], ends[item], first, second, third):
+                if count == 0:
+                    out_first[0] = row
+                count += 1
+                break
     return count

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
-from rankmill.sources.doubts import PARTED_BY
+from rankmill.sources.doubts import LINE_ENDS, PARTED_BY
 from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, cut_rows, open_fields, scan
 from rankmill.sources.files import File
 from rankmill.sources.roles import likely_ids
@@ -111,10 +111,14 @@ def _fields_of(head: TextBlock, row: np.ndarray, delimiter: int) -> list[str]:
     """The names in the header."""
     import csv
 
-    text = row.tobytes().decode(errors="backslashreplace")
+    text = row.tobytes().decode(errors="backslashreplace").rstrip("\r\n")
     try:
         return [name.strip() for name in next(csv.reader([text], delimiter=chr(delimiter)), [])]
     except csv.Error as error:
+        if "\r" in text:
+            raise head.error(
+                0, f"a carriage return within the line does not end it: {LINE_ENDS}"
+            ) from None
         raise head.error(0, f"the names of the columns cannot be read: {error}") from None
 
 

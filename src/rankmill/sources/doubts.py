@@ -12,6 +12,8 @@ from rankmill.sources.text import TextBlock, shown
 
 # A file with more such rows is not what its first rows made it seem.
 MOST_IN_THOUSAND = 3
+MOST_NOTES = 3
+LINE_ENDS = "end all lines in LF or CRLF"
 # What may part the items of a cell -> how a result tells it, and what a format is called by it.
 PARTED_BY = {" ": "blanks", ",": "commas", ";": "semicolons", "|": "bars"}
 
@@ -81,6 +83,14 @@ class Doubts:
                 found[file, guess] = before._replace(rows=before.rows + count)
         return sorted(found.values())
 
+    def notes(self) -> list[str]:
+        """What was found in the first files, in words, and in how many others."""
+        told = list(map(str, self.all()))
+        more = len(told) - MOST_NOTES
+        if more > 0:
+            told[MOST_NOTES:] = [f"{more:,} more are like these: --format json has all of them"]
+        return told
+
     def check(self) -> None:
         """Raise InputError if more than a few in a thousand rows of a file do not fit."""
         for one in self.all():
@@ -109,7 +119,7 @@ def doubt_returns(block: TextBlock, delimiter: int, doubts: Doubts) -> None:
             line=block.first_line + int(first[0]),
             rows=count,
             what="a carriage return within the line does not end it",
-            todo="end all lines in LF or CRLF",
+            todo=LINE_ENDS,
         )
 
 
@@ -153,10 +163,8 @@ def doubt_lists(
     """
     offsets, data, starts, ends = lists
     others = [one for one in PARTED_BY if one != separator]
-    marked = np.zeros(256, np.bool_)
-    marked[[ord(one) for one in others]] = True
     first = np.zeros(1, np.int64)
-    count = cells_with(data, offsets, starts, ends, marked, first)
+    count = cells_with(data, offsets, starts, ends, np.array([*map(ord, others)], np.uint8), first)
     if count:
         row = int(first[0])
         start, end = starts[offsets[row]], ends[offsets[row + 1] - 1]
