@@ -52,7 +52,8 @@ _COLUMNS = (
         metavar="FORMAT",
         help="The format of the labels, where names and content do not tell it: parquet, arrow, "
         "orc, csv, tsv, trec or jsonl; or csv-long (an item a row), csv-wide (a list in a cell), "
-        "csv-pairs (items and confidences in a cell), and the same for tsv.",
+        "csv-blanks, csv-commas, csv-semicolons, csv-bars (a list parted by these), csv-pairs "
+        "(items and confidences in a cell), and the same for tsv.",
     ),
     click.option("--predictions-as", metavar="FORMAT", help="The same for the predictions."),
     click.option(

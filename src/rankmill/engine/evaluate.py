@@ -93,7 +93,8 @@ def evaluate(
     labels_as, predictions_as : str, optional
         The format of the files, where neither their names nor their content tell it: "parquet",
         "arrow", "orc", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
-        "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn).
+        "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
+        "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, parted by these).
     columns, label_columns : str or sequence of str, optional
         The names of the columns of text without a header, in order, such as "query,item,score".
         `columns` applies to both sides, unless `label_columns` is given.
