@@ -6,14 +6,22 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import rankmill
 import text_files as text
 from conftest import tells
+from rankmill.columns.place import Place
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
+from rankmill.kernels.doubts import has_stray_return, lines_with_return
+from rankmill.sources.doubts import Doubts, doubt_lists
+from rankmill.sources.text import TextBlock
+from rankmill.sources.text_lists import split
 
 ROWS = 1000
 LABELS = {f"q{i}": ["a"] for i in range(ROWS)}
@@ -209,6 +217,58 @@ def test_carriage_returns_in_quotes_are_text(tmp_path: Path) -> None:
     lists = {"q1": ["a\rb"], "q2": ['a\r\nb"\r'], "q3": ['a""']}
     result = scored(lists, path, predictions_as="csv-long")
     assert (result["map@5"], result.audit["doubtful_rows"]) == (1, 0)
+
+
+returning = st.text(st.sampled_from("ab\r"), max_size=3)
+
+
+@pytest.mark.small
+@given(
+    rows=st.lists(
+        st.lists(st.tuples(st.booleans(), returning), min_size=2, max_size=2), max_size=6
+    ),
+    end=st.sampled_from(ENDS),
+)
+def test_returns_are_those_outside_quotes(rows: list[list[tuple[bool, str]]], end: str) -> None:
+    """The oracle leaves quoted fields out, and the end of each line."""
+    lines = [",".join(f'"{one}"' if quoted else one for quoted, one in row) for row in rows]
+    bare = [",".join("" if quoted else one for quoted, one in row) for row in rows]
+    odd = [i for i, line in enumerate(bare) if "\r" in line.rstrip("\r")]
+    data: np.ndarray = np.frombuffer("".join(line + end for line in lines).encode(), np.uint8)
+    first = np.full(1, -1)
+    assert lines_with_return(data, ord(","), first) == len(odd)
+    assert first[0] == (odd or [-1])[0]
+    assert has_stray_return(data) >= bool(odd)
+
+
+@pytest.mark.small
+@given(
+    cells=st.lists(st.text(st.sampled_from("ab ,;|"), max_size=9), max_size=6),
+    separator=st.sampled_from(" ,;|"),
+)
+def test_lists_with_another_separator_are_counted(cells: list[str], separator: str) -> None:
+    others = set(" ,;|") - {separator}
+    items = [cell.split(None if separator == " " else separator) for cell in cells]
+    odd = [
+        i for i, each in enumerate(items) if any(o in one.strip() for one in each for o in others)
+    ]
+    raw = [cell.encode() for cell in cells]
+    ends = np.cumsum([len(one) for one in raw], dtype=np.int64)
+    starts = ends - np.array([len(one) for one in raw], np.int64)
+    data: np.ndarray = np.frombuffer(b"".join(raw), np.uint8)
+    block, place = TextBlock(data, "p.csv", 5), Place("p.csv", 5, "line")
+    doubts = Doubts()
+    doubts.read("p.csv", 5, len(cells), 0)
+    doubt_lists(
+        block,
+        place,
+        "items",
+        separator,
+        split(block, place, "items", separator, data, starts, ends),
+        doubts,
+    )
+    found = [(one.line, one.rows, one.of) for one in doubts.all()]
+    assert found == ([(5 + odd[0], len(odd), len(cells))] if odd else [])
 
 
 # ------------------------------------------------------------------------------------- quotes
