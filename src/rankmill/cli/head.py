@@ -38,6 +38,7 @@ def command(
     role: Any,
     told_format: str | None,
     columns: str | None,
+    encoding: str | None,
     format: str,
     **named: Any,
 ) -> None:
@@ -46,7 +47,7 @@ def command(
     from rankmill.engine.head import head
     from rankmill.engine.role import Named
 
-    told = head(paths, role, Named(**named), told_format, columns)
+    told = head(paths, role, Named(**named), told_format, columns, encoding)
     deliver(head_view(told, role is not None), format, None)
     if told["problem"] is not None:
         raise InputError(told["problem"])

@@ -141,6 +141,7 @@ def _told(source: Any, is_labels: bool, given: dict[str, Any]) -> dict[str, Any]
         Named(**named),
         given.get("labels_as" if is_labels else "predictions_as"),
         given.get(f"{prefix}columns", given.get("columns")),
+        given.get(f"{prefix}encoding", given.get("encoding")),
     )
     if told["problem"] is not None:
         raise InputError(told["problem"])

@@ -42,6 +42,13 @@ _PREDICTIONS = (
         help="The names of columns without a header, as query,item.",
     ),
     click.option(
+        "--encoding",
+        "--label-encoding",
+        "encoding",
+        metavar="NAME",
+        help="The encoding of text that is not UTF-8, as latin-1 or utf-16.",
+    ),
+    click.option(
         "--query", "--label-query", "query", metavar="COLUMN", help="The column of query ids."
     ),
     click.option("--item", "--label-item", "item", metavar="COLUMN", help="The column of items."),

@@ -53,7 +53,8 @@ _COLUMNS = (
         metavar="FORMAT",
         help="The format of the labels, where names and content do not tell it: parquet, arrow, "
         "orc, csv, tsv, trec or jsonl; or csv-long (an item a row), csv-wide (a list in a cell), "
-        "csv-pairs (items and confidences in a cell), and the same for tsv.",
+        "csv-blanks, csv-commas, csv-semicolons, csv-bars (a list parted by these), csv-pairs "
+        "(items and confidences in a cell), and the same for tsv.",
     ),
     click.option("--predictions-as", metavar="FORMAT", help="The same for the predictions."),
     click.option(
@@ -62,6 +63,12 @@ _COLUMNS = (
         help="The names of the columns of text without a header, as query,item,score.",
     ),
     click.option("--label-columns", metavar="NAMES", help="Replaces --columns for the labels."),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="The encoding of text that is not UTF-8, as Python calls it: latin-1, cp1252, utf-16.",
+    ),
+    click.option("--label-encoding", metavar="NAME", help="Replaces --encoding for the labels."),
     click.option(
         "--in-order",
         is_flag=True,

@@ -99,6 +99,8 @@ def command(
     predictions_as: str | None,
     columns: str | None,
     label_columns: str | None,
+    encoding: str | None,
+    label_encoding: str | None,
     subtopic: str | None,
     recording: Recording,
     **options: Any,
@@ -127,8 +129,10 @@ def command(
     from rankmill.spark.session import read, session, write
 
     spark = session()
-    frame = read(spark, labels, labels_as, label_columns or columns)
-    runs = {name: read(spark, text, predictions_as, columns) for name, text in systems.items()}
+    frame = read(spark, labels, labels_as, label_columns or columns, label_encoding or encoding)
+    runs = {
+        name: read(spark, text, predictions_as, columns, encoding) for name, text in systems.items()
+    }
     if only_plan:
         from rankmill.spark.planning import plan_runs
 

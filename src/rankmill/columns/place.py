@@ -32,9 +32,11 @@ class Place(NamedTuple):
 
     def of(self, i: int) -> str:
         """The place of row i, such as "row 7"; an empty text if it is not known."""
-        if self.first < 0:
-            return ""
-        return f"{self.unit} {self.first + i if self.lines is None else self.lines[i]}"
+        return "" if self.first < 0 else f"{self.unit} {self.number(i)}"
+
+    def number(self, i: int) -> int:
+        """The number of row i."""
+        return self.first + i if self.lines is None else int(self.lines[i])
 
     def onwards(self, i: int) -> "Place":
         """The place of the rows from row i on."""

@@ -31,6 +31,7 @@ def convert(
     role: Role | None = None,
     format: str | None = None,
     columns: Sequence[str] | str | None = None,
+    encoding: str | None = None,
     query: str | None = None,
     item: str | None = None,
     score: Any = None,
@@ -64,8 +65,9 @@ def convert(
     role : {"labels", "predictions"}, optional
         What the input is. By default it is labels if it has gains but neither ranks nor
         confidences, and else predictions.
-    format, columns
-        The format of files that do not tell it, and the names of columns without a header.
+    format, columns, encoding
+        The format of files that do not tell it, the names of columns without a header, and the
+        encoding of text that is not UTF-8, such as "latin-1".
     query, item, score, rank, gain : str, optional
         The names of columns that are not found by their usual names. Beside a `Ragged`, `score` or
         `gain` is a Ragged.
@@ -112,7 +114,7 @@ def convert(
     check_path(path)
     named = Named(query, item, score, rank, gain, in_order, binary)
     with ExitStack() as stack:
-        role, one = open_as(source, role, named, format, columns, memory)
+        role, one = open_as(source, role, named, format, columns, encoding, memory)
         stack.callback(one.source.close)
         one = _with_integers(one, integers)
         check_comparable((one.source, one.columns), (one.source, one.columns))

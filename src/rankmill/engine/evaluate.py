@@ -39,6 +39,8 @@ def evaluate(
     predictions_as: str | None = None,
     columns: str | Sequence[str] | None = None,
     label_columns: str | Sequence[str] | None = None,
+    encoding: str | None = None,
+    label_encoding: str | None = None,
     in_order: bool = False,
     binary: bool = False,
     subtopic: str | None = None,
@@ -91,10 +93,14 @@ def evaluate(
     labels_as, predictions_as : str, optional
         The format of the files, where neither their names nor their content tell it: "parquet",
         "arrow", "orc", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
-        "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn).
+        "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
+        "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, parted by these).
     columns, label_columns : str or sequence of str, optional
         The names of the columns of text without a header, in order, such as "query,item,score".
         `columns` applies to both sides, unless `label_columns` is given.
+    encoding, label_encoding : str, optional
+        The encoding of text that is not UTF-8, by any name that Python has for it: "latin-1",
+        "cp1252", "utf-16". `encoding` applies to both sides, unless `label_encoding` is given.
     in_order : bool
         Whether the rows of long predictions are in rank order: neither ranks nor confidences order
         them. gap still reads the confidences. The semantics must keep the order "given".

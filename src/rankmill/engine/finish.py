@@ -49,6 +49,8 @@ def finish(
         counted=_counted(tally, predictions) if several else None,
     )
     more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
+    for one in (labels, predictions):
+        more += [] if one.source.doubts is None else one.source.doubts.notes()
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result

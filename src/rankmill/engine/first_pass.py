@@ -15,6 +15,7 @@ from rankmill.engine.state import State
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
+from rankmill.results import audit
 from rankmill.sources.inputs import Input, map_lists
 from rankmill.sources.long import ScatteredRowsError
 from rankmill.sources.ranges_of_ids import UnsortedError
@@ -134,6 +135,7 @@ def _score_input(
                     tally.add(block)
                     report(tally.rows)
             tally.check_strangers()
+            tally.audit = audit.add(tally.audit, predictions.doubtful())
         except (ScatteredRowsError, RepeatedQueryError):
             if not together:
                 raise

@@ -27,12 +27,13 @@ def head(
     named: Named = NOTHING,
     told_format: str | None = None,
     columns: str | None = None,
+    encoding: str | None = None,
 ) -> dict[str, Any]:
     """Tell how an input is understood; only its first batch is read.
 
     Parameters
     ----------
-    source, role, named, told_format, columns
+    source, role, named, told_format, columns, encoding
         As for `open_as`.
 
     Returns
@@ -40,7 +41,8 @@ def head(
     dict
         "source", "format", "compression", "files", "rows" (None if they are not known yet), "role",
         "shape", "order", "columns", "queries", the first ones, "looked_at", the number of rows
-        that these come from, and "problem". If a column is missing or the first rows are wrong,
+        that these come from, "doubts", those of these rows that do not fit how text is read,
+        "comment_lines", and "problem". If a column is missing or the first rows are wrong,
         "problem" says so, and what is not known is None or empty.
 
     Raises
@@ -49,10 +51,11 @@ def head(
         If the input cannot be opened.
     """
     try:
-        found, one = open_as(source, role, named, told_format, columns, MEMORY)
+        found, one = open_as(source, role, named, told_format, columns, encoding, MEMORY)
     except InputError as error:
         try:
-            asked = Asked(role or "predictions", told_format, column_names(columns or None))
+            names = column_names(columns or None)
+            asked = Asked(role or "predictions", told_format, names, encoding=encoding)
             opened = open_source(source, None, asked)
         except RankmillError:
             raise error from None
@@ -66,9 +69,19 @@ def head(
                 lists = _lists(batch, one)
                 told["queries"] = _first_queries(lists, one)
                 told["looked_at"] = batch.data.num_rows
+                _look_for_doubts(one, told)
         except InputError as error:
             told["problem"] = str(error)
     return told
+
+
+def _look_for_doubts(one: Input, told: dict[str, Any]) -> None:
+    """Add the rows of text that do not fit; raise InputError if they are too many."""
+    doubts = one.source.doubts
+    if doubts is not None:
+        told["doubts"] = [each.to_dict() for each in doubts.all()]
+        told["comment_lines"] = doubts.counts()["comment_lines"]
+        doubts.check()
 
 
 def _described(source: Source, one: Input | None, named: Named) -> dict[str, Any]:
@@ -85,6 +98,8 @@ def _described(source: Source, one: Input | None, named: Named) -> dict[str, Any
         "columns": _columns(schema, one, named),
         "queries": [],
         "looked_at": 0,
+        "doubts": [],
+        "comment_lines": 0,
         "problem": None,
     }
 

@@ -61,7 +61,7 @@ def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
                     store.add(lists.queries, cleaned, lists.place)
                     counts = audit.add(counts, dropped)
                     rows += lists.rows
-            index = store.finish(counts, rows)
+            index = store.finish(audit.add(counts, labels.doubtful()), rows)
         except (ScatteredRowsError, RepeatedQueryError):
             if not together:
                 raise

@@ -12,6 +12,7 @@ Returned = TypeVar("Returned")
 COLUMNS = (
     *("query", "item", "score", "rank", "gain", "label_query", "label_item"),
     *("labels_as", "predictions_as", "columns", "label_columns"),
+    *("encoding", "label_encoding"),
     *("in_order", "binary", "subtopic"),
 )
 RESOURCES = ("threads", "progress")

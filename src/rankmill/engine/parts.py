@@ -83,6 +83,7 @@ _OTHERS = (
     "label_item",
     "labels_as",
     "label_columns",
+    "label_encoding",
     "binary",
     "subtopic",
     "gain_function",
@@ -134,6 +135,7 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
         memory=memory,
         told_format=options.pop("predictions_as"),
         columns=options.pop("columns"),
+        encoding=options.pop("encoding"),
     )
     with closing(one.source), Workers(threads) as workers:
         among = reread_among(state, one, workers, memory, checksum=True)

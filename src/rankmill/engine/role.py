@@ -42,6 +42,7 @@ def open_as(
     named: Named,
     told_format: str | None,
     columns: Sequence[str] | str | None,
+    encoding: str | None,
     memory: int,
 ) -> tuple[Role, Input]:
     """Open an input as what it is. Without a role, it is labels if only then it has all columns.
@@ -50,7 +51,7 @@ def open_as(
     ----------
     source, role, named
         The input, its role if it is known, and its columns.
-    told_format, columns, memory
+    told_format, columns, encoding, memory
         As for `open_input`.
 
     Raises
@@ -64,7 +65,12 @@ def open_as(
     if role is not None and named.role not in (None, role):
         theirs = "a score, rank or in_order" if role == "labels" else "a gain or binary"
         raise UsageError(f"{role} have no use for {theirs}: leave it out, or change the role")
-    options = {"memory": memory, "told_format": told_format, "columns": columns}
+    options = {
+        "memory": memory,
+        "told_format": told_format,
+        "columns": columns,
+        "encoding": encoding,
+    }
     role = role or named.role
     if role == "labels":
         return role, _as_labels(source, named, options)

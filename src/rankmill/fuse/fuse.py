@@ -36,6 +36,7 @@ def fuse(
     top: int | None = None,
     format: str | None = None,
     columns: Sequence[str] | str | None = None,
+    encoding: str | None = None,
     query: str | None = None,
     item: str | None = None,
     score: Any = None,
@@ -77,7 +78,7 @@ def fuse(
         The constant of "rrf"; by default 60.
     top : int, optional
         Keep only so many items of each fused list.
-    format, columns, query, item, score, rank, in_order
+    format, columns, encoding, query, item, score, rank, in_order
         As for `evaluate`; they hold for all runs.
     threads : int, optional
         The number of threads; by default the number of CPUs.
@@ -134,6 +135,7 @@ def fuse(
                     memory=memory,
                     told_format=format,
                     columns=columns,
+                    encoding=encoding,
                 )
             )
             stack.callback(inputs[-1].source.close)

@@ -54,18 +54,19 @@ def _lines(batch: Any) -> Any:
 
 
 def _field(ids: Any, role: str) -> Any:
-    """Ids as fields of a line; raises InputError if one is empty or holds white space."""
+    """Ids as fields of a line; raises InputError if one would be read as something else."""
     import pyarrow.compute as pc
 
     if pa.types.is_integer(ids.type):
         return _text(ids)
-    broken = pc.match_substring_regex(ids, r"^$|[\s\x0b]")
+    comment = "|^#" if role == "query" else ""
+    broken = pc.match_substring_regex(ids, rf"^$|[\s\x0b]{comment}")
     place = pc.index(broken, True).as_py()
     if place >= 0:
         shown = ids[place].as_py().decode(errors="backslashreplace")
         raise InputError(
             f"the {role} id {shown!r} cannot stand in a run of TREC, whose fields are separated by "
-            "white space: write .parquet"
+            "white space, and whose lines that begin with # are comments: write .parquet"
         )
     return ids
 

@@ -6,7 +6,7 @@ from rankmill.kernels.identity import word_at
 from rankmill.kernels.jit import helper, kernel
 
 NEWLINE, RETURN, SPACE, TAB, QUOTE, COMMA = 10, 13, 32, 9, 34, 44
-APOSTROPHE, OPEN, CLOSE, BACKSLASH, POINT = 39, 91, 93, 92, 46
+APOSTROPHE, OPEN, CLOSE, BACKSLASH, POINT, HASH = 39, 91, 93, 92, 46, 35
 # The byte 1, the byte of a line end, and the top bit, each eight times.
 ONES = np.uint64(0x0101010101010101)
 NEWLINES = np.uint64(0x0A0A0A0A0A0A0A0A)
@@ -141,7 +141,7 @@ def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, o
                         break
                 end = position
                 position += 1
-                if position < size and data[position] == RETURN:
+                while position < size and data[position] == RETURN:
                     position += 1
                 if position < size and data[position] != delimiter and data[position] != NEWLINE:
                     out_bad[0] = line
@@ -151,12 +151,9 @@ def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, o
             else:
                 position = next_end(data, position, delimiter)
                 end = position
-                if (
-                    end > start
-                    and data[end - 1] == RETURN
-                    and not (position < size and data[position] == delimiter)
-                ):
-                    end -= 1
+                if position >= size or data[position] == NEWLINE:
+                    while end > start and data[end - 1] == RETURN:
+                        end -= 1
                 empty = empty and end == start
             if field < fields and wanted[field] >= 0:
                 out_starts[wanted[field], row] = start
@@ -180,10 +177,12 @@ def scan_delimited(data, delimiter, wanted, out_starts, out_ends, out_doubled, o
 
 
 @kernel
-def scan_blanks(data, wanted, out_starts, out_ends, out_lines, out_bad):
+def scan_blanks(data, wanted, more, out_starts, out_ends, out_lines, out_bad):
     """Write where the wanted fields of each line are, if fields are parted by runs of blanks.
 
-    The arguments and the result are those of `scan_delimited`.
+    Lines that begin with # are comments, and no rows; `out_bad` has their number behind the others.
+    With `more`, fields behind the last one are passed over. The other arguments and the result are
+    those of `scan_delimited`.
     """
     size = len(data)
     fields = len(wanted)
@@ -197,6 +196,11 @@ def scan_blanks(data, wanted, out_starts, out_ends, out_lines, out_bad):
                 position += 1
             if position >= size or data[position] == NEWLINE:
                 break
+            if field == 0 and data[position] == HASH:
+                out_bad[2] += 1
+                while position < size and data[position] != NEWLINE:
+                    position += 1
+                break
             start = position
             while position < size and data[position] != NEWLINE and not is_blank(data[position]):
                 position += 1
@@ -208,7 +212,7 @@ def scan_blanks(data, wanted, out_starts, out_ends, out_lines, out_bad):
         line += 1
         if field == 0:
             continue
-        if field != fields:
+        if field < fields or (field > fields and not more):
             out_bad[0] = line - 1
             out_bad[1] = field
             return BAD_COUNT
@@ -219,18 +223,19 @@ def scan_blanks(data, wanted, out_starts, out_ends, out_lines, out_bad):
 
 @kernel
 def undouble(data, out_starts, out_ends, out_data):
-    """Copy strings with each doubled quote as one, and change their places to those of the copies.
+    """Copy strings, and change their places to those of the copies.
 
-    Returns the number of bytes written.
+    In a quoted string, each doubled quote becomes one. Returns the number of bytes written.
     """
     written = 0
     for i in range(len(out_starts)):
         start = written
         position = out_starts[i]
+        quoted = position > 0 and data[position - 1] == QUOTE
         while position < out_ends[i]:
             out_data[written] = data[position]
             written += 1
-            position += 2 if data[position] == QUOTE else 1
+            position += 2 if quoted and data[position] == QUOTE else 1
         out_starts[i] = start
         out_ends[i] = written
     return written
@@ -376,10 +381,10 @@ def split_brackets(data, starts, ends, out_offsets, out_starts, out_ends, out_ot
 
 @kernel
 def first_with_blank(data, starts, ends):
-    """Return the first string that holds a blank, a comma or a bar; -1 if there is none."""
+    """Return the first string that holds what may part items; -1 if there is none."""
     for i in range(len(starts)):
         for position in range(starts[i], ends[i]):
             byte = data[position]
-            if byte == SPACE or byte == COMMA or byte == 124 or byte == TAB:
+            if byte == SPACE or byte == COMMA or byte == 124 or byte == TAB or byte == 59:
                 return i
     return -1

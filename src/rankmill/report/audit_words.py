@@ -27,6 +27,7 @@ _OF: dict[str, tuple[str, float]] = {
     "short_lists": ("queries_in_both", 0.1),
     "tied_confidences": ("predictions", 0.05),
     "tied_ranks": ("predictions", 0.01),
+    "doubtful_rows": ("predictions", 0.0),
 }
 _TITLES = {
     "queries_only_labelled": "queries without predictions",
@@ -44,6 +45,8 @@ _TITLES = {
     "short_lists": "lists shorter than the largest cutoff",
     "tied_confidences": "tied confidences",
     "tied_ranks": "ties within a query",
+    "doubtful_rows": "rows that do not fit how their file is read",
+    "comment_lines": "comments in files of TREC's format",
 }
 
 

@@ -28,6 +28,8 @@ FIELDS = (
     "short_lists",
     "tied_confidences",
     "tied_ranks",
+    "doubtful_rows",
+    "comment_lines",
     "labels",
     "predictions",
 )
@@ -90,6 +92,8 @@ def meanings(semantics: Semantics, scope: Scope = WHOLE) -> dict[str, str]:
         "short_lists": "lists with fewer predictions than the largest cutoff",
         "tied_confidences": "predictions of equal confidence, one of them correct: ties in gap",
         "tied_ranks": "predictions of equal rank or confidence in a query, ranked by file order",
+        "doubtful_rows": "rows of text that do not fit how their file is read; a note names them",
+        "comment_lines": "lines of TREC's format that begin with #, skipped",
         "labels": "labels of all queries, without those that were dropped",
         "predictions": "predictions of all queries, without null items",
     }

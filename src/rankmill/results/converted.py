@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.results.described import doubt_fact
 from rankmill.results.tables import Facts
 
 
@@ -20,4 +21,5 @@ def converted_lines(told: Mapping[str, Any]) -> list[Facts]:
         rows.append(("left out", f"{told['null_items']:,} null items"))
     if told["tied_ranks"]:
         rows.append(("equal ranks", f"{told['tied_ranks']:,} items: they keep the order of rows"))
+    rows += [doubt_fact(one) for one in told["input"].get("doubts", ())]
     return [Facts(rows)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.results.described import doubt_fact
 from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.version import __version__
 
@@ -54,6 +55,9 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
         facts.append(("order", _ORDERS[told["order"]]))
     if told["shape"] == "long" and told["queries"]:
         facts.append(("first queries", f"of the first {told['looked_at']:,} rows"))
+    facts += [doubt_fact(one) for one in told["doubts"]]
+    if told["comment_lines"]:
+        facts.append(("comments", f"{told['comment_lines']:,} lines, skipped"))
     return Facts(facts)
 
 

@@ -23,6 +23,8 @@ class Asked:
         The columns of query ids and items.
     facts : tuple of str
         More columns of the labels.
+    encoding : str or None
+        The encoding of text; by default UTF-8.
     """
 
     role: Role = "labels"
@@ -31,16 +33,20 @@ class Asked:
     query: str | None = None
     item: str | None = None
     facts: tuple[str, ...] = ()
+    encoding: str | None = None
 
     @classmethod
     def of(cls, role: Role, options: Mapping[str, Any]) -> "Asked":
         """What options of `evaluate` tell of one side."""
         names = options["columns"]
         query, item = options["query"], options["item"]
+        encoding = options["encoding"]
         if role == "labels":
             names = options["label_columns"] or names
             query, item = options["label_query"] or query, options["label_item"] or item
-        return cls(role, options[f"{role}_as"], column_names(names), query, item)
+            encoding = options["label_encoding"] or encoding
+        told = options[f"{role}_as"]
+        return cls(role, told, column_names(names), query, item, encoding=encoding)
 
 
 def column_names(names: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
+from rankmill.sources.doubts import Doubts
 from rankmill.sources.footers import RowGroup
 from rankmill.threads import Workers
 
@@ -82,6 +83,8 @@ class Source:
         Whether the lists of predictions stand in no order of their own, and are ranked by score.
     format : str
         The format of the files; an empty text for objects in memory.
+    doubts : Doubts or None
+        The rows read so far that do not fit how they are read; only text has them.
     """
 
     name: str
@@ -100,6 +103,7 @@ class Source:
     bare: bool = False
     unordered: bool = False
     format: str = ""
+    doubts: Doubts | None = None
 
     def with_types(self, types: Mapping[str, Any]) -> Self:
         """The source of text with these types of values, which ends the same as this one."""
@@ -124,5 +128,13 @@ def batch_of(block: Block) -> Batch:
 def read_batches(
     work: Callable[[Batch], Value], source: Source, columns: list[str], workers: Workers
 ) -> Generator[Value, None, None]:
-    """Yield work(batch) for all batches of a source, in order. The caller closes the generator."""
-    return workers.read(source.pieces(columns), lambda block: work(batch_of(block)))
+    """Yield work(batch) for all batches of a source, in order. The caller closes the generator.
+
+    Raises
+    ------
+    InputError
+        At the end, if too many rows of text do not fit how they were read.
+    """
+    yield from workers.read(source.pieces(columns), lambda block: work(batch_of(block)))
+    if source.doubts is not None:
+        source.doubts.check()

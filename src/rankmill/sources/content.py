@@ -2,11 +2,15 @@
 
 import json
 
+import numpy as np
+
 from rankmill.errors import InputError, is_shortage
 from rankmill.sources.asked import Asked
+from rankmill.sources.encoding import NulError
 from rankmill.sources.files import File
 from rankmill.sources.formats import UNSURE, format_of_name
-from rankmill.sources.text import TextBlock, read_head
+from rankmill.sources.text import TextBlock, read_head, shown
+from rankmill.sources.trec import COMMENT, RUN
 
 # The first bytes of binary files -> their format.
 MAGIC = {b"PAR1": "parquet", b"PARE": "parquet", b"ORC": "orc"}
@@ -14,7 +18,7 @@ MAGIC = {b"PAR1": "parquet", b"PARE": "parquet", b"ORC": "orc"}
 MAGIC |= dict.fromkeys((b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"), "arrow")
 LINES = 100  # so many lines of a text are looked at
 # The number of fields of a line in TREC's format -> the fields that are numbers.
-NUMBERS_OF_TREC = {6: (3, 4), 4: (3,), 3: (2,)}
+NUMBERS_OF_TREC = {RUN: (3, 4), 4: (3,), 3: (2,)}
 
 
 def format_of(file: File, asked: Asked) -> str:
@@ -40,8 +44,19 @@ def format_of(file: File, asked: Asked) -> str:
     for magic, binary in MAGIC.items():
         if start.startswith(magic):
             return binary
-    head = read_head(file)
-    found = kind_of_text(head) or kind or "parquet"
+    try:
+        head = read_head(file)
+    except NulError:
+        return kind or "parquet"
+    found = kind_of_text(head) or kind
+    if found is None:
+        line = next(line for line in head.data.tobytes().splitlines() if line.strip())
+        begins = shown(np.frombuffer(line, np.uint8), 0, len(line))
+        raise InputError(
+            f"{file.name}: neither its name nor its first line, {begins}, tells the format: name "
+            "it, such as trec or csv, with --labels-as or --predictions-as on the command line, "
+            "labels_as= or predictions_as= in Python"
+        )
     if found != "trec" or not asked.columns:
         return found
     tabs = head.data.tobytes().partition(b"\n")[0].count(b"\t")
@@ -60,14 +75,12 @@ def format_of(file: File, asked: Asked) -> str:
 def kind_of_text(head: TextBlock) -> str | None:
     """The format of the first lines of a text; None if they look like none."""
     text = head.data.tobytes()
-    if b"\0" in text:
-        return None
     lines = [line for line in text.splitlines()[:LINES] if line.strip()]
     if not lines:
         return "csv"  # whose error is that it is empty
     if lines[0].lstrip().startswith(b"{"):
         return "jsonl" if is_row(lines[0]) else "json"
-    if is_trec([line.split() for line in lines]):
+    if is_trec([line.split() for line in lines if not line.lstrip().startswith(COMMENT)]):
         return "trec"
     if b"\t" in lines[0]:
         return "tsv"
@@ -85,11 +98,13 @@ def is_row(line: bytes) -> bool:
 
 def is_trec(rows: list[list[bytes]]) -> bool:
     """Whether rows of fields are those of a run or of qrels, which have no header."""
-    count = len(rows[0])
-    if count not in NUMBERS_OF_TREC:
+    count = len(rows[0]) if rows else 0
+    fields = min(count, RUN)  # what stands behind the tag of a run is nothing
+    if fields not in NUMBERS_OF_TREC:
         return False
     good = [
-        len(row) == count and all(_is_number(row[i]) for i in NUMBERS_OF_TREC[count])
+        (len(row) == count or len(row) >= fields == RUN)
+        and all(_is_number(row[i]) for i in NUMBERS_OF_TREC[fields])
         for row in rows
     ]
     return good[0] and 2 * sum(good) > len(rows)  # the others are bad lines of such a file

@@ -10,6 +10,7 @@ import pyarrow as pa
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
+from rankmill.sources.doubts import LINE_ENDS, PARTED_BY
 from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, cut_rows, open_fields, scan
 from rankmill.sources.files import File
 from rankmill.sources.roles import likely_ids
@@ -29,15 +30,14 @@ SAMPLED_ROWS = 10_000
 CONFIDENCE = "confidence"
 # What parts the items of a cell -> how a result tells it.
 PARTED = {
-    BLANK: "items parted by blanks",
-    ",": "items parted by commas",
-    ";": "items parted by semicolons",
-    "|": "items parted by bars",
+    **{one: f"items parted by {name}" for one, name in PARTED_BY.items()},
     BRACKETS: "items in brackets",
     PAIR_ITEMS: "items with their confidences",
     PAIR_NUMBERS: "items with their confidences",
 }
 
+# What a format says that parts the items, as in csv-commas -> what parts them.
+SHAPES = {name: one for one, name in PARTED_BY.items()}
 # The types of columns that may turn out to hold lists of numbers.
 BESIDE = (TEXT, pa.null())
 # Tuples, sets and arrays of Python as text, such as ('a', 'b'), {1, 2} and array([1, 2]).
@@ -111,10 +111,14 @@ def _fields_of(head: TextBlock, row: np.ndarray, delimiter: int) -> list[str]:
     """The names in the header."""
     import csv
 
-    text = row.tobytes().decode(errors="backslashreplace")
+    text = row.tobytes().decode(errors="backslashreplace").rstrip("\r\n")
     try:
         return [name.strip() for name in next(csv.reader([text], delimiter=chr(delimiter)), [])]
     except csv.Error as error:
+        if "\r" in text:
+            raise head.error(
+                0, f"a carriage return within the line does not end it: {LINE_ENDS}"
+            ) from None
         raise head.error(0, f"the names of the columns cannot be read: {error}") from None
 
 
@@ -150,7 +154,7 @@ def columns_of(
     ----------
     sample
         The cells of each column.
-    shape : {"", "long", "wide", "pairs"}
+    shape : {"", "long", "wide", "pairs", "blanks", "commas", "semicolons", "bars"}
         How the cells of the item column are to be read; an empty text if they have to tell.
     asked
         The role of the input, and the columns of query ids and items that were named.
@@ -177,7 +181,8 @@ def columns_of(
         guarded = shape != "long" and not _any_separator(sample[item])
         columns[item] = columns[item]._replace(guarded=guarded)
         return columns
-    items = columns[item]._replace(cell=cell)
+    guessed = cell in SEPARATORS and shape not in SHAPES
+    items = columns[item]._replace(cell=cell, guarded=guessed)
     columns[item] = items
     if cell == PAIR_ITEMS:
         columns[CONFIDENCE] = Column(items.field, NUMBER, PAIR_NUMBERS)
@@ -190,6 +195,8 @@ def columns_of(
 def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, file: str) -> str:
     """What parts the items of a cell of the item column; an empty text if a cell is one item."""
     cells = [cell for cell in sample[item] if cell]
+    if shape in SHAPES:
+        return SHAPES[shape]
     if shape == "long":
         return ""
     if shape == "pairs":
@@ -224,15 +231,9 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
             "list of several: name the format, csv-long or csv-wide, with --labels-as or "
             "--predictions-as, labels_as= or predictions_as= in Python"
         )
-    cell = next((one for one in SEPARATORS if any(one in cell for cell in cells)), BLANK)
-    parted, held = sum(map(_has_separator, cells)), [one for one in cells if cell in one]
-    if 10 * len(held) < parted:
-        raise InputError(
-            f"{file}: {held[0]!r} in {item!r} holds {cell!r}, but most of the {parted} lists of "
-            "several items do not, so it may part items or be within one: write the lists in "
-            'brackets, such as ["a", "b"]'
-        )
-    return cell
+    parted = sum(map(_has_separator, cells))
+    held = {one: sum(one in cell for cell in cells) for one in SEPARATORS}
+    return next((one for one in SEPARATORS if 2 * held[one] >= parted > 0), BLANK)
 
 
 def _beside(column: Column, cells: list[str], items: list[str], cell: str) -> Column:

@@ -20,6 +20,7 @@ from rankmill.kernels.text import (
     undouble,
 )
 from rankmill.sources.base import Batch, Block, Source
+from rankmill.sources.doubts import Doubts, doubt_lists, doubt_quotes, doubt_returns
 from rankmill.sources.files import File
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.text import (
@@ -51,8 +52,9 @@ class Column(NamedTuple):
         What parts the items of a list, as in `text_lists.split`; an empty text if a cell holds one
         value.
     guarded : bool
-        Whether a blank, a comma or a bar in a value is an error. No value among the first rows had
-        one, so it may part the items of a list.
+        Whether what may part items is not expected within a value. In a value that is no list it is
+        an error, because no value among the first rows had it; in the items of a list, the lists
+        are counted.
     """
 
     field: int
@@ -81,6 +83,8 @@ class Layout:
         The number of bytes before the first row.
     density : float
         The number of rows a byte, as the first rows have it.
+    more : bool
+        Whether rows may have more fields, which are not read.
     """
 
     columns: dict[str, Column]
@@ -88,6 +92,7 @@ class Layout:
     delimiter: int = 0
     header: int = 0
     density: float = 0.0
+    more: bool = False
 
     @property
     def schema(self) -> Any:
@@ -111,17 +116,27 @@ class Rows(NamedTuple):
     ends: np.ndarray
     doubled: np.ndarray
     place: Place
+    comments: int
 
 
-def open_fields(files: Sequence[File], name: str, layouts: Sequence[Layout], format: str) -> Source:
+def open_fields(
+    files: Sequence[File],
+    name: str,
+    layouts: Sequence[Layout],
+    format: str,
+    doubts: Doubts | None = None,
+) -> Source:
     """Open files whose rows are fields of text, each with its layout."""
+    doubts = doubts or Doubts()
     folders = folder_columns(files, [layout.schema for layout in layouts])
 
     def pieces(columns: list[str]) -> list[Iterator[Block]]:
-        return [_read(*one, columns) for one in zip(files, layouts, folders, strict=True)]
+        each = zip(files, layouts, folders, strict=True)
+        return [_read(*one, columns, doubts) for one in each]
 
     def typed(types: Mapping[str, Any]) -> Source:
-        return open_fields(files, name, [layout.typed(types) for layout in layouts], format)
+        again = [layout.typed(types) for layout in layouts]
+        return open_fields(files, name, again, format, doubts)
 
     schemas = {
         file.name: whole_schema(layout.schema, of_file)
@@ -129,16 +144,16 @@ def open_fields(files: Sequence[File], name: str, layouts: Sequence[Layout], for
     }
     sizes = sizes_of(files, [layout.density for layout in layouts])
     source = Source(name, schemas, None, sizes, pieces, format=format)
-    return replace(source, typed=typed, text_ids=True)
+    return replace(source, typed=typed, text_ids=True, doubts=doubts)
 
 
 def _read(
-    file: File, layout: Layout, folders: Mapping[str, Any], columns: list[str]
+    file: File, layout: Layout, folders: Mapping[str, Any], columns: list[str], doubts: Doubts
 ) -> Iterator[Block]:
     names = [name for name in columns if name in layout.columns]
     cut = cut_rows(layout.delimiter)
     for block in read_blocks(file, cut, header=layout.header):
-        yield partial(_parse, block, layout, names, folders, columns)
+        yield partial(_parse, block, layout, names, folders, columns, doubts)
 
 
 def cut_rows(delimiter: int) -> Any:
@@ -158,14 +173,15 @@ def _parse(
     names: list[str],
     folders: Mapping[str, Any],
     columns: list[str],
+    doubts: Doubts,
 ) -> Batch:
     places = {field: i for i, field in enumerate(dict.fromkeys(_field(layout, names)))}
     rows = scan(block, layout, list(places))
-    arrays = [
-        column_of(block, rows, places[layout.columns[name].field], name, layout.columns[name])
-        for name in names
-    ]
     count = rows.starts.shape[1]
+    doubts.read(block.file, block.first_line, count, rows.comments)
+    doubt_returns(block, layout.delimiter, doubts)
+    read = [(name, layout.columns[name]) for name in names]
+    arrays = [column_of(block, rows, places[one.field], name, one, doubts) for name, one in read]
     if not arrays:  # the folders give all columns
         names, arrays = [""], [pa.nulls(count)]
     data = pa.RecordBatch.from_arrays(arrays, names=names)
@@ -190,22 +206,25 @@ def scan(block: TextBlock, layout: Layout, fields: list[int]) -> Rows:
     starts, ends = np.empty((2, len(fields), most), np.int64)
     doubled = np.zeros(len(fields), np.bool_)
     lines = np.empty(most, np.int64)
-    bad = np.zeros(2, np.int64)
+    bad = np.zeros(3, np.int64)
     if layout.delimiter:
         count = scan_delimited(
             block.data, layout.delimiter, wanted, starts, ends, doubled, lines, bad
         )
     else:
-        count = scan_blanks(block.data, wanted, starts, ends, lines, bad)
+        count = scan_blanks(block.data, wanted, layout.more, starts, ends, lines, bad)
     if count < 0:
-        raise block.error(int(bad[0]), _what(count, int(bad[1]), layout))
+        cut = int(bad[0]) == most - 1  # this line has no end
+        raise block.error(int(bad[0]), _what(count, int(bad[1]), layout, cut))
     place = block.place(lines[:count])
-    return Rows(block.data, starts[:, :count], ends[:, :count], doubled, place)
+    return Rows(block.data, starts[:, :count], ends[:, :count], doubled, place, int(bad[2]))
 
 
-def _what(code: int, found: int, layout: Layout) -> str:
+def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
     if code == BAD_COUNT:
-        return f"{found} columns; expected {layout.fields}, as in the first line"
+        expected = f"{layout.fields} or more" if layout.more else f"{layout.fields}"
+        end = "; it is the last line and has no end, so the file may be cut off" if cut else ""
+        return f"{found} columns; expected {expected}, as in the first line{end}"
     if code == UNCLOSED:
         return "a quoted text that starts here is not closed; expected a quote at its end"
     return (
@@ -214,7 +233,9 @@ def _what(code: int, found: int, layout: Layout) -> str:
     )
 
 
-def column_of(block: TextBlock, rows: Rows, place: int, name: str, column: Column) -> Any:
+def column_of(
+    block: TextBlock, rows: Rows, place: int, name: str, column: Column, doubts: Doubts
+) -> Any:
     """The Arrow array of a column; `place` is its number among the fields that were found.
 
     Raises
@@ -223,15 +244,19 @@ def column_of(block: TextBlock, rows: Rows, place: int, name: str, column: Colum
         If a text is no number where a number is expected.
     """
     data, starts, ends = rows.data, rows.starts[place], rows.ends[place]
+    doubt_quotes(block, rows.place, name, data, starts, ends, doubts)
     if rows.doubled[place]:
         starts, ends = starts.copy(), ends.copy()
         data = np.empty(int(ends.sum() - starts.sum()), np.uint8)
         undouble(rows.data, starts, ends, data)
-    if column.guarded:
+    if column.guarded and not column.cell:
         _check_guarded(block, rows.place, data, starts, ends)
     if not column.cell:
         return _values(block, name, column.type, data, starts, ends, rows.place.of)
     offsets, data, starts, ends = split(block, rows.place, name, column.cell, data, starts, ends)
+    if column.guarded:
+        lists = offsets, data, starts, ends
+        doubt_lists(block, rows.place, name, column.cell, lists, doubts)
     items = offsets
     if column.cell in (PAIR_ITEMS, PAIR_NUMBERS):
         first = int(column.cell == PAIR_NUMBERS)

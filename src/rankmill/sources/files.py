@@ -32,6 +32,8 @@ class File:
         The file system of a store; None for the local disk.
     listed : tuple of int or None
         The identity that the file had when it was found, if that is known.
+    encoding : str
+        The encoding of its text, if the caller named one; otherwise it is UTF-8.
     """
 
     name: str
@@ -39,6 +41,7 @@ class File:
     folders: dict[str, str] = field(default_factory=dict)
     filesystem: Any = None
     listed: tuple[int, int, int, int] | None = None
+    encoding: str = ""
 
     @contextmanager
     def opened(self) -> Iterator[Any]:

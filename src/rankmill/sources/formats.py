@@ -28,6 +28,7 @@ class Format(NamedTuple):
 
 
 _CSV, _TSV = (".csv",), (".tsv", ".tab")
+_PARTED = ("blanks", "commas", "semicolons", "bars")
 FORMATS = {
     "parquet": Format("parquet", (".parquet", ".parq", ".pq"), "Apache Parquet"),
     "arrow": Format(
@@ -38,10 +39,18 @@ FORMATS = {
     "csv-long": Format("delimited", _CSV, "CSV with one item a row", "csv"),
     "csv-wide": Format("delimited", _CSV, "CSV with a list of items in a cell", "csv"),
     "csv-pairs": Format("delimited", _CSV, "CSV with items and confidences in a cell", "csv"),
+    **{
+        f"csv-{one}": Format("delimited", _CSV, f"CSV with items parted by {one} in a cell", "csv")
+        for one in _PARTED
+    },
     "tsv": Format("delimited", _TSV, "tab-separated text, its shape found by its first rows"),
     "tsv-long": Format("delimited", _TSV, "TSV with one item a row", "tsv"),
     "tsv-wide": Format("delimited", _TSV, "TSV with a list of items in a cell", "tsv"),
     "tsv-pairs": Format("delimited", _TSV, "TSV with items and confidences in a cell", "tsv"),
+    **{
+        f"tsv-{one}": Format("delimited", _TSV, f"TSV with items parted by {one} in a cell", "tsv")
+        for one in _PARTED
+    },
     "trec": Format(
         "trec", (".trec", ".run", ".qrels", ".qrel", ".res"), "qrels and runs as trec_eval has them"
     ),

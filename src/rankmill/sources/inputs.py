@@ -46,6 +46,7 @@ class Input:
         schema = next(iter(self.source.schemas.values()))
         read = {*self.columns.names(), *self.columns.facts}
         unread = [name for name in schema.names if name not in read]
+        doubts = [] if self.source.doubts is None else self.source.doubts.all()
         return {
             "source": self.source.name,
             **({"format": self.source.format} if self.source.format else {}),
@@ -54,7 +55,12 @@ class Input:
             "shape": self._shape(),
             "columns": self.columns.mapping(),
             **({"unread": unread} if unread else {}),
+            **({"doubts": [one.to_dict() for one in doubts]} if doubts else {}),
         }
+
+    def doubtful(self) -> dict[str, int]:
+        """What the audit counts of the rows of text read so far; empty for other inputs."""
+        return {} if self.source.doubts is None else self.source.doubts.counts()
 
     def _shape(self) -> str:
         if self.source.positional:
@@ -82,6 +88,7 @@ def open_input(
     memory: int = MEMORY,
     told_format: str | None = None,
     columns: Sequence[str] | str | None = None,
+    encoding: str | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Input:
     """Open labels or predictions, and find their columns.
@@ -105,8 +112,9 @@ def open_input(
     memory
         How many bytes of an input that can be read only once are held in memory, if it has to be
         read again; the others are held on disk.
-    told_format, columns
-        The format of files, and the names of their columns if they have no header.
+    told_format, columns, encoding
+        The format of files, the names of their columns if they have no header, and the encoding of
+        their text.
     facts
         The columns with a value a query that `read_facts` will read, and what each holds.
 
@@ -131,7 +139,7 @@ def open_input(
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
     named = chosen.get("query"), chosen.get("item")
-    asked = Asked(role, told_format, column_names(columns), *named, tuple(facts))
+    asked = Asked(role, told_format, column_names(columns), *named, tuple(facts), encoding)
     source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
     try:
         found = find_columns(
@@ -219,6 +227,8 @@ def open_inputs(
     predictions_as: str | None = None,
     columns: Sequence[str] | str | None = None,
     label_columns: Sequence[str] | str | None = None,
+    encoding: str | None = None,
+    label_encoding: str | None = None,
     in_order: bool = False,
     binary: bool = False,
     subtopic: str | None = None,
@@ -246,6 +256,7 @@ def open_inputs(
             memory=memory,
             told_format=labels_as,
             columns=label_columns or columns,
+            encoding=label_encoding or encoding,
             facts=facts,
         )
         stack.callback(label_input.source.close)
@@ -264,6 +275,7 @@ def open_inputs(
                 memory=memory,
                 told_format=predictions_as,
                 columns=columns,
+                encoding=encoding,
             )
             stack.callback(inputs[name].source.close)
         label_input, *others = with_one_id_type([label_input, *inputs.values()])

@@ -29,7 +29,7 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
             "write JSON Lines"
         )
     (file,) = files
-    text = b"".join(block.data.tobytes() for block in read_blocks(file, len))
+    text = b"".join(block.data.tobytes() for block in read_blocks(file, _last_ascii))
     try:
         found = json.loads(text, object_pairs_hook=_object)
     except ValueError as error:
@@ -39,6 +39,14 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
             f"{file.name} holds a JSON {type(found).__name__}; expected an object by query"
         )
     return _source(found, file.name, asked.role)
+
+
+def _last_ascii(data: bytearray) -> int:
+    """Where the last character of one byte ends, because an object may stand in one long line."""
+    end = len(data)
+    while end and data[end - 1] >= 0x80:
+        end -= 1
+    return end
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

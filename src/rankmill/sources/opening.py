@@ -15,6 +15,7 @@ from rankmill.sources import objects, producers
 from rankmill.sources.asked import Asked, Role
 from rankmill.sources.base import Source
 from rankmill.sources.content import format_of
+from rankmill.sources.encoding import check_encoding
 from rankmill.sources.files import File, find_files
 from rankmill.sources.formats import FORMATS, check_format
 from rankmill.sources.frames import open_pandas
@@ -46,6 +47,7 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
         If inputs of this type are not supported.
     """
     check_format(asked.format)
+    check_encoding(asked.encoding)
     role = asked.role
     if isinstance(value, Source):  # opened before, by a caller that reads it several times
         source = value
@@ -131,6 +133,8 @@ def open_paths(paths: list[str], asked: Asked) -> Source:
 
 
 def _open_files(files: list[File], name: str, asked: Asked) -> Source:
+    if asked.encoding:
+        files = [replace(file, encoding=asked.encoding) for file in files]
     kinds = {file.name: asked.format or format_of(file, asked) for file in files}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name} is {kind}" for name, kind in list(kinds.items())[:3])

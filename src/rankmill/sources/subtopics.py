@@ -57,7 +57,7 @@ def with_subtopics(source: Source, columns: Columns, subtopic: str) -> tuple[Sou
     found = open_batches(
         source.name, made.schema, lambda names: made.select(names).to_batches(), len(made)
     )
-    found = replace(found, end=source.end, format=source.format)
+    found = replace(found, end=source.end, format=source.format, doubts=source.doubts)
     return found, replace(columns, gain=subtopic, facts=facts)
 
 

@@ -11,6 +11,7 @@ from rankmill.columns.place import Place
 from rankmill.errors import InputError, is_shortage
 from rankmill.kernels.decimals import MOST_SIGNED, parse_floats, parse_integers
 from rankmill.kernels.lists import pack_strings
+from rankmill.sources.encoding import BYTE_ORDER_MARK, HOW, Recoded, check_utf8
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.footers import first_line
 from rankmill.sources.formats import compression_of
@@ -21,9 +22,13 @@ HEAD_BYTES = 1 << 20
 LONGEST_LINE = 1 << 26
 NEWLINE = 10
 INT64 = pa.int64()
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# The first bytes of text in UTF-16 and UTF-32.
-OTHER_ENCODINGS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+# The first bytes of text in UTF-16 and UTF-32, longest first.
+OTHER_ENCODINGS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 
 # The first bytes of compressed files -> the compression.
 COMPRESSED = {
@@ -73,8 +78,8 @@ def read_blocks(
     Raises
     ------
     InputError
-        If the file cannot be read or decompressed, changes meanwhile, or has a row that is too
-        long.
+        If the file cannot be read or decompressed, changes meanwhile, is no text in UTF-8, or has
+        a row that is too long.
     """
     identity = file.identity()
     size = size or BLOCK_BYTES
@@ -83,6 +88,8 @@ def read_blocks(
     try:
         with file.opened() as raw:
             stream = _decompressed(raw, file.name)
+            if file.encoding:
+                stream = Recoded(stream, file.encoding, file.name)
             while _read_more(stream, pending, max(size, len(pending))):
                 if first:
                     first = False
@@ -91,6 +98,7 @@ def read_blocks(
                     del pending[:header]
                 end = cut(pending)
                 if end:
+                    check_utf8(pending, end, file.name, line)
                     data, pending = pending, pending[end:]
                     block = TextBlock(np.frombuffer(data, np.uint8, end), file.name, line)
                     yield block
@@ -107,6 +115,7 @@ def read_blocks(
             f"{file.name} cannot be read after line {line}: {first_line(error)}. Is it whole?"
         ) from None
     if pending:
+        check_utf8(pending, len(pending), file.name, line)
         yield TextBlock(np.frombuffer(pending, np.uint8), file.name, line)
     check_unchanged(file, identity)
 
@@ -162,9 +171,12 @@ def _read_more(stream: Any, pending: bytearray, size: int) -> bool:
 
 def _check_start(chunk: bytearray, name: str) -> None:
     """Remove a byte order mark; raise InputError if a text begins as none that can be read."""
-    encoding = OTHER_ENCODINGS.get(bytes(chunk[:2]))
-    if encoding is not None:
-        raise InputError(f"{name} is text in {encoding}; expected UTF-8: save it as UTF-8")
+    for mark, encoding in OTHER_ENCODINGS.items():
+        if chunk.startswith(mark):
+            raise InputError(
+                f"{name} is text in {encoding.upper()}; expected UTF-8: save it as UTF-8, or say "
+                f"that it is {encoding}: {HOW}"
+            )
     if b"\r" in chunk and b"\n" not in chunk:
         raise InputError(
             f"{name}: line 1: lines end in a carriage return alone; expected line feeds"

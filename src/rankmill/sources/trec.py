@@ -11,10 +11,13 @@ from rankmill.sources.text import TextBlock, count_lines, read_head
 
 Kinds = dict[int, tuple[str, dict[str, Column]]]
 
+# A line that begins with it holds no row, as in trec_eval 10.
+COMMENT = b"#"
 # The number of fields of a line -> the fields, and the columns that are read. The rank of a run is
-# not among them, because trec_eval ranks by the scores.
+# not among them, because trec_eval ranks by the scores. It reads nothing behind the tag either.
+RUN = 6
 RUNS: Kinds = {
-    6: (
+    RUN: (
         "query, Q0, document, rank, score, tag",
         {"query_id": Column(0, TEXT), "doc_id": Column(2, TEXT), "score": Column(4, NUMBER)},
     )
@@ -49,9 +52,11 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
 def _layout(
     head: TextBlock, kinds: dict[int, tuple[str, dict[str, Column]]], asked: Asked
 ) -> Layout:
-    count = fields_of(head)
-    if count is None:  # an empty file
+    line, count = _first_row(head)
+    if count == 0:  # an empty file
         count = next(iter(kinds))
+    if kinds is RUNS:
+        count = min(count, RUN)
     if count not in kinds:
         expected = " or ".join(f"{one} ({fields})" for one, (fields, _) in kinds.items())
         todo = (
@@ -66,17 +71,20 @@ def _layout(
         elif count in (4, 6):
             todo = f"if labels and predictions are swapped, swap them; if not, {todo}"
         raise InputError(
-            f"{head.file}: line 1: {count} columns; {asked.role} in TREC's format have {expected}: "
-            f"{todo}"
+            f"{head.file}: line {line}: {count} columns; {asked.role} in TREC's format have "
+            f"{expected}: {todo}"
         )
     density = count_lines(head.data) / max(1, len(head.data))
     columns = kinds[count][1]
     if ITERATION in asked.facts and count == 4:
         columns = {**columns, ITERATION: Column(1, TEXT)}
-    return Layout(columns, count, density=density)
+    return Layout(columns, count, density=density, more=kinds is RUNS)
 
 
-def fields_of(head: TextBlock) -> int | None:
-    """The number of fields of the first line that is not empty, None if there is none."""
-    lines = (line.split() for line in head.data.tobytes().splitlines())
-    return next((len(line) for line in lines if line), None)
+def _first_row(head: TextBlock) -> tuple[int, int]:
+    """The line of the first row, which is neither empty nor a comment, and its fields; else 0."""
+    for number, line in enumerate(head.data.tobytes().split(b"\n"), head.first_line):
+        fields = line.split()
+        if fields and not fields[0].startswith(COMMENT):
+            return number, len(fields)
+    return 0, 0

@@ -29,10 +29,17 @@ def session() -> Any:
     return builder.config("spark.ui.showConsoleProgress", "true").getOrCreate()
 
 
-def read(spark: Any, text: str, told: str | None, columns: str | None = None) -> Any:
+def read(
+    spark: Any,
+    text: str,
+    told: str | None,
+    columns: str | None = None,
+    encoding: str | None = None,
+) -> Any:
     """Return the DataFrame of a path, of several separated by commas, or of a table.
 
-    `columns` are the names of the columns of text without a header, separated by commas.
+    `columns` are the names of the columns of text without a header, separated by commas, and
+    `encoding` is that of text, as Java calls it.
 
     Raises
     ------
@@ -50,6 +57,8 @@ def read(spark: Any, text: str, told: str | None, columns: str | None = None) ->
         raise UsageError(f"{text} is {kind}, which has names of columns: leave out those given")
     header = "true" if columns is None else "false"
     options = {"header": header, "inferSchema": "true", "sep": separator} if separator else {}
+    if encoding is not None:
+        options["encoding"] = encoding
     try:
         if kind == "table":
             return spark.read.table(text)

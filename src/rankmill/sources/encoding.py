@@ -1,0 +1,151 @@
+"""Text in any encoding, read as UTF-8; and text that is none, told by line and byte."""
+
+import codecs
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.errors import InputError, UsageError
+
+READ_BYTES = 1 << 20
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+# How to name the encoding of an input.
+HOW = (
+    "--encoding NAME (--label-encoding for labels alone) on the command line, encoding= "
+    "(label_encoding=) in Python"
+)
+
+
+class NulError(InputError):
+    """A byte of 0 in what was taken for text: it may be a binary file."""
+
+
+def check_encoding(name: str | None) -> None:
+    """Raise UsageError if Python has no encoding of text of this name."""
+    try:
+        known = name is None or codecs.lookup(name)._is_text_encoding
+        if name is not None:
+            codecs.getincrementaldecoder(name)
+    except (LookupError, TypeError, ValueError):
+        known = False
+    if not known:
+        raise UsageError(
+            f"there is no encoding {name!r}; expected one that Python has, such as latin-1, "
+            "cp1252, utf-16 or shift_jis"
+        )
+
+
+def check_utf8(data: bytearray, size: int, file: str, line: int) -> None:
+    """Raise InputError unless the first bytes of some data are text in UTF-8.
+
+    Parameters
+    ----------
+    data, size
+        The data, and how many of its bytes are whole lines.
+    file, line
+        The name of the file, and the number of the first line.
+    """
+    zero = data.find(0, 0, size)
+    if zero >= 0:
+        raise NulError(
+            f"{_spot(data, zero, file, line)} is 0, which no text holds: write the file anew, or "
+            f"name its encoding, such as utf-16-le: {HOW}"
+        )
+    if data.isascii():
+        return
+    offsets = pa.py_buffer(np.array([0, size], np.int64))
+    text = pa.LargeStringArray.from_buffers(1, offsets, pa.py_buffer(data))
+    try:
+        text.validate(full=True)  # takes half the time of decoding
+    except pa.ArrowInvalid:
+        bad = _first_wrong(bytes(data[:size]))
+        raise InputError(
+            f"{_spot(data, bad, file, line)} is {data[bad]:#x}, and no UTF-8 there; save the "
+            f"file as UTF-8, or name its encoding, such as latin-1 or cp1252: {HOW}"
+        ) from None
+    finally:
+        del text  # what exports a buffer cannot be cut
+    mark = 0 if data.startswith(BYTE_ORDER_MARK) else -1
+    if mark < 0 and data.find(BYTE_ORDER_MARK[:1]) >= 0:  # one byte is found much sooner
+        mark = data.find(b"\n" + BYTE_ORDER_MARK, 0, size)
+        mark += mark >= 0
+    if mark >= 0:
+        raise InputError(
+            f"{_spot(data, mark, file, line)} begins a byte order mark, as where files were joined "
+            "to one: remove the mark, and the second header if there is one"
+        )
+
+
+def _first_wrong(text: bytes) -> int:
+    """The first byte that is no UTF-8."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return error.start
+    return 0
+
+
+def _spot(text: bytearray, place: int, file: str, line: int) -> str:
+    start = text.rfind(b"\n", 0, place) + 1
+    line += text.count(b"\n", 0, start)
+    return f"{file}: line {line}: byte {place - start + 1}"
+
+
+class Recoded:
+    """A stream of text in some encoding as a stream in UTF-8.
+
+    Parameters
+    ----------
+    stream
+        A stream of bytes.
+    encoding, name : str
+        The encoding of its text, and its name in messages.
+    """
+
+    def __init__(self, stream: Any, encoding: str, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._encoding = encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._ready = memoryview(b"")
+        self._line = 1
+        self._first = True
+
+    def readinto(self, out: memoryview) -> int:
+        """Fill a buffer with text; return the number of bytes, 0 at the end."""
+        while not self._ready:
+            raw = bytes(self._stream.read(READ_BYTES))
+            if self._first and raw.startswith(BYTE_ORDER_MARK) and not self._is_utf8():
+                raise InputError(
+                    f"{self._name} begins with the byte order mark of UTF-8, but is said to be "
+                    f"{self._encoding}: leave the encoding out"
+                )
+            text = self._decoded(raw)
+            if self._first and text.startswith("\ufeff"):
+                text = text[1:]
+            self._first = self._first and not text
+            self._line += text.count("\n")
+            self._ready = memoryview(text.encode())
+            if not raw:
+                break
+        count = min(len(out), len(self._ready))
+        out[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+    def _is_utf8(self) -> bool:
+        return codecs.lookup(self._encoding).name in ("utf-8", "utf-8-sig")
+
+    def _decoded(self, raw: bytes) -> str:
+        try:
+            text = self._decoder.decode(raw, final=not raw)
+            text.encode()  # some encodings write half a character
+        except UnicodeError as error:
+            line = self._line
+            if isinstance(error, UnicodeDecodeError):
+                before = error.object[: error.start].decode(error.encoding, "ignore")
+                line += before.count("\n")
+            raise InputError(
+                f"{self._name}: line {line} holds bytes that are no text in {self._encoding}; "
+                f"expected that encoding throughout: name another with {HOW}"
+            ) from None
+        return text
