@@ -42,7 +42,11 @@ _PREDICTIONS = (
         help="The names of columns without a header, as query,item.",
     ),
     click.option(
-        "--query", "--label-query", "query", metavar="COLUMN", help="The column of query ids."
+        "--query",
+        "--label-query",
+        "query",
+        metavar="COLUMN",
+        help="The column of query ids; several as session,type or '{session}_{type}'.",
     ),
     click.option("--item", "--label-item", "item", metavar="COLUMN", help="The column of items."),
     click.option("--score", metavar="COLUMN", help="The column of confidences."),

@@ -38,7 +38,13 @@ def parse_source(
 
 
 _COLUMNS = (
-    click.option("--query", metavar="COLUMN", help="The column of query ids in both inputs."),
+    click.option(
+        "--query",
+        metavar="COLUMN",
+        help="The column of query ids in both inputs. Several make a query as session,type. Where "
+        "one side has their joined text in a column, '{session}_{type}' makes it of the columns of "
+        "the other.",
+    ),
     click.option("--item", metavar="COLUMN", help="The column of items in both inputs."),
     click.option("--score", metavar="COLUMN", help="The column of confidences in the predictions."),
     click.option("--rank", metavar="COLUMN", help="The column of ranks in the predictions."),

@@ -16,10 +16,11 @@ from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.asked import Asked
 from rankmill.sources.catalogue import open_items, read_items
+from rankmill.sources.comparable import check_comparable
 from rankmill.sources.features import open_features, read_features
 from rankmill.sources.inputs import Input, check_positions, open_input, with_one_id_type
 from rankmill.sources.opening import open_source
-from rankmill.sources.roles import among, check_comparable
+from rankmill.sources.roles import among
 from rankmill.threads import Workers
 
 
@@ -99,10 +100,9 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
 
 def _open_training(job: Job, labels: Input) -> Input:
     """Open what queries had in training; each column may be called as in the labels."""
-    named = {"query": labels.columns.query, "item": labels.columns.item}
-    asked = Asked("train", query=labels.columns.query, item=labels.columns.item)
-    source = open_source(job.train, None, asked)
-    chosen = among(next(iter(source.schemas.values())).names, named)
+    query, item = labels.source.key or labels.columns.query, labels.columns.item
+    source = open_source(job.train, None, Asked("train", query=query, item=item))
+    chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
     return open_input(source, "train", None, chosen, binary=True, memory=job.memory)
 
 

@@ -15,9 +15,9 @@ from rankmill.engine.wide_writer import write_rows
 from rankmill.errors import UsageError, positive
 from rankmill.results.files import check_target
 from rankmill.sources.asked import Role
+from rankmill.sources.comparable import check_comparable
 from rankmill.sources.inputs import MEMORY, Input, map_lists, with_integer_ids
 from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.roles import check_comparable
 from rankmill.sources.sorting import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers
 
@@ -31,7 +31,7 @@ def convert(
     role: Role | None = None,
     format: str | None = None,
     columns: Sequence[str] | str | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     item: str | None = None,
     score: Any = None,
     rank: str | None = None,
@@ -163,8 +163,10 @@ def _with_integers(one: Input, roles: Sequence[str]) -> Input:
     for role in roles:
         if role not in ("query", "item"):
             raise UsageError(f"integers holds {role!r}; expected 'query', 'item' or both")
+        if role == "query" and one.source.key is not None:
+            raise UsageError("query ids of several columns are texts: leave out integers of query")
         if one.source.text_ids:
-            one = with_integer_ids(one, role, pa.int64())
+            one = with_integer_ids(one, getattr(one.columns, role), pa.int64())
         elif any(map(is_text_type, one.id_types(role))):
             raise UsageError(
                 f"{one.source.name}: the {role} ids are strings, and only those of text files are "

@@ -28,12 +28,12 @@ def evaluate(
     predictions: Any,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     item: str | None = None,
     score: Any = None,
     rank: str | None = None,
     gain: Any = None,
-    label_query: str | None = None,
+    label_query: str | Sequence[str] | None = None,
     label_item: str | None = None,
     labels_as: str | None = None,
     predictions_as: str | None = None,
@@ -81,11 +81,14 @@ def evaluate(
         and list q of both belongs to query q.
     metrics : str or iterable of str
         Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all of them.
-    query, item, score, rank, gain : str, optional
+    query, item, score, rank, gain : str (query also a list), optional
         The names of columns that are not found by their usual names (such as user_id, query_id,
         item_id, items, score, rank, gain). `query` and `item` apply to both sides, `score` and
         `rank` to predictions, `gain` to labels. With `Ragged` inputs, `score` and `gain` are
-        Ragged numbers with the offsets of predictions and labels.
+        Ragged numbers with the offsets of predictions and labels. Where several columns make a
+        query, `query` is a list of them, or their names with commas between. If the other side has
+        one column with their joined text, it is a template of this text, such as
+        "{session}_{type}". Results show the joined ids.
     label_query, label_item : str, optional
         Columns of the labels, if they differ from `query` and `item`.
     labels_as, predictions_as : str, optional

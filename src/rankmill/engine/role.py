@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.semantics.choices import DEFAULT
-from rankmill.sources.asked import Role
+from rankmill.sources.asked import Query, Role
 from rankmill.sources.base import Source
 from rankmill.sources.inputs import Input, check_options, open_input
 
@@ -16,7 +16,7 @@ from rankmill.sources.inputs import Input, check_options, open_input
 class Named(NamedTuple):
     """What the caller told of the columns: their names or None, and how they are used."""
 
-    query: str | None = None
+    query: Query = None
     item: str | None = None
     score: Any = None
     rank: str | None = None

@@ -17,8 +17,8 @@ from rankmill.fuse.runs import ReadAgainError, Run, check_positions, side_by_sid
 from rankmill.fuse.trec import write_run
 from rankmill.results.files import check_target
 from rankmill.semantics.choices import DEFAULT
+from rankmill.sources.comparable import check_comparable
 from rankmill.sources.inputs import MEMORY, check_options, open_input, with_one_id_type
-from rankmill.sources.roles import check_comparable
 from rankmill.threads import Workers
 
 WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}
@@ -36,7 +36,7 @@ def fuse(
     top: int | None = None,
     format: str | None = None,
     columns: Sequence[str] | str | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     item: str | None = None,
     score: Any = None,
     rank: str | None = None,

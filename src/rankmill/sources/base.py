@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
+from rankmill.sources.asked import Key
 from rankmill.sources.footers import RowGroup
 from rankmill.threads import Workers
 
@@ -82,6 +83,8 @@ class Source:
         Whether the lists of predictions stand in no order of their own, and are ranked by score.
     format : str
         The format of the files; an empty text for objects in memory.
+    key : Key or None
+        How the query ids are made, if it is of several columns; then a column holds them.
     """
 
     name: str
@@ -100,6 +103,7 @@ class Source:
     bare: bool = False
     unordered: bool = False
     format: str = ""
+    key: Key | None = None
 
     def with_types(self, types: Mapping[str, Any]) -> Self:
         """The source of text with these types of values, which ends the same as this one."""

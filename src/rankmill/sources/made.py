@@ -1,0 +1,186 @@
+"""Columns that are made of others, a batch at a time: ids of several columns.
+
+A `Key` says of which columns a query id is made, and how their texts are joined. `keyed` opens a
+source with one more column, which holds the joined texts; all that reads query ids reads it as any
+other column, in every format, so that nothing else knows that there were several.
+
+A list of columns is a tuple: its parts are compared one by one. Their texts are joined by commas,
+and a comma or a backslash within a part gets a backslash, so that no two tuples have one text. A
+template, such as "{session}_{type}", gives the text that the other side has as it stands. There
+two of its columns may not both hold what stands between them, which would make texts ambiguous.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.ids import is_id_type, is_text_type, plain
+from rankmill.errors import InputError
+from rankmill.sources.asked import Key
+from rankmill.sources.base import Batch, Block, Source, batch_of
+from rankmill.sources.footers import RowGroup
+
+BYTES, TEXT = pa.large_binary(), pa.large_string()
+
+
+def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Source:
+    """The source with a column of the query ids that a key makes.
+
+    `held` are the parts that were seen to hold what stands between parts, each with a value.
+
+    Raises
+    ------
+    InputError
+        If a part is no column of ids.
+    """
+    held = {} if held is None else held
+    schemas = {}
+    for file, schema in source.schemas.items():
+        kind = TEXT
+        for part in key.parts:
+            count = schema.names.count(part)
+            found = schema.field(part).type if count == 1 else None
+            if found is None or not is_id_type(found):
+                what = "no column" if count == 0 else f"{count} columns"
+                what = (
+                    f"column {part!r} holds {found}" if found else f"{what} {part!r} for the query"
+                )
+                raise InputError(
+                    f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
+                    "integers or strings with --query or --label-query (query, label_query)"
+                )
+            if is_text_type(found) and not _is_utf8(found):
+                kind = BYTES
+        schemas[file] = schema.append(pa.field(key.name, kind))
+    make = partial(_joined, key=key, held=held)
+    made = _with(source, key.name, key.parts, make, lambda one: keyed(one, key, held))
+    made = replace(made, schemas=schemas, key=key, row_groups=lambda query, item: [])
+    if key.texts:
+        return made
+    # A range of ids of the first part has whole queries.
+    first = key.parts[0]
+
+    def within(groups: list[RowGroup], query: str, low: Any, high: Any) -> Source:
+        assert source.within is not None
+        return keyed(source.within(groups, first, low, high), key)
+
+    return replace(
+        made,
+        row_groups=lambda query, item: source.row_groups(first, item),
+        within=source.within and within,
+    )
+
+
+def _with(
+    source: Source,
+    name: str,
+    parts: tuple[str, ...],
+    make: Callable[[Batch], Any],
+    again: Callable[[Source], Source],
+) -> Source:
+    """The source with a column that `make` gives of each batch; `again` does so to another one."""
+
+    def read(columns: Sequence[str]) -> list[str]:
+        both = [parts if one == name else (one,) for one in columns]
+        return list(dict.fromkeys(one for some in both for one in some))
+
+    def pieces(columns: list[str]) -> Sequence[Iterator[Block]]:
+        found = source.pieces(read(columns))
+        return [_made(one, name, make) for one in found] if name in columns else found
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        found = source.sizes(read(columns))
+        if name in columns:
+            counts, sizes = zip(*(found[part] for part in parts), strict=True)
+            found[name] = max(counts), sum(sizes)
+        return {one: found[one] for one in columns}
+
+    def typed(types: Mapping[str, Any]) -> Source:
+        assert source.typed is not None
+        told = {one: kind for one, kind in types.items() if one != name or name in parts}
+        return again(source.typed(told))
+
+    def kept(memory: int, columns: list[str] | None) -> Source:
+        assert source.kept is not None
+        return again(source.kept(memory, columns and read(columns)))
+
+    return replace(
+        source,
+        sizes=sizes,
+        pieces=pieces,
+        typed=source.typed and typed,
+        kept=source.kept and kept,
+    )
+
+
+def _made(blocks: Iterator[Block], name: str, make: Callable[[Batch], Any]) -> Iterator[Block]:
+    for block in blocks:
+        yield partial(_batch, block, name, make)
+
+
+def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:
+    batch = batch_of(block)
+    columns = dict(zip(batch.data.schema.names, batch.data.columns, strict=True))
+    columns[name] = make(batch)
+    return batch._replace(data=pa.record_batch(columns))
+
+
+def _joined(batch: Batch, key: Key, held: dict[str, str]) -> Any:
+    """The ids of a batch; null where a part is null."""
+    import pyarrow.compute as pc
+
+    parts, kind = [], TEXT
+    for name in key.parts:
+        column = plain(batch.data.column(name), f"{batch.source}: column {name!r}")
+        if is_text_type(column.type):
+            kind = kind if _is_utf8(column.type) else BYTES
+            column = column.cast(BYTES)
+            if not key.texts:
+                for one in (b"\\", b","):
+                    column = pc.replace_substring(column, pattern=one, replacement=b"\\" + one)
+        else:
+            column = column.cast(TEXT).view(BYTES)
+        parts.append(column)
+    if not key.texts:
+        joined = pc.binary_join_element_wise(*parts, pa.scalar(b",", BYTES))
+        return joined.view(kind)
+    _check_unambiguous(batch, key, parts, held)
+    texts = [pa.scalar(one.encode(), BYTES) for one in key.texts]
+    both = [one for pair in zip(texts, parts, strict=False) for one in pair]
+    return pc.binary_join_element_wise(*both, texts[-1], pa.scalar(b"", BYTES)).view(kind)
+
+
+def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str, str]) -> None:
+    """Raise InputError if two parts hold what stands between parts: then no text tells them apart.
+
+    If only one does, the others end where the first or the last of these characters stands.
+    """
+    import pyarrow.compute as pc
+
+    for name, column in zip(key.parts, parts, strict=True):
+        for one in sorted(set("".join(key.texts[1:-1]))):
+            if name in held:
+                break
+            row = pc.index(pc.match_substring(column, pattern=one), True).as_py()
+            if row >= 0:
+                held[name] = f"{column[row].as_py().decode(errors='backslashreplace')!r}"
+                if len(held) > 1:
+                    told = " and ".join(f"{value} in {part!r}" for part, value in held.items())
+                    raise InputError(
+                        f"{batch.source}: {batch.place.of(row)}: several columns of the query hold "
+                        f"{one!r}, which stands between them: {told}; so a joined text may be of "
+                        "different queries: change the ids, or give both sides by their columns, "
+                        f"as --query {','.join(key.parts)}"
+                    )
+
+
+def _is_utf8(kind: Any) -> bool:
+    """Whether a type of texts is one of strings, and not of bytes."""
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
