@@ -56,6 +56,9 @@ _PREDICTIONS = (
         is_flag=True,
         help="The rows of long predictions are in rank order, whatever their confidences.",
     ),
+    click.option(
+        "--padding", metavar="ITEM", help="An item that is none, such as -1, which is dropped."
+    ),
 )
 _LABELS = (
     click.option("--gain", metavar="COLUMN", help="The column of gains (graded relevance)."),

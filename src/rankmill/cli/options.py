@@ -79,6 +79,12 @@ _COLUMNS = (
         help="Labels are just relevant or not: no gains are read, and every label is relevant.",
     ),
     click.option(
+        "--padding",
+        metavar="ITEM",
+        help="An item that is none, such as the -1 with which short lists are filled: it is "
+        "dropped as a null item is.",
+    ),
+    click.option(
         "--subtopic",
         metavar="COLUMN",
         help="The column of subtopics in long labels, for alpha_ndcg, err_ia and subtopic_recall; "

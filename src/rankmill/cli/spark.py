@@ -98,6 +98,7 @@ def command(
     columns: str | None,
     label_columns: str | None,
     subtopic: str | None,
+    padding: str | None,
     recording: Recording,
     **options: Any,
 ) -> None:
@@ -107,6 +108,10 @@ def command(
     if subtopic is not None:
         raise UsageError(
             "labels with subtopics are evaluated on one machine: use rankmill evaluate"
+        )
+    if padding is not None:
+        raise UsageError(
+            "Spark does not drop padding: replace it by null in the files, or use rankmill evaluate"
         )
     output = None if output == "-" else output
     parse_all(metrics)

@@ -37,6 +37,7 @@ def convert(
     rank: str | None = None,
     gain: Any = None,
     in_order: bool = False,
+    padding: Any = None,
     binary: bool = False,
     integers: Sequence[str] = (),
     threads: int | None = None,
@@ -110,7 +111,7 @@ def convert(
     """
     memory = positive(memory, "memory")
     check_path(path)
-    named = Named(query, item, score, rank, gain, in_order, binary)
+    named = Named(query, item, score, rank, gain, in_order, binary, padding)
     with ExitStack() as stack:
         role, one = open_as(source, role, named, format, columns, memory)
         stack.callback(one.source.close)

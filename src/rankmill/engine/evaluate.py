@@ -42,6 +42,7 @@ def evaluate(
     in_order: bool = False,
     binary: bool = False,
     subtopic: str | None = None,
+    padding: Any = None,
     gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
     rel: float | None = None,
@@ -109,6 +110,9 @@ def evaluate(
         The column of long labels that says which subtopic of its query a row is about, for
         alpha_ndcg, err_ia and subtopic_recall; "iteration" for TREC's qrels of diversity. Other
         metrics see an item as relevant if it is to any subtopic.
+    padding : int or str, optional
+        The item that is none, such as the -1 with which FAISS and implicit fill short lists. It is
+        read as a null item in all inputs: dropped, and counted so in the audit.
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         What a label of gain g is worth in ndcg, dcg and their like: g, 2**g - 1, or what a map says
         for every gain above 0, as trec_eval's ndcg.1=3,2=7. ``rel`` is in units of the gain itself.

@@ -18,6 +18,7 @@ from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs import Input
+from rankmill.sources.made import USUAL_PADDING, padding_told
 from rankmill.threads import Workers
 
 
@@ -48,6 +49,11 @@ def finish(
         counted=_counted(tally, predictions) if several else None,
     )
     more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
+    if tally.counts["padded"]:
+        more.append(
+            f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other: if "
+            f"it is padding, say {padding_told()}"
+        )
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result

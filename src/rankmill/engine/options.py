@@ -12,7 +12,7 @@ Returned = TypeVar("Returned")
 COLUMNS = (
     *("query", "item", "score", "rank", "gain", "label_query", "label_item"),
     *("labels_as", "predictions_as", "columns", "label_columns"),
-    *("in_order", "binary", "subtopic"),
+    *("in_order", "binary", "subtopic", "padding"),
 )
 RESOURCES = ("threads", "progress")
 

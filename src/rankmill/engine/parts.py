@@ -134,6 +134,7 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
         memory=memory,
         told_format=options.pop("predictions_as"),
         columns=options.pop("columns"),
+        padding=options["padding"],
     )
     with closing(one.source), Workers(threads) as workers:
         among = reread_among(state, one, workers, memory, checksum=True)

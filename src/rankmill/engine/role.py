@@ -23,6 +23,7 @@ class Named(NamedTuple):
     gain: Any = None
     in_order: bool = False
     binary: bool = False
+    padding: Any = None
 
     @property
     def role(self) -> Role | None:
@@ -65,6 +66,7 @@ def open_as(
         theirs = "a score, rank or in_order" if role == "labels" else "a gain or binary"
         raise UsageError(f"{role} have no use for {theirs}: leave it out, or change the role")
     options = {"memory": memory, "told_format": told_format, "columns": columns}
+    options["padding"] = named.padding
     role = role or named.role
     if role == "labels":
         return role, _as_labels(source, named, options)

@@ -41,6 +41,7 @@ def fuse(
     score: Any = None,
     rank: str | None = None,
     in_order: bool = False,
+    padding: Any = None,
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
@@ -134,6 +135,7 @@ def fuse(
                     memory=memory,
                     told_format=format,
                     columns=columns,
+                    padding=padding,
                 )
             )
             stack.callback(inputs[-1].source.close)

@@ -18,7 +18,7 @@ from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.comparable import check_comparable, id_columns
 from rankmill.sources.facts import NO_FACTS, Kind, find_facts
 from rankmill.sources.long import group_lists, stream_rows
-from rankmill.sources.made import keyed
+from rankmill.sources.made import keyed, without_padding
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, find_columns
 from rankmill.sources.spill import grouped_lists
@@ -89,6 +89,7 @@ def open_input(
     told_format: str | None = None,
     columns: Sequence[str] | str | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
+    padding: Any = None,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -115,6 +116,8 @@ def open_input(
         The format of files, and the names of their columns if they have no header.
     facts
         The columns with a value a query that `read_facts` will read, and what each holds.
+    padding
+        The item that is none, such as -1; None if every item is one.
 
     Raises
     ------
@@ -156,10 +159,13 @@ def open_input(
             facts=facts,
         )
         source = find_facts(source, facts) if facts else source
+        found = replace(found, facts=tuple(facts))
+        if padding is not None:
+            found = replace(found, padding=str(padding))
+            source = without_padding(source, found.item, str(padding))
     except BaseException:
         source.close()
         raise
-    found = replace(found, facts=tuple(facts))
     if source.typed is not None:  # text that may hold a number as an integer or as a float
         types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
         told = {name: kind for name, kind in types.items() if name is not None}
@@ -233,6 +239,7 @@ def open_inputs(
     in_order: bool = False,
     binary: bool = False,
     subtopic: str | None = None,
+    padding: Any = None,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
@@ -258,6 +265,7 @@ def open_inputs(
             told_format=labels_as,
             columns=label_columns or columns,
             facts=facts,
+            padding=padding,
         )
         stack.callback(label_input.source.close)
         chosen = {"query": query, "item": item, "rank": rank}
@@ -275,7 +283,8 @@ def open_inputs(
                 memory=memory,
                 told_format=predictions_as,
                 columns=columns,
-                )
+                padding=padding,
+            )
             stack.callback(inputs[name].source.close)
         label_input, *others = with_one_id_type([label_input, *inputs.values()])
         for one in others:

@@ -1,4 +1,4 @@
-"""Columns that are made of others, a batch at a time: ids of several columns.
+"""Columns that are made of others, a batch at a time: ids of several columns, and padding.
 
 A `Key` says of which columns a query id is made, and how their texts are joined. `keyed` opens a
 source with one more column, which holds the joined texts; all that reads query ids reads it as any
@@ -10,21 +10,37 @@ template, such as "{session}_{type}", gives the text that the other side has as 
 two of its columns may not both hold what stands between them, which would make texts ambiguous.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import is_id_type, is_text_type, plain
-from rankmill.errors import InputError
+from rankmill.columns.buffers import arrow_of, validity_of
+from rankmill.columns.ids import (
+    drop_nulls,
+    id_type,
+    is_id_type,
+    is_text_type,
+    plain,
+    take_ids,
+    to_ids,
+)
+from rankmill.columns.lists import is_list_type, split_lists
+from rankmill.errors import InputError, UsageError
+from rankmill.kernels.identity import SIGNED, STRING, Ids
 from rankmill.sources.asked import Key
 from rankmill.sources.base import Batch, Block, Source, batch_of
 from rankmill.sources.footers import RowGroup
 
 BYTES, TEXT = pa.large_binary(), pa.large_string()
+# What implicit and FAISS put behind the items of a list that is too short.
+USUAL_PADDING = "-1"
+INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
 def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Source:
@@ -73,6 +89,43 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
         row_groups=lambda query, item: source.row_groups(first, item),
         within=source.within and within,
     )
+
+
+def without_padding(source: Source, item: str, padding: str) -> Source:
+    """The source with nulls in the place of the items that are padding.
+
+    Raises
+    ------
+    UsageError
+        If the source can hold no such item.
+    """
+    if source.lists is not None:
+        raise UsageError(
+            f"{source.name} holds no padding that could be dropped, as each of its lists has a "
+            "length of its own: leave the items out, or give lists or a matrix"
+        )
+    for file, schema in source.schemas.items():
+        found = schema.field(item).type
+        found = found.value_type if is_list_type(found) else found
+        whole = kinds.is_integer(found) and not source.text_ids
+        if whole and not INTEGER.fullmatch(padding):
+            raise UsageError(
+                f"padding is {padding!r}, but the items in {item!r} of {file} are {found}: give an "
+                "integer"
+            )
+    make = partial(_unpadded, item=item, padding=padding)
+    return _with(source, item, (item,), make, lambda one: without_padding(one, item, padding))
+
+
+def padding_told() -> str:
+    """How to say that an item is padding."""
+    return f"--padding {USUAL_PADDING} on the command line, padding={USUAL_PADDING} in Python"
+
+
+def padded_tails(offsets: np.ndarray, items: Ids) -> int:
+    """How many lists of several items end in what is usually padding."""
+    last = offsets[1:][np.diff(offsets) > 1] - 1
+    return int(is_id(take_ids(items, last), USUAL_PADDING).sum())
 
 
 def _with(
@@ -184,3 +237,32 @@ def _is_utf8(kind: Any) -> bool:
         kind = kind.value_type
     kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def _unpadded(batch: Batch, item: str, padding: str) -> Any:
+    """The items of a batch, with nulls in the place of padding."""
+    column = batch.data.column(item)
+    offsets, values = split_lists(column) if is_list_type(column.type) else (None, column)
+    values = plain(values, f"{batch.source}: column {item!r}")
+    values = values.cast(id_type(values.type))  # Arrow cannot take from views
+    there = validity_of(values)
+    keep = there.copy()
+    keep[there] = ~is_id(to_ids(drop_nulls(values), batch.source), padding)
+    values = values.take(pa.array(np.arange(len(values)), mask=~keep))
+    return values if offsets is None else pa.LargeListArray.from_arrays(arrow_of(offsets), values)
+
+
+def is_id(ids: Ids, text: str) -> np.ndarray:
+    """Whether each id is the one that a text names, be it an integer or the text itself."""
+    if ids.kind != STRING:
+        number = int(text) if INTEGER.fullmatch(text) else 2**64
+        low = -(2**63) if ids.kind == SIGNED else 0
+        fits = low <= number < low + 2**64
+        equal: np.ndarray = ids.keys == np.uint64(number % 2**64)
+        return equal & fits
+    wanted = np.frombuffer(text.encode(errors="surrogateescape"), np.uint8)
+    same: np.ndarray = ids.ends - ids.starts == len(wanted)
+    for place, byte in enumerate(wanted.tolist()):
+        at = np.flatnonzero(same)
+        same[at] = ids.data[ids.starts[at] + place] == byte
+    return same

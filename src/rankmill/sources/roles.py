@@ -68,7 +68,7 @@ class Columns:
     is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
     items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
     true, the lists are ranked by confidence. ``facts`` are columns with a value a query, which
-    are read apart from the items.
+    are read apart from the items. Items equal to ``padding`` are read as nulls.
     """
 
     query: str
@@ -81,6 +81,7 @@ class Columns:
     in_order: bool = False
     unordered: bool = False
     facts: tuple[str, ...] = ()
+    padding: str | None = None
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""

@@ -24,7 +24,7 @@ from rankmill.spark.partitions import partition_count, sizes_of
 # Options of `evaluate` that files have, or that are Spark's own business.
 NOT_TAKEN = (
     *("labels_as", "predictions_as", "columns", "label_columns", "threads", "progress"),
-    *("train", "items", "item_group", "features", "drop_seen", "subtopic"),
+    *("train", "items", "item_group", "features", "drop_seen", "subtopic", "padding"),
 )
 
 
