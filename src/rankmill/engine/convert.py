@@ -69,10 +69,13 @@ def convert(
         The format of files that do not tell it, and the names of columns without a header.
     query, item, score, rank, gain : str, optional
         The names of columns that are not found by their usual names. Beside a `Ragged`, `score` or
-        `gain` is a Ragged.
+        `gain` is a Ragged. Where several columns make a query, `query` names them as for
+        `evaluate`; their joined text is written.
     in_order, binary : bool
         Whether long predictions are written in the order of their rows, whatever their ranks and
         confidences, and whether labels are written without gains.
+    padding : int or str, optional
+        The item that is none, such as -1: it is left out, as null items are.
     integers : sequence of {"query", "item"}
         Which ids of text are written as integers. By default they are strings, as text alone does
         not tell, and then they can be compared with strings only.

@@ -78,7 +78,7 @@ def fuse(
         The constant of "rrf"; by default 60.
     top : int, optional
         Keep only so many items of each fused list.
-    format, columns, query, item, score, rank, in_order
+    format, columns, query, item, score, rank, in_order, padding
         As for `evaluate`; they hold for all runs.
     threads : int, optional
         The number of threads; by default the number of CPUs.
