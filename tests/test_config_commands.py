@@ -227,14 +227,16 @@ def test_a_training_set_in_several_files(shop: Path, run: Any) -> None:
 
 def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> None:
     text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\n'
-    for line in ('train = "t.parquet"', "drop_seen = true", '[columns]\nsubtopic = "s"'):
+    tables = '[columns]\nsubtopic = "s"', '[columns]\npadding = "-1"'
+    for line in ('train = "t.parquet"', "drop_seen = true", *tables):
         (shop / "x.toml").write_text(f"{text}{line}\n")
         name = line.split("\n")[-1].split(" ")[0]
         with pytest.raises(UsageError, match=f"takes no {name}; it would count otherwise"):
             rankmill.read_config("shop/x.toml").arguments(rankmill.spark.evaluate)
         status, _, error = run("spark", "shop/x.toml")
         assert status == 2
-        assert "would count otherwise" in error or "subtopics are evaluated on one" in error
+        told = "would count otherwise", "subtopics are evaluated on one", "does not drop padding"
+        assert any(one in error for one in told)
 
 
 def test_a_recorded_run(shop: Path, run: Any) -> None:

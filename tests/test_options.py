@@ -64,7 +64,7 @@ def test_signatures_are_that_of_evaluate() -> None:
     assert options("explain").keys() == whole.keys() - {"per_query"} | {"rows"}
     assert options("explain_evaluators").keys() == whole.keys() - {"per_query", "semantics"}
     of_predictions = {"query", "item", "score", "rank", "in_order", "predictions_as", "columns"}
-    of_predictions |= {"encoding"}
+    of_predictions |= {"encoding", "padding"}
     assert {*options("second_pass")} == {*of_predictions, "threads", "memory"}
 
 

@@ -135,3 +135,32 @@ def test_named_columns_of_what_may_be_trec(tmp_path: Path) -> None:
     qrels = text.write(tmp_path, "qrels.tsv", b"q1\t0\t1\t1\n")
     run = text.write(tmp_path, "run.csv", b"q1,1,2\n")
     assert scored(qrels, run, columns="query,item,rank") == 1
+
+
+NAMES = (
+    *("labels", "items", "predictions", "ground_truth", "truth", "target", "relevant", "label"),
+    *("prediction", "item", "item_id"),
+)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("side", ["labels", "predictions"])
+@pytest.mark.parametrize(
+    "cells", ["5;6 7;8;9 10", "1;2;3;9 10", "a;b c;d e;f g", "Toy Story;7;8;9"]
+)
+def test_the_name_of_a_column_does_not_tell_whether_it_holds_lists(
+    tmp_path: Path, name: str, side: str, cells: str
+) -> None:
+    keys = [f"{session},{kind}" for session in (1, 2) for kind in ("clicks", "orders")]
+    rows = "".join(f'{key},"{cell}"\n' for key, cell in zip(keys, cells.split(";"), strict=True))
+    path = text.write(tmp_path, "x.csv", f"session,type,{name}\n{rows}".encode())
+    other = {"1": ["5"]}
+    sides = (path, other) if side == "labels" else (other, path)
+    with pytest.raises(InputError, match=r"rows repeat a query.*--query session,OTHER"):
+        scored(*sides, in_order=True)
+    with pytest.raises(InputError, match=r"query '1' stands a second time"):
+        scored(*sides, in_order=True, labels_as="csv-wide", predictions_as="csv-wide")
+    lists = rankmill.evaluate(path, path, ["recall"], query=["session", "type"], in_order=True)
+    assert (lists["recall"], lists.queries) == (1, 4)
+    assert lists.audit["labels"] == len(cells.replace(";", " ").split())

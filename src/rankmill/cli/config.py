@@ -37,7 +37,7 @@ from rankmill.stores.urls import is_url, redacted
 __all__ = ["Config", "keys", "read_config"]
 
 # The options that decide what is counted, and that not all takers of a file have.
-_DECIDE = ("train", "items", "item_group", "features", "drop_seen", "subtopic")
+_DECIDE = ("train", "items", "item_group", "features", "drop_seen", "subtopic", "padding")
 # The commands that take a file, in the order in which their options are looked up.
 COMMANDS = ("evaluate", "compare", "gate", "report")
 # Options that belong to one run and not to a file that drives several commands.

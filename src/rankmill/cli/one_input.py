@@ -49,7 +49,11 @@ _PREDICTIONS = (
         help="The encoding of text that is not UTF-8, as latin-1 or utf-16.",
     ),
     click.option(
-        "--query", "--label-query", "query", metavar="COLUMN", help="The column of query ids."
+        "--query",
+        "--label-query",
+        "query",
+        metavar="COLUMN",
+        help="The column of query ids; several as session,type or '{session}_{type}'.",
     ),
     click.option("--item", "--label-item", "item", metavar="COLUMN", help="The column of items."),
     click.option("--score", metavar="COLUMN", help="The column of confidences."),
@@ -58,6 +62,9 @@ _PREDICTIONS = (
         "--in-order",
         is_flag=True,
         help="The rows of long predictions are in rank order, whatever their confidences.",
+    ),
+    click.option(
+        "--padding", metavar="ITEM", help="An item that is none, such as -1, which is dropped."
     ),
 )
 _LABELS = (

@@ -39,7 +39,13 @@ def parse_source(
 
 
 _COLUMNS = (
-    click.option("--query", metavar="COLUMN", help="The column of query ids in both inputs."),
+    click.option(
+        "--query",
+        metavar="COLUMN",
+        help="The column of query ids in both inputs. Several make a query as session,type. Where "
+        "one side has their joined text in a column, '{session}_{type}' makes it of the columns of "
+        "the other.",
+    ),
     click.option("--item", metavar="COLUMN", help="The column of items in both inputs."),
     click.option("--score", metavar="COLUMN", help="The column of confidences in the predictions."),
     click.option("--rank", metavar="COLUMN", help="The column of ranks in the predictions."),
@@ -79,6 +85,12 @@ _COLUMNS = (
         "--binary",
         is_flag=True,
         help="Labels are just relevant or not: no gains are read, and every label is relevant.",
+    ),
+    click.option(
+        "--padding",
+        metavar="ITEM",
+        help="An item that is none, such as the -1 with which short lists are filled: it is "
+        "dropped as a null item is.",
     ),
     click.option(
         "--subtopic",

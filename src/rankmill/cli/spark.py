@@ -102,6 +102,7 @@ def command(
     encoding: str | None,
     label_encoding: str | None,
     subtopic: str | None,
+    padding: str | None,
     recording: Recording,
     **options: Any,
 ) -> None:
@@ -111,6 +112,10 @@ def command(
     if subtopic is not None:
         raise UsageError(
             "labels with subtopics are evaluated on one machine: use rankmill evaluate"
+        )
+    if padding is not None:
+        raise UsageError(
+            "Spark does not drop padding: replace it by null in the files, or use rankmill evaluate"
         )
     output = None if output == "-" else output
     parse_all(metrics)

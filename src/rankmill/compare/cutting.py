@@ -13,13 +13,15 @@ from rankmill.compare.segments import DERIVED, Classes, classes_of
 from rankmill.engine.labels import at_rows, read_label_facts
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
-from rankmill.sources.asked import Asked
+from rankmill.sources.asked import Asked, Key
+from rankmill.sources.comparable import id_columns
 from rankmill.sources.facts import Facts, find_facts, read_facts
 from rankmill.sources.finding import warn
 from rankmill.sources.formats import format_of_name
 from rankmill.sources.inputs import Input
+from rankmill.sources.made import keyed
 from rankmill.sources.opening import open_source, reusable
-from rankmill.sources.roles import Columns, likely_query
+from rankmill.sources.roles import Columns, among, likely_query
 from rankmill.stores.urls import is_url, shown
 from rankmill.threads import Workers
 
@@ -135,32 +137,41 @@ def open_cut(value: Any, labels: Input, memory: int, part: bool = False) -> Inpu
         source = replace(source, name="the table of by")
     try:
         schema = next(iter(source.schemas.values()))
-        query = labels.columns.query
-        if query not in schema.names:
-            query = likely_query(source) or ""
+        key = labels.source.key
+        query = among(schema.names, {"query": key or labels.columns.query})["query"]
+        if isinstance(query, Key):
+            source, query = keyed(source, query), query.name
+            schema = next(iter(source.schemas.values()))
+        query = query or (likely_query(source) if key is None else None) or ""
         if not query:
             raise InputError(
                 f"{source.name} has the columns {', '.join(schema.names)}; expected one with query "
                 f"ids: call it {labels.columns.query!r}, as in the labels"
             )
-        names = [name for name in schema.names if name != query]
+        parts = source.key.parts if source.key else (query,)
+        names = [name for name in schema.names if name not in parts]
         if not names:
             raise InputError(
                 f"{source.name} has no column but the query ids {query!r}; expected one more, by "
                 "which queries are cut into slices"
             )
         source = find_facts(source, dict.fromkeys(names, "segment"))
-        text = any(map(is_text_type, labels.id_types("query")))
-        if source.text_ids:  # the labels tell whether 001 is a text
-            unsigned = pa.uint64() in labels.id_types("query")
-            integer = pa.uint64() if unsigned else pa.int64()
-            source = source.with_types({query: pa.large_string() if text else integer})
-        elif text != is_text_type(schema.field(query).type):
-            raise InputError(
-                f"{source.name}: the query ids in {query!r} are {schema.field(query).type}, but "
-                f"those of the labels are {'texts' if text else 'integers'}: cast one of them"
-            )
-        return Input(source, Columns(query, query, wide=True, facts=tuple(names)))
+        columns = Columns(query, query, wide=True, facts=tuple(names))
+        ids = id_columns(labels.source, labels.columns, "query")
+        if source.key is None:  # a table may have the joined ids, as results do
+            ids = (labels.columns.query,)
+        for name, of_labels in zip(id_columns(source, columns, "query"), ids, strict=True):
+            kinds = labels.types(of_labels)
+            text = any(map(is_text_type, kinds))
+            if source.text_ids:  # the labels tell whether 001 is a text
+                integer = pa.uint64() if pa.uint64() in kinds else pa.int64()
+                source = source.with_types({name: pa.large_string() if text else integer})
+            elif text != is_text_type(schema.field(name).type):
+                raise InputError(
+                    f"{source.name}: the query ids in {name!r} are {schema.field(name).type}, but "
+                    f"those of the labels are {'texts' if text else 'integers'}: cast one of them"
+                )
+        return Input(source, columns)
     except BaseException:
         source.close()
         raise

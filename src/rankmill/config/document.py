@@ -17,6 +17,8 @@ from rankmill.stores.opened import opened
 
 __all__ = ["Document", "read_document"]
 
+# Texts in which braces hold the names of columns.
+TEMPLATES = {("columns", "query"), ("columns", "label_query")}
 _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -117,6 +119,8 @@ def _filled(
             for number, one in enumerate(value)
         ]
     if not isinstance(value, str):
+        return value
+    if place in TEMPLATES and "${" not in value:
         return value
     try:
         return fill(value, date, environment)

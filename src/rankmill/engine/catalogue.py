@@ -16,10 +16,13 @@ from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.asked import Asked
 from rankmill.sources.catalogue import open_items, read_items
+from rankmill.sources.comparable import check_comparable
 from rankmill.sources.features import open_features, read_features
+from rankmill.sources.finding import warn
 from rankmill.sources.inputs import Input, check_positions, open_input, with_one_id_type
+from rankmill.sources.made import USUAL_PADDING, is_id, padding_told
 from rankmill.sources.opening import open_source
-from rankmill.sources.roles import among, check_comparable
+from rankmill.sources.roles import among
 from rankmill.threads import Workers
 
 
@@ -53,6 +56,11 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
             described["features"] = described_beside("features", one, read.rows)
         items = features.items if items is None else items
     assert items is not None
+    if is_id(items, USUAL_PADDING).any():
+        warn(
+            f"the catalogue holds the item {USUAL_PADDING}, which counts as any other: if it is "
+            f"padding, say {padding_told()}"
+        )
     return replace(job, catalogue=Catalogue(items, training, described, groups, features))
 
 
@@ -61,7 +69,7 @@ def beside(job: Job, labels: Input) -> dict[str, Callable[[], Input]]:
     item = labels.columns.item
     openers = {
         "train": lambda: _open_training(job, labels),
-        "items": lambda: open_items(job.items, item, job.item_group),
+        "items": lambda: open_items(job.items, item, job.item_group, labels.columns.padding),
         "features": lambda: open_features(job.features, item, job.item_group),
     }
     return {name: one for name, one in openers.items() if getattr(job, name) is not None}
@@ -99,11 +107,13 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
 
 def _open_training(job: Job, labels: Input) -> Input:
     """Open what queries had in training; each column may be called as in the labels."""
-    named = {"query": labels.columns.query, "item": labels.columns.item}
-    asked = Asked("train", query=labels.columns.query, item=labels.columns.item)
-    source = open_source(job.train, None, asked)
-    chosen = among(next(iter(source.schemas.values())).names, named)
-    return open_input(source, "train", None, chosen, binary=True, memory=job.memory)
+    query, item = labels.source.key or labels.columns.query, labels.columns.item
+    source = open_source(job.train, None, Asked("train", query=query, item=item))
+    chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
+    padding = labels.columns.padding
+    return open_input(
+        source, "train", None, chosen, binary=True, memory=job.memory, padding=padding
+    )
 
 
 def _read_training(one: Input, job: Job, workers: Workers) -> tuple[Training, int]:

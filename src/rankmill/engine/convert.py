@@ -15,9 +15,9 @@ from rankmill.engine.wide_writer import write_rows
 from rankmill.errors import UsageError, positive
 from rankmill.results.files import check_target
 from rankmill.sources.asked import Role
+from rankmill.sources.comparable import check_comparable
 from rankmill.sources.inputs import MEMORY, Input, map_lists, with_integer_ids
 from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.roles import check_comparable
 from rankmill.sources.sorting import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers
 
@@ -32,12 +32,13 @@ def convert(
     format: str | None = None,
     columns: Sequence[str] | str | None = None,
     encoding: str | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     item: str | None = None,
     score: Any = None,
     rank: str | None = None,
     gain: Any = None,
     in_order: bool = False,
+    padding: Any = None,
     binary: bool = False,
     integers: Sequence[str] = (),
     threads: int | None = None,
@@ -70,10 +71,13 @@ def convert(
         encoding of text that is not UTF-8, such as "latin-1".
     query, item, score, rank, gain : str, optional
         The names of columns that are not found by their usual names. Beside a `Ragged`, `score` or
-        `gain` is a Ragged.
+        `gain` is a Ragged. Where several columns make a query, `query` names them as for
+        `evaluate`; their joined text is written.
     in_order, binary : bool
         Whether long predictions are written in the order of their rows, whatever their ranks and
         confidences, and whether labels are written without gains.
+    padding : int or str, optional
+        The item that is none, such as -1: it is left out, as null items are.
     integers : sequence of {"query", "item"}
         Which ids of text are written as integers. By default they are strings, as text alone does
         not tell, and then they can be compared with strings only.
@@ -112,7 +116,7 @@ def convert(
     """
     memory = positive(memory, "memory")
     check_path(path)
-    named = Named(query, item, score, rank, gain, in_order, binary)
+    named = Named(query, item, score, rank, gain, in_order, binary, padding)
     with ExitStack() as stack:
         role, one = open_as(source, role, named, format, columns, encoding, memory)
         stack.callback(one.source.close)
@@ -165,8 +169,10 @@ def _with_integers(one: Input, roles: Sequence[str]) -> Input:
     for role in roles:
         if role not in ("query", "item"):
             raise UsageError(f"integers holds {role!r}; expected 'query', 'item' or both")
+        if role == "query" and one.source.key is not None:
+            raise UsageError("query ids of several columns are texts: leave out integers of query")
         if one.source.text_ids:
-            one = with_integer_ids(one, role, pa.int64())
+            one = with_integer_ids(one, getattr(one.columns, role), pa.int64())
         elif any(map(is_text_type, one.id_types(role))):
             raise UsageError(
                 f"{one.source.name}: the {role} ids are strings, and only those of text files are "

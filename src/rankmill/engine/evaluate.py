@@ -28,12 +28,12 @@ def evaluate(
     predictions: Any,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     item: str | None = None,
     score: Any = None,
     rank: str | None = None,
     gain: Any = None,
-    label_query: str | None = None,
+    label_query: str | Sequence[str] | None = None,
     label_item: str | None = None,
     labels_as: str | None = None,
     predictions_as: str | None = None,
@@ -44,6 +44,7 @@ def evaluate(
     in_order: bool = False,
     binary: bool = False,
     subtopic: str | None = None,
+    padding: Any = None,
     gain_function: str = "linear",
     semantics: str | Semantics | Mapping[str, str] = "default",
     rel: float | None = None,
@@ -83,11 +84,14 @@ def evaluate(
         and list q of both belongs to query q.
     metrics : str or iterable of str
         Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all of them.
-    query, item, score, rank, gain : str, optional
+    query, item, score, rank, gain : str (query also a list), optional
         The names of columns that are not found by their usual names (such as user_id, query_id,
         item_id, items, score, rank, gain). `query` and `item` apply to both sides, `score` and
         `rank` to predictions, `gain` to labels. With `Ragged` inputs, `score` and `gain` are
-        Ragged numbers with the offsets of predictions and labels.
+        Ragged numbers with the offsets of predictions and labels. Where several columns make a
+        query, `query` is a list of them, or their names with commas between. If the other side has
+        one column with their joined text, it is a template of this text, such as
+        "{session}_{type}". Results show the joined ids.
     label_query, label_item : str, optional
         Columns of the labels, if they differ from `query` and `item`.
     labels_as, predictions_as : str, optional
@@ -112,6 +116,9 @@ def evaluate(
         The column of long labels that says which subtopic of its query a row is about, for
         alpha_ndcg, err_ia and subtopic_recall; "iteration" for TREC's qrels of diversity. Other
         metrics see an item as relevant if it is to any subtopic.
+    padding : int or str, optional
+        The item that is none, such as the -1 with which FAISS and implicit fill short lists. It is
+        read as a null item in all inputs: dropped, and counted so in the audit.
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         What a label of gain g is worth in ndcg, dcg and their like: g, 2**g - 1, or what a map says
         for every gain above 0, as trec_eval's ndcg.1=3,2=7. ``rel`` is in units of the gain itself.

@@ -19,6 +19,7 @@ from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs import Input
+from rankmill.sources.made import USUAL_PADDING, padding_told
 from rankmill.threads import Workers
 
 
@@ -51,6 +52,11 @@ def finish(
     more = nothing_in_common(result, partial(_examples, tally)) + _trec_ties(predictions, result)
     for one in (labels, predictions):
         more += [] if one.source.doubts is None else one.source.doubts.notes()
+    if tally.counts["padded"]:
+        more.append(
+            f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other: if "
+            f"it is padding, say {padding_told()}"
+        )
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result

@@ -109,16 +109,18 @@ def _columns(schema: Any, one: Input | None, named: Named) -> list[dict[str, Any
     roles: dict[str, list[str]] = {}
     for role, name in one.columns.mapping().items() if one is not None else ():
         roles.setdefault(name, []).append(role)
+    key = one.source.key if one is not None else None
+    by_key = dict.fromkeys(key.parts if key else (), "part")
     described = []
     for field in schema:
         its = roles.get(field.name, [])
-        told = any(getattr(named, role) == field.name for role in its)
+        told = any(getattr(named, role) is not None for role in its)
         described.append(
             {
                 "name": field.name,
                 "type": str(field.type),
                 "role": ", ".join(its) or None,
-                "by": None if not its else "told" if told else "name",
+                "by": ("told" if told else "name") if its else by_key.get(field.name),
             }
         )
     return described

@@ -13,7 +13,7 @@ COLUMNS = (
     *("query", "item", "score", "rank", "gain", "label_query", "label_item"),
     *("labels_as", "predictions_as", "columns", "label_columns"),
     *("encoding", "label_encoding"),
-    *("in_order", "binary", "subtopic"),
+    *("in_order", "binary", "subtopic", "padding"),
 )
 RESOURCES = ("threads", "progress")
 

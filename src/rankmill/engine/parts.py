@@ -136,6 +136,7 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
         told_format=options.pop("predictions_as"),
         columns=options.pop("columns"),
         encoding=options.pop("encoding"),
+        padding=options["padding"],
     )
     with closing(one.source), Workers(threads) as workers:
         among = reread_among(state, one, workers, memory, checksum=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.semantics.choices import DEFAULT
-from rankmill.sources.asked import Role
+from rankmill.sources.asked import Query, Role
 from rankmill.sources.base import Source
 from rankmill.sources.inputs import Input, check_options, open_input
 
@@ -16,13 +16,14 @@ from rankmill.sources.inputs import Input, check_options, open_input
 class Named(NamedTuple):
     """What the caller told of the columns: their names or None, and how they are used."""
 
-    query: str | None = None
+    query: Query = None
     item: str | None = None
     score: Any = None
     rank: str | None = None
     gain: Any = None
     in_order: bool = False
     binary: bool = False
+    padding: Any = None
 
     @property
     def role(self) -> Role | None:
@@ -70,6 +71,7 @@ def open_as(
         "told_format": told_format,
         "columns": columns,
         "encoding": encoding,
+        "padding": named.padding,
     }
     role = role or named.role
     if role == "labels":

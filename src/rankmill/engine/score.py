@@ -23,6 +23,7 @@ from rankmill.metrics.exposure import ExposureCounters
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.item_counter import NO_REPEATS
 from rankmill.metrics.values import Matched
+from rankmill.sources.made import padded_tails
 
 # To group queries with gains takes as long as so many metrics of all of them.
 WORTH_GROUPING = 4
@@ -116,6 +117,7 @@ def score_lists(
             "unlabelled": int(unlabelled.sum()),
             "no_relevant": int(no_relevant.sum()),
             "predicted_labels": int(found.label_counts[both].sum()),
+            "padded": padded_tails(lists.offsets, lists.items),
         },
     )
 

@@ -17,8 +17,8 @@ from rankmill.fuse.runs import ReadAgainError, Run, check_positions, side_by_sid
 from rankmill.fuse.trec import write_run
 from rankmill.results.files import check_target
 from rankmill.semantics.choices import DEFAULT
+from rankmill.sources.comparable import check_comparable
 from rankmill.sources.inputs import MEMORY, check_options, open_input, with_one_id_type
-from rankmill.sources.roles import check_comparable
 from rankmill.threads import Workers
 
 WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}
@@ -37,11 +37,12 @@ def fuse(
     format: str | None = None,
     columns: Sequence[str] | str | None = None,
     encoding: str | None = None,
-    query: str | None = None,
+    query: str | Sequence[str] | None = None,
     item: str | None = None,
     score: Any = None,
     rank: str | None = None,
     in_order: bool = False,
+    padding: Any = None,
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | None = None,
@@ -78,7 +79,7 @@ def fuse(
         The constant of "rrf"; by default 60.
     top : int, optional
         Keep only so many items of each fused list.
-    format, columns, encoding, query, item, score, rank, in_order
+    format, columns, encoding, query, item, score, rank, in_order, padding
         As for `evaluate`; they hold for all runs.
     threads : int, optional
         The number of threads; by default the number of CPUs.
@@ -136,6 +137,7 @@ def fuse(
                     told_format=format,
                     columns=columns,
                     encoding=encoding,
+                    padding=padding,
                 )
             )
             stack.callback(inputs[-1].source.close)

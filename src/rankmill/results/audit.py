@@ -77,13 +77,13 @@ def meanings(semantics: Semantics, scope: Scope = WHOLE) -> dict[str, str]:
         "repeated_labels": (
             f"labels that their query had already: {_REPEATED_LABELS[semantics.repeated_labels]}"
         ),
-        "null_labels": "null items among the labels, dropped",
+        "null_labels": "null items and padding among the labels, dropped",
         "nonpositive_gains": "items judged with a gain of 0 or less, which makes them no labels",
         "repeated_items": (
             "predictions that repeat an earlier one of their list: "
             f"{_REPEATED_ITEMS[semantics.repeated_predictions]}"
         ),
-        "null_items": "null items among the predictions, dropped: those behind move up",
+        "null_items": "null items and padding among the predictions, dropped: those behind move up",
         "items_beyond_depth": "predictions beyond the depth, cut off",
         "unjudged_items": "predictions that are not judged, dropped: those behind move up",
         "seen_items": "predictions that their query had in training"

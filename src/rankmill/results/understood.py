@@ -11,7 +11,7 @@ from rankmill.version import __version__
 
 _SHAPES = {"wide": "wide: a row a query, with lists", "long": "long: a row an item"}
 _ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}
-_BY = {"told": "you named it", "name": "found by its name"}
+_BY = {"told": "you named it", "name": "found by its name", "part": "part of the query"}
 
 
 def head_view(told: Mapping[str, Any], role_told: bool) -> View:
@@ -62,7 +62,7 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
 
 
 def _column(one: Mapping[str, Any], shape: str | None) -> list[str]:
-    unread = "not read" if shape is not None else ""
+    unread = "not read" if shape is not None and one["by"] is None else ""
     return [one["name"], one["type"], one["role"] or unread, _BY.get(one["by"], "")]
 
 

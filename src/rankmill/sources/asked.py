@@ -1,10 +1,73 @@
 """What the caller told of an input, for the formats that do not tell it themselves."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+from rankmill.errors import UsageError
 
 Role = Literal["labels", "predictions", "train", "items", "features"]
+
+
+class Key(NamedTuple):
+    """The columns that make a query id.
+
+    Attributes
+    ----------
+    name : str
+        The name of the column that is made.
+    parts : tuple of str
+        The columns.
+    texts : tuple of str
+        What stands before the first part, between the parts, and behind the last; empty for a
+        tuple.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+    texts: tuple[str, ...] = ()
+
+
+Query = str | Sequence[str] | Key | None
+"""How a caller names the query ids: a column, several, or a template."""
+
+
+def key_of(query: Query, names: Collection[str]) -> Key | None:
+    """The key that several columns make; None if a column alone holds the ids.
+
+    `names` are the columns there are: one of them is never taken for several.
+
+    Examples
+    --------
+    >>> key_of("session,type", ()), key_of(["session"], ()), key_of("a,b", ("a,b",))
+    (Key(name='session,type', parts=('session', 'type'), texts=()), None, None)
+    >>> key_of("{session}_{type}", ())
+    Key(name='session_type', parts=('session', 'type'), texts=('', '_', ''))
+    """
+    if query is None or isinstance(query, Key) or query in names:
+        return query if isinstance(query, Key) else None
+    if isinstance(query, str):
+        pieces = re.split(r"\{([^{}]+)\}", query)
+        if len(pieces) > 1:
+            texts, parts = tuple(pieces[::2]), tuple(pieces[1::2])
+            if not all(texts[1:-1]):
+                raise UsageError(
+                    f"the template {query!r} has columns with nothing between them, so that 1 and "
+                    "23 would be 12 and 3: put a text between them, as in '{session}_{type}'"
+                )
+            name = "".join(pieces)
+            return Key(query if name in names else name, parts, texts)
+        query = query.split(",")
+    if len(query) < 2:
+        return None
+    name = ",".join(query)
+    return Key(f"({name})" if name in names else name, tuple(query))
+
+
+def column_of(query: Query) -> str | None:
+    """The column that holds the ids, where `key_of` finds no key."""
+    return query if query is None or isinstance(query, str) else "".join(query[:1])
 
 
 @dataclass(frozen=True)
@@ -19,8 +82,10 @@ class Asked:
         The name of a format.
     columns : tuple of str
         The names of the columns, if the files have no header.
-    query, item : str or None
-        The columns of query ids and items.
+    query : str, sequence of str, Key or None
+        The column of query ids, or those that make them.
+    item : str or None
+        The column of items.
     facts : tuple of str
         More columns of the labels.
     encoding : str or None
@@ -30,7 +95,7 @@ class Asked:
     role: Role = "labels"
     format: str | None = None
     columns: tuple[str, ...] = ()
-    query: str | None = None
+    query: Query = None
     item: str | None = None
     facts: tuple[str, ...] = ()
     encoding: str | None = None

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
+from rankmill.sources.asked import Key
 from rankmill.sources.doubts import Doubts
 from rankmill.sources.footers import RowGroup
 from rankmill.threads import Workers
@@ -85,6 +86,8 @@ class Source:
         The format of the files; an empty text for objects in memory.
     doubts : Doubts or None
         The rows read so far that do not fit how they are read; only text has them.
+    key : Key or None
+        How the query ids are made, if it is of several columns; then a column holds them.
     """
 
     name: str
@@ -104,6 +107,7 @@ class Source:
     unordered: bool = False
     format: str = ""
     doubts: Doubts | None = None
+    key: Key | None = None
 
     def with_types(self, types: Mapping[str, Any]) -> Self:
         """The source of text with these types of values, which ends the same as this one."""

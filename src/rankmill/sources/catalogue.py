@@ -16,15 +16,19 @@ from rankmill.kernels.identity import SEED, Ids, group_rows
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.inputs import Input
+from rankmill.sources.made import without_padding
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, find_item
 from rankmill.threads import Workers
 
 
-def open_items(value: Any, item: str | None, group: str | None = None) -> Input:
+def open_items(
+    value: Any, item: str | None, group: str | None = None, padding: str | None = None
+) -> Input:
     """Open a catalogue of items, whose column may have the name `item`.
 
-    `group` names the column of their groups, with a value or a list of values a row.
+    `group` names the column of their groups, with a value or a list of values a row; `padding` is
+    an item that is none.
 
     Raises
     ------
@@ -49,6 +53,8 @@ def open_items(value: Any, item: str | None, group: str | None = None) -> Input:
             _check_group(source, group, wide)
             if source.typed is not None:
                 source = source.with_types({group: pa.large_string()})
+        if padding is not None:
+            source = without_padding(source, named, padding)
     except BaseException:
         source.close()
         raise

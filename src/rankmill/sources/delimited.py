@@ -172,10 +172,12 @@ def columns_of(
     columns = {name: Column(i, _type_of(cells)) for i, (name, cells) in enumerate(sample.items())}
     schema = pa.schema({name: column.type for name, column in columns.items()})
     query, item = likely_ids(schema, asked.role, asked.query, asked.item)
-    if query is None or item is None:
+    if item is None:
         return columns
-    for name in (query, item):
+    for name in (*query, item):
         columns[name] = columns[name]._replace(type=TEXT)
+    if not query:  # of a catalogue
+        return columns
     cell = cell or _cell_of(sample, query, item, shape, asked, file)
     if not cell:
         guarded = shape != "long" and not _any_separator(sample[item])
@@ -187,12 +189,14 @@ def columns_of(
     if cell == PAIR_ITEMS:
         columns[CONFIDENCE] = Column(items.field, NUMBER, PAIR_NUMBERS)
     for name, column in columns.items():
-        if not column.cell and name != query and (column.type in BESIDE or cell == BRACKETS):
+        if not column.cell and name not in query and (column.type in BESIDE or cell == BRACKETS):
             columns[name] = _beside(column, sample[name], sample[item], cell)
     return columns
 
 
-def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, file: str) -> str:
+def _cell_of(
+    sample: Cells, query: tuple[str, ...], item: str, shape: str, asked: Asked, file: str
+) -> str:
     """What parts the items of a cell of the item column; an empty text if a cell is one item."""
     cells = [cell for cell in sample[item] if cell]
     if shape in SHAPES:
@@ -220,16 +224,14 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
             "items: name the format, csv-pairs or csv-wide: --predictions-as NAME on the command "
             "line, predictions_as= in Python"
         )
-    rows, distinct = len(sample[query]), len(set(sample[query]))
-    plural = item.lower().endswith("s")  # such a column holds lists, as a rule
-    if not shape and rows >= 2 * distinct and not plural:
-        return ""
+    rows, distinct = len(sample[item]), len(set(zip(*map(sample.get, query), strict=True)))
     if not shape and rows > distinct:
         raise InputError(
             f"{file}: {rows - distinct} of the first {rows} rows repeat a query, and the items "
             f"in {item!r}, such as {next(filter(_has_separator, cells))!r}, may be one item or a "
             "list of several: name the format, csv-long or csv-wide, with --labels-as or "
-            "--predictions-as, labels_as= or predictions_as= in Python"
+            "--predictions-as, labels_as= or predictions_as= in Python; if several columns make a "
+            f"query, name them all, as --query {query[0]},OTHER, query=[...] in Python"
         )
     parted = sum(map(_has_separator, cells))
     held = {one: sum(one in cell for cell in cells) for one in SEPARATORS}

@@ -26,11 +26,15 @@ _LONGEST_NAME = 60
 
 @dataclass(frozen=True)
 class Finder:
-    """Finds columns of one input by name; the first file decides what the columns are."""
+    """Finds columns of one input by name; the first file decides what the columns are.
+
+    The columns `taken` make the query ids, and are nothing else unless that is told.
+    """
 
     source: Source
     chosen: Mapping[str, str | None]
     side: Role
+    taken: Collection[str] = ()
 
     @property
     def file(self) -> str:
@@ -85,7 +89,8 @@ class Finder:
     def named(self, aliases: Sequence[str]) -> list[str]:
         """The columns whose name is an alias."""
         wanted = {plain(alias) for alias in aliases}
-        return [name for name in self.schema.names if plain(name) in wanted]
+        names = [name for name in self.schema.names if name not in self.taken]
+        return [name for name in names if plain(name) in wanted]
 
     def kinds_of(self, name: str) -> Iterator[Any]:
         """The types of a column in all files that have it."""
@@ -105,6 +110,7 @@ class Finder:
 
     def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:
         """The columns with a number for each item, in any file, without those that are taken."""
+        taken = {*taken, *self.taken}
         return [
             name
             for name in self.schema.names

@@ -13,12 +13,14 @@ from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.sources.asked import Asked, Role, column_names
+from rankmill.sources.asked import Asked, Query, Role, column_names, column_of, key_of
 from rankmill.sources.base import Batch, Source, read_batches
+from rankmill.sources.comparable import check_comparable, id_columns
 from rankmill.sources.facts import NO_FACTS, Kind, find_facts
 from rankmill.sources.long import group_lists, stream_rows
+from rankmill.sources.made import keyed, without_padding
 from rankmill.sources.opening import open_source
-from rankmill.sources.roles import Columns, check_comparable, find_columns
+from rankmill.sources.roles import Columns, find_columns
 from rankmill.sources.spill import grouped_lists
 from rankmill.sources.subtopics import with_subtopics
 from rankmill.sources.wide import confidences_of, wide_lists
@@ -44,7 +46,8 @@ class Input:
         Of several files the first one decides which columns are not read.
         """
         schema = next(iter(self.source.schemas.values()))
-        read = {*self.columns.names(), *self.columns.facts}
+        key = self.source.key
+        read = {*self.columns.names(), *self.columns.facts, *(key.parts if key else ())}
         unread = [name for name in schema.names if name not in read]
         doubts = [] if self.source.doubts is None else self.source.doubts.all()
         return {
@@ -69,7 +72,10 @@ class Input:
 
     def id_types(self, role: str) -> set[Any]:
         """The Arrow types of the ids in a column, over all files; for lists, of their items."""
-        name = getattr(self.columns, role)
+        return self.types(getattr(self.columns, role))
+
+    def types(self, name: str) -> set[Any]:
+        """The Arrow types of a column, over all files; for lists, of their items."""
         found = {schema.field(name).type for schema in self.source.schemas.values()}
         return {kind.value_type if is_list_type(kind) else kind for kind in found}
 
@@ -78,7 +84,7 @@ def open_input(
     value: Any,
     role: Role,
     numbers: Any,
-    chosen: Mapping[str, str | None],
+    chosen: Mapping[str, Any],
     *,
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
@@ -90,6 +96,7 @@ def open_input(
     columns: Sequence[str] | str | None = None,
     encoding: str | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
+    padding: Any = None,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
@@ -100,7 +107,7 @@ def open_input(
     numbers
         The confidences or gains: a column name, None, or, beside a Ragged, a Ragged.
     chosen
-        The column names that the caller gave, by role.
+        The column names that the caller gave, by role; those of a query may be several.
     need_score
         Whether a metric needs confidences.
     semantics
@@ -117,6 +124,8 @@ def open_input(
         their text.
     facts
         The columns with a value a query that `read_facts` will read, and what each holds.
+    padding
+        The item that is none, such as -1; None if every item is one.
 
     Raises
     ------
@@ -142,6 +151,11 @@ def open_input(
     asked = Asked(role, told_format, column_names(columns), *named, tuple(facts), encoding)
     source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
     try:
+        if source.key is None:
+            key = key_of(named[0], next(iter(source.schemas.values())).names)
+            source = source if key is None else keyed(source, key)
+        if "query" in chosen:
+            chosen["query"] = source.key.name if source.key else column_of(named[0])
         found = find_columns(
             source,
             role,
@@ -153,10 +167,13 @@ def open_input(
             facts=facts,
         )
         source = find_facts(source, facts) if facts else source
+        found = replace(found, facts=tuple(facts))
+        if padding is not None:
+            found = replace(found, padding=str(padding))
+            source = without_padding(source, found.item, str(padding))
     except BaseException:
         source.close()
         raise
-    found = replace(found, facts=tuple(facts))
     if source.typed is not None:  # text that may hold a number as an integer or as a float
         types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
         told = {name: kind for name, kind in types.items() if name is not None}
@@ -216,12 +233,12 @@ def open_inputs(
     need_score: bool = False,
     semantics: Semantics = DEFAULT,
     may_be_empty: bool = False,
-    query: str | None = None,
+    query: Query = None,
     item: str | None = None,
     score: Any = None,
     rank: str | None = None,
     gain: Any = None,
-    label_query: str | None = None,
+    label_query: Query = None,
     label_item: str | None = None,
     labels_as: str | None = None,
     predictions_as: str | None = None,
@@ -232,6 +249,7 @@ def open_inputs(
     in_order: bool = False,
     binary: bool = False,
     subtopic: str | None = None,
+    padding: Any = None,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
@@ -258,6 +276,7 @@ def open_inputs(
             columns=label_columns or columns,
             encoding=label_encoding or encoding,
             facts=facts,
+            padding=padding,
         )
         stack.callback(label_input.source.close)
         chosen = {"query": query, "item": item, "rank": rank}
@@ -276,15 +295,16 @@ def open_inputs(
                 told_format=predictions_as,
                 columns=columns,
                 encoding=encoding,
+                padding=padding,
             )
             stack.callback(inputs[name].source.close)
         label_input, *others = with_one_id_type([label_input, *inputs.values()])
-        if subtopic is not None:
-            made = with_subtopics(label_input.source, label_input.columns, subtopic)
-            label_input = Input(*made)
         for one in others:
             check_positions(label_input.source, one.source)
             check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
+        if subtopic is not None:
+            made = with_subtopics(label_input.source, label_input.columns, subtopic)
+            label_input = Input(*made)
         yield label_input, dict(zip(inputs, others, strict=True))
 
 
@@ -295,22 +315,28 @@ def with_one_id_type(inputs: list[Input]) -> list[Input]:
     texts. An id of text that is no integer, such as 007, is an error once it is read.
     """
     for role in ("query", "item"):
-        has = [bool(getattr(one.columns, role)) for one in inputs]
-        told = [one for one, there in zip(inputs, has, strict=True) if there]
-        kinds = {kind for one in told if not one.source.text_ids for kind in one.id_types(role)}
-        if any(pa.types.is_integer(kind) for kind in kinds):
-            kind = pa.uint64() if pa.uint64() in kinds else pa.int64()
-            inputs = [
-                with_integer_ids(one, role, kind) if there and one.source.text_ids else one
-                for one, there in zip(inputs, has, strict=True)
-            ]
+        named = [id_columns(one.source, one.columns, role) for one in inputs]
+        for place in range(max(map(len, named))):
+            names = [some[place] if place < len(some) else None for some in named]
+            told = [pair for pair in zip(inputs, names, strict=True) if pair[1] is not None]
+            kinds = {
+                kind
+                for one, name in told
+                if name and not one.source.text_ids
+                for kind in one.types(name)
+            }
+            if any(pa.types.is_integer(kind) for kind in kinds):
+                kind = pa.uint64() if pa.uint64() in kinds else pa.int64()
+                inputs = [
+                    with_integer_ids(one, name, kind) if name and one.source.text_ids else one
+                    for one, name in zip(inputs, names, strict=True)
+                ]
     return inputs
 
 
-def with_integer_ids(one: Input, role: str, kind: Any) -> Input:
-    """An input of text whose ids are read as integers; `role` is "query" or "item"."""
-    source = one.source.with_types({getattr(one.columns, role): kind})
-    return replace(one, source=source)
+def with_integer_ids(one: Input, name: str, kind: Any) -> Input:
+    """An input of text whose ids in a column are read as integers."""
+    return replace(one, source=one.source.with_types({name: kind}))
 
 
 def map_lists(

@@ -8,11 +8,11 @@ from urllib.parse import unquote
 
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import is_id_type, is_text_type
+from rankmill.columns.ids import is_id_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.sources.asked import Role
+from rankmill.sources.asked import Query, Role, column_of, key_of
 from rankmill.sources.base import Source
 from rankmill.sources.finding import Finder, advice, how, how_to_say, named_numbers, plain, warn
 
@@ -68,7 +68,7 @@ class Columns:
     is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
     items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
     true, the lists are ranked by confidence. ``facts`` are columns with a value a query, which
-    are read apart from the items.
+    are read apart from the items. Items equal to ``padding`` are read as nulls.
     """
 
     query: str
@@ -81,6 +81,7 @@ class Columns:
     in_order: bool = False
     unordered: bool = False
     facts: tuple[str, ...] = ()
+    padding: str | None = None
 
     def mapping(self) -> dict[str, str]:
         """The role of each column that is read -> the name of the column."""
@@ -133,7 +134,7 @@ def find_columns(
     UsageError
         If the caller chose a column that an input of this shape cannot use.
     """
-    finder = Finder(source, chosen, role)
+    finder = Finder(source, chosen, role, source.key.parts if source.key else ())
     for each in chosen:  # a mistyped name is an error even if its column is not needed
         finder.find(each, ())
     query = _find_query(finder)
@@ -153,19 +154,24 @@ def find_columns(
 
 
 def likely_ids(
-    schema: Any, side: Role, query: str | None, item: str | None
-) -> tuple[str | None, str | None]:
-    """The columns of query ids and items, as `find_columns` will find them; None if it will not."""
+    schema: Any, side: Role, query: Query, item: str | None
+) -> tuple[tuple[str, ...], str | None]:
+    """The columns of query ids and items, as `find_columns` will find them; none if it will not."""
     source = Source("", {"": schema}, None, lambda columns: {})
-    chosen = {"query": query, "item": item}
     if side not in ITEM_ALIASES:
-        chosen = among(schema.names, chosen)
-    finder = Finder(source, chosen, side)
+        query, item = among(schema.names, {"query": query, "item": item}).values()
+    key = key_of(query, schema.names)
+    parts = key.parts if key else ()
+    chosen = {"query": parts[0] if key else column_of(query), "item": item}
+    finder = Finder(source, chosen, side, parts)
     try:
-        query = _find_query(finder)
-        return query, _find_item(finder, query)
+        found = _usual_query(finder)
+        strange = not {*parts} <= {*schema.names}
+        if strange or (found is None and side != "items"):  # a catalogue has no queries
+            return (), None
+        return parts or ((found,) if found else ()), _find_item(finder, found or "")
     except InputError:
-        return None, None
+        return (), None
 
 
 def likely_query(source: Source) -> str | None:
@@ -174,9 +180,15 @@ def likely_query(source: Source) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def among(names: Sequence[str], chosen: Mapping[str, str | None]) -> dict[str, str | None]:
+def among(names: Sequence[str], chosen: Mapping[str, Query]) -> dict[str, Any]:
     """The columns that were chosen for another input, where this one has them."""
-    return {role: name if name in names else None for role, name in chosen.items()}
+    found: dict[str, Any] = {}
+    for role, name in chosen.items():
+        key = key_of(name, names)
+        whole = key is not None and {*key.parts} <= {*names}
+        name = key.name if key is not None and not whole else name
+        found[role] = name if whole or name in names else None
+    return found
 
 
 def find_item(source: Source, name: str | None, side: Role) -> str:
@@ -192,9 +204,13 @@ def find_item(source: Source, name: str | None, side: Role) -> str:
 
 def _find_query(finder: Finder) -> str:
     """The column of query ids; "id" is one if no other column is."""
+    return _usual_query(finder) or finder.require("query", ())
+
+
+def _usual_query(finder: Finder) -> str | None:
+    """The column of query ids, if there is one."""
     names = finder.schema.names
-    found = finder.find("query", ALIASES["query"], WEAK_ALIASES["query"][0], among=names)
-    return found or finder.require("query", ())
+    return finder.find("query", ALIASES["query"], WEAK_ALIASES["query"][0], among=names)
 
 
 def _find_item(finder: Finder, query: str) -> str:
@@ -342,25 +358,4 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; expected numbers: "
                 f"{cast}{another}{less}"
-            )
-
-
-def check_comparable(labels: tuple[Source, Columns], predictions: tuple[Source, Columns]) -> None:
-    """Raise InputError if query ids or item ids are integers in one file, strings in another."""
-    for role in ("query", "item"):
-        seen: dict[bool, str] = {}
-        for source, columns in (labels, predictions):
-            name = getattr(columns, role)
-            if not name:  # the items of a catalogue have no queries
-                continue
-            for file, schema in source.schemas.items():
-                kind = schema.field(name).type
-                value = kind.value_type if is_list_type(kind) else kind
-                if not kinds.is_null(value):
-                    seen.setdefault(is_text_type(value), f"{value} in column {name!r} of {file}")
-        if len(seen) > 1:
-            raise InputError(
-                f"the {role} ids cannot be compared: {seen[False]}, but {seen[True]}; cast one of "
-                "them, so that both are integers or both strings (rankmill convert --integers "
-                f"{role} makes integers of strings)"
             )

@@ -42,7 +42,9 @@ def with_subtopics(source: Source, columns: Columns, subtopic: str) -> tuple[Sou
             "and subtopic: convert the labels to such rows"
         )
     facts = tuple(name for name in columns.facts if name != subtopic)
-    names = list(dict.fromkeys([*columns.names(), *facts, subtopic]))
+    made_of = source.key.parts if source.key else ()  # by which a training set is compared
+    beside = tuple(name for name in dict.fromkeys((*facts, *made_of)) if name != subtopic)
+    names = list(dict.fromkeys([*columns.names(), *beside, subtopic]))
 
     def read(batch: Batch) -> pa.Table:
         return pa.Table.from_batches([batch.data.select(names)])
@@ -53,11 +55,13 @@ def with_subtopics(source: Source, columns: Columns, subtopic: str) -> tuple[Sou
         table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
     except pa.ArrowException as error:
         raise InputError(f"{source.name}: {error}") from None
-    made = _one_a_label(table, columns, source.name, subtopic, facts)
+    made = _one_a_label(table, columns, source.name, subtopic, beside)
     found = open_batches(
         source.name, made.schema, lambda names: made.select(names).to_batches(), len(made)
     )
-    found = replace(found, end=source.end, format=source.format, doubts=source.doubts)
+    found = replace(
+        found, end=source.end, format=source.format, doubts=source.doubts, key=source.key
+    )
     return found, replace(columns, gain=subtopic, facts=facts)
 
 

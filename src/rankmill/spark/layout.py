@@ -58,6 +58,15 @@ def empty_source(frame: Any, name: str) -> Any:
     return open_table(arrow_schema(frame).empty_table(), name)
 
 
+def check_one_query(one: Input) -> None:
+    """Raise UsageError if several columns make the query ids, as rows travel by one."""
+    if one.source.key is not None:
+        raise UsageError(
+            f"{one.source.name}: on Spark one column holds the query ids: add one with the ids of "
+            f"{', '.join(one.source.key.parts)} by withColumn and concat_ws, and name it (query)"
+        )
+
+
 def check_ordered(one: Input) -> None:
     """Raise UsageError if predictions rank in the order of their rows, as these have none."""
     columns = one.columns

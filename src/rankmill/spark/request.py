@@ -11,14 +11,21 @@ from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
 from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import Input
-from rankmill.spark.layout import Side, check_ordered, empty_source, shuffled, sides_of
+from rankmill.spark.layout import (
+    Side,
+    check_one_query,
+    check_ordered,
+    empty_source,
+    shuffled,
+    sides_of,
+)
 from rankmill.spark.partitions import partition_count, sizes_of
 
 # Options of `evaluate` that files have, or that are Spark's own business.
 NOT_TAKEN = (
     *("labels_as", "predictions_as", "columns", "label_columns", "threads", "progress"),
     *("encoding", "label_encoding"),
-    *("train", "items", "item_group", "features", "drop_seen", "subtopic"),
+    *("train", "items", "item_group", "features", "drop_seen", "subtopic", "padding"),
 )
 
 
@@ -95,6 +102,8 @@ def request_of(
         empty = empty_source(labels, "the DataFrame of labels")
         opened = open_job(job, empty, sources, columns, facts)
         label_input, inputs = stack.enter_context(opened)
+    for one in (label_input, *inputs.values()):
+        check_one_query(one)
     for one in inputs.values():
         check_ordered(one)
     named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
