@@ -169,7 +169,7 @@ def command(
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
-    parse_all(metrics)
+    parse_all(metrics, semantics=options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:

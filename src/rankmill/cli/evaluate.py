@@ -128,7 +128,7 @@ def command(
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
-    asked = parse_all(metrics)
+    asked = parse_all(metrics, semantics=options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     files = {"per_query": per_query, "curve": curve, "report": report}

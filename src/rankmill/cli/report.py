@@ -88,7 +88,7 @@ def command(
     from rankmill.metrics.registry import parse_all
 
     report = None if report == "-" else report
-    parse_all(metrics)
+    parse_all(metrics, semantics=options["semantics"])
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_outputs(report, [source, *runs.values(), *catalogue_sources(options)])

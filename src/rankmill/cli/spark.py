@@ -109,7 +109,7 @@ def command(
             "labels with subtopics are evaluated on one machine: use rankmill evaluate"
         )
     output = None if output == "-" else output
-    parse_all(metrics)
+    parse_all(metrics, semantics=options["semantics"])
     check_outputs(output, [], history=recording.place)
     chosen = format_for(format, output)
 

@@ -64,8 +64,8 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         aliases=("NumRel",),
-        never_scored=("unpredicted",),
         counts_empty=True,
+        of_labels=True,
     ),
     MetricSpec(
         name="num_rel_ret",
