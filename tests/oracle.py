@@ -220,7 +220,10 @@ def of_list(
         worth = judged_gains(labels)
         count = len(worth)
     else:
-        worth = label_gains(of_least_gain(labels, rel))
+        relevant = of_least_gain(labels, rel)
+        if name == "rndcg" and label_gains(relevant):
+            relevant = labels
+        worth = label_gains(relevant)
         count = len(worth)
         if name in oracle_lists.GRADED | oracle_lists.POWERS:
             how = "exp" if name in oracle_lists.POWERS else gains

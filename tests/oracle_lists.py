@@ -26,6 +26,7 @@ class Listed:
     ideal: Sequence[float]
     k: float = math.inf
     given: dict[str, float] = field(default_factory=dict)
+    rounding: str = "up"
 
     @property
     def cut(self) -> list[float | None]:
@@ -77,6 +78,9 @@ def pair_accuracy(one: Listed) -> float:
 
 def precision_at_recall(one: Listed, recall: float) -> float:
     needed = int(recall * one.count + 0.9)
+    if one.rounding == "nearest":
+        whole = int(recall * one.count)
+        needed = whole + (recall * one.count - whole >= 0.5)
     found = enumerate(one.ranks, 1)
     return max((hits / rank for hits, rank in found if hits >= needed), default=0.0)
 
@@ -197,6 +201,23 @@ def rbp_residual(one: Listed) -> float:
     return 1 - math.fsum((1 - p) * p ** (rank - 1) for rank in one.ranks)
 
 
+def graded_rbp(one: Listed) -> float:
+    p, most = one.of("p", 0.9), max([1.0, *one.ideal])
+    return math.fsum(
+        (1 - p) * p ** (rank - 1) * (worth or 0.0) / most for rank, worth in enumerate(one.cut, 1)
+    )
+
+
+def unjudged_ranks(one: Listed) -> list[int]:
+    return [rank for rank, worth in enumerate(one.cut, 1) if worth is None or worth < 0]
+
+
+def rbp_resid(one: Listed) -> float:
+    p, ranks = one.of("p", 0.9), unjudged_ranks(one)
+    behind = p ** len(one.worths) if ranks else 0.0
+    return math.fsum([behind, *((1 - p) * p ** (rank - 1) for rank in ranks)])
+
+
 def infap(one: Listed) -> float:
     terms = []
     for rank in one.ranks:
@@ -242,25 +263,28 @@ VALUES: dict[str, Callable[[Listed], float]] = {
     "bpm": bpm,
     "insq": insq,
     "inst": inst,
+    "graded_rbp": graded_rbp,
+    "rbp_resid": rbp_resid,
     "rbp_residual": rbp_residual,
+    "unj": lambda one: len(unjudged_ranks(one)) / one.k,
     "unjudged": lambda one: ratio(len(one.cut) - len(one.ranks), len(one.cut)),
     "infap": infap,
     "pair_accuracy": pair_accuracy,
 }
-GRADED = {"g", "ndcg_rel", "rndcg", "q_measure", "bpm", "insq", "inst"}
+GRADED = {"g", "graded_rbp", "ndcg_rel", "rndcg", "q_measure", "bpm", "insq", "inst"}
 POWERS = {"err", "nerr"}
 # Of all judged items: with their gains, or as levels.
 JUDGED_GAINS = {"unjudged", "rbp_residual", "pair_accuracy"}
-LEVELS = {"infap", "num_nonrel_judged_ret"}
+LEVELS = {"infap", "num_nonrel_judged_ret", "rbp_resid", "unj"}
 LOWER_IS_BETTER = {"first_rank", "mean_rank", "rbp_residual", "unjudged"}
 # Their definitions here take the square of the length of a list.
 SLOW = {"auc", "err", "nerr", "q_measure", "g", "ndcg_rel", "infap", "pair_accuracy"}
 # What has no expected value over ties, and what has no known worst and best order of them.
 NOT_EXPECTED = {
     *("iprec", "iprec_avg", "mean_rank", "bing", "err", "nerr", "q_measure", "g", "ndcg_rel"),
-    *("rndcg", "bpm", "insq", "inst", "infap", "pair_accuracy"),
+    *("rndcg", "bpm", "insq", "inst", "infap", "pair_accuracy", "graded_rbp", "rbp_resid", "unj"),
 }
-NO_ENDS = {"g", "ndcg_rel", "inst", "infap"}
+NO_ENDS = {"g", "ndcg_rel", "inst", "infap", "rbp_resid", "unj"}
 
 
 def is_defined(name: str, k: int | None, semantics: dict[str, str]) -> bool:
@@ -272,12 +296,12 @@ def is_defined(name: str, k: int | None, semantics: dict[str, str]) -> bool:
         return False
     if order in ("worst", "best") and name in NO_ENDS:
         return False
-    fields = ["unpredicted"] if name == "num_rel" else []
-    if name in LOWER_IS_BETTER:
-        fields = ["unpredicted", "unlabelled", "no_relevant"]
-    return not any(semantics[one] in ("zero", "one") for one in fields)
+    fields = ["unpredicted", "unlabelled", "no_relevant"] if name in LOWER_IS_BETTER else []
+    return not any(semantics[one] in ("zero", "one", "scored") for one in fields)
 
 
-def value(name: str, *listed: Any) -> float:
+def value(name: str, *listed: Any, scored: bool = False) -> float:
+    """Without predictions 0, but in counts of labels, and where all lists are `scored`."""
     one = Listed(*listed)
-    return VALUES[name](one) if one.worths else 0.0
+    scored = name == "num_rel" or (scored and name not in LOWER_IS_BETTER)
+    return VALUES[name](one) if one.worths or scored else 0.0

@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 import oracle
 import oracle_confidence
 import oracle_lists
@@ -58,7 +60,10 @@ def truth_for(metric: str, labels: Any, gains: str, semantics: Choices) -> Truth
         return judged_truth(labels, semantics, rel, all_gains=False, below=name != "bpref")
     if name in oracle_lists.POWERS:
         gains = "exp"
-    return truth_of(oracle.of_least_gain(labels, rel), gains, semantics)
+    relevant = oracle.of_least_gain(labels, rel)
+    if name == "rndcg" and truth_of(relevant, gains, semantics).count:
+        relevant = labels
+    return truth_of(relevant, gains, semantics)
 
 
 def judged_truth(
@@ -126,8 +131,10 @@ def runs_of(
     pairs = [(item, conf) for item, conf in listed or [] if item is not None]
     order = semantics["order"] if by_confidence else "given"
     if order.startswith("item_"):
-        pairs.sort(key=lambda pair: text(pair[0]), reverse=order == "item_descending")
-    if order != "given":
+        pairs.sort(key=lambda pair: text(pair[0]), reverse=order != "item_ascending")
+    if order == "item_descending_float32":
+        pairs.sort(key=lambda pair: -float(np.float32(pair[1])))
+    elif order != "given":
         pairs.sort(key=lambda pair: -pair[1])
     repeats = semantics["repeated_predictions"]
     seen: set[Item] = set()
@@ -208,7 +215,9 @@ def value(metric: str, worths: Worths, truth: Truth, semantics: Choices) -> floa
     if name in oracle_lists.VALUES:
         up_to = math.inf if k is None else k
         given = parameters(metric)
-        return oracle_lists.value(name, worths, truth.count, truth.ideal, up_to, given)
+        rounding, scored = semantics["recall_rounding"], semantics["no_relevant"] == "scored"
+        listed = (worths, truth.count, truth.ideal, up_to, given, rounding)
+        return oracle_lists.value(name, *listed, scored=scored)
     cutoff = math.inf if k is None else k
     total, count = truth.count, len(worths)
     if name == "rprec":
@@ -442,6 +451,9 @@ def evaluate(
             else score
             for query, score in scores.items()
         }
+        if name == "num_rel":  # it needs no predictions
+            alone = [query for query in labelled if query in values and query not in predicted]
+            values |= {query: float(own[query].count) for query in alone}
         result.per_query[metric] = values
         found = list(values.values())
         result.metrics[metric], result.standard_errors[metric] = (
@@ -504,7 +516,7 @@ def counted_queries(
         if choice == "error":
             raise RefusedError(field)
         if choice != "skip":
-            out[query] = {"zero": 0.0, "one": 1.0}[choice]
+            out[query] = {"zero": 0.0, "one": 1.0, "scored": None}[choice]
 
     for query, truth in truths.items():
         if query in predicted:

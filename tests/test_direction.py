@@ -35,6 +35,7 @@ from shown import view_all
 
 LOWER = {
     *("first_rank", "mean_rank", "rbp_residual", "unjudged", "num_nonrel_judged_ret"),
+    *("rbp_resid", "unj"),
     *("ece", "brier", "miscalibration"),
 }
 # They describe lists or labels. Coverage, novelty and their like name a goal: these are "higher".

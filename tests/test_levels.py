@@ -243,8 +243,8 @@ def test_some_metrics_do_not_heed_rel() -> None:
     taking = {
         name for name, one in REGISTRY.items() if any(each.name == "rel" for each in one.parameters)
     }
-    graded = oracle_lists.GRADED | oracle_lists.POWERS | {"ndcg", "dcg"}
-    judged = oracle_lists.JUDGED_GAINS | {"judged"}
+    graded = oracle_lists.GRADED - {"rndcg"} | oracle_lists.POWERS | {"ndcg", "dcg"}
+    judged = oracle_lists.JUDGED_GAINS | {"judged", "rbp_resid", "unj"}
     others = {
         "gap",
         "num_ret",

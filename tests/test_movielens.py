@@ -35,12 +35,13 @@ METRICS = [
     *("num_ret", "num_rel_ret", "set_p", "set_f", "set_map", "set_relative_p", "utility"),
     *("relative_p@5", "rprec_mult@0.5", "iprec@0.1", "iprec_avg", "auc", "bing", "err@5", "nerr"),
     *("q_measure", "g", "ndcg_rel", "rndcg", "bpm@5", "insq", "inst", "infap", "pair_accuracy"),
-    *("num_nonrel_judged_ret", "user_coverage", "user_coverage@20"),
+    *("num_nonrel_judged_ret", "num_rel", "graded_rbp", "rbp_resid", "unj@5"),
+    *("user_coverage", "user_coverage@20"),
     *("gap", "gap@5", "auprc", "auprc_step@5", "recall_at_precision@0.1", "best_f1"),
     *("precision_at_recall@0.1", "best_f1_threshold@5"),
 ]
 # Not under the default semantics, as a query without predictions would score 0.
-REFUSED = {"num_rel", "first_rank", "mean_rank", "rbp_residual", "unjudged"}
+REFUSED = {"first_rank", "mean_rank", "rbp_residual", "unjudged"}
 REFUSED |= {"lrap"}  # needs another order
 
 # User 1: the last of five is a label. User 2: of two ratings at the same time, the later row is the

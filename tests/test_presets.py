@@ -21,6 +21,7 @@ MESSY = {"repeats": True, "repeated_labels": True}
 # count repeats in their own way for some metrics, see MESSY_METRICS.
 SHAPES: dict[str, dict[str, Any]] = {
     "trec_eval": {"grades": (0, 1, 2, 3)},
+    "trec_eval-10": {"grades": (0, 1, 2, 3)},
     "ml_metrics": MESSY | {"unlabelled": False},
     "kaggle_landmark": {"longest": 1, "empty_labels": False},
     "kaggle_whale": MESSY,
@@ -48,6 +49,9 @@ CASES = [
     *((name, {"repeats": True}, metrics) for name, metrics in MESSY_METRICS.items()),
     ("replay", {"repeated_labels": True}, ["map@k", "ndcg@k", "precision@k", "hit@k"]),
 ]
+
+
+SHARE = 0.3
 
 
 def dump_for(name: str, seed: int, shape: dict[str, Any]) -> tuple[Labels, Predictions]:
@@ -97,7 +101,11 @@ def with_cutoffs(metrics: list[str]) -> list[str]:
     """Return the metrics that have a value for each query, with cutoffs."""
     per_query = [metric for metric in metrics if metric != "gap"]
     return list(
-        dict.fromkeys(metric.replace("@k", f"@{k}") for metric in per_query for k in CUTOFFS)
+        dict.fromkeys(
+            metric.replace("@k", f"@{k}").replace("@x", f"@{SHARE}")
+            for metric in per_query
+            for k in CUTOFFS
+        )
     )
 
 
@@ -105,7 +113,8 @@ def reference(name: str, metric: str) -> Any:
     """The reference of a metric, and its cutoff."""
     base, _, cutoff = metric.partition("@")
     base = "map" if name == "kaggle_whale" else base
-    return REFERENCES[name][base], int(cutoff) if cutoff else None
+    at_share = base in ("iprec", "rprec_mult")
+    return REFERENCES[name][base], int(cutoff) if cutoff and not at_share else None
 
 
 def test_every_preset_has_a_reference() -> None:
@@ -189,19 +198,16 @@ def test_what_a_library_refuses_is_an_error(name: str) -> None:
             rankmill.evaluate(*tables(labels, predictions), metric, semantics=name)
 
 
-def test_scores_are_doubles_as_in_trec_eval_10() -> None:
-    """As the note of the preset says, pytrec_eval ties what differs beyond float32."""
+def test_trec_eval_9_holds_scores_as_float32() -> None:
+    """As pytrec_eval does: what differs beyond it is tied, and ordered by document."""
     scores = {"a": 1 + 1e-9, "b": 1.0}
     asked = pytrec_eval.RelevanceEvaluator({"q": {"a": 1}}, {"recip_rank"})
     assert asked.evaluate({"q": scores})["q"]["recip_rank"] == 0.5
     labels = pa.table({"query": ["q"], "items": [["a"]]})
     predictions = pa.table({"query": ["q"], "items": [[*scores]], "score": [[*scores.values()]]})
-    result = rankmill.evaluate(labels, predictions, "first_hit", semantics="trec_eval")
-    assert result["first_hit"] == 1.0
-    narrow = pa.array([[*scores.values()]], pa.list_(pa.float32()))
-    predictions = predictions.set_column(2, "score", narrow)
-    result = rankmill.evaluate(labels, predictions, "first_hit", semantics="trec_eval")
-    assert result["first_hit"] == 0.5
+    for name, expected in (("trec_eval", 0.5), ("trec_eval-10", 1.0)):
+        result = rankmill.evaluate(labels, predictions, "first_hit", semantics=name)
+        assert result["first_hit"] == expected
 
 
 def test_an_unknown_preset_is_an_error_that_names_the_nearest() -> None:

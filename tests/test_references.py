@@ -34,7 +34,9 @@ def trec_eval_says(labels: Labels, predictions: Predictions, k: int | None) -> d
         names |= {"recall": "set_recall", "bpref": "bpref", "num_rel_ret": "num_rel_ret"}
         names |= {"set_p": "set_P", "set_f": "set_F", "set_relative_p": "set_relative_P"}
         names |= {"set_map": "set_map", "iprec_avg": "11pt_avg", "bing": "binG", "g": "G"}
-        names |= {"ndcg_rel": "ndcg_rel", "rndcg": "Rndcg"}
+        names |= {"ndcg_rel": "ndcg_rel", "rndcg": "Rndcg", "infap": "infAP", "utility": "utility"}
+        names |= {"iprec": "iprec_at_recall_0.30", "rprec_mult": "Rprec_mult_0.30"}
+        names |= {one: one for one in ("num_ret", "num_rel", "num_nonrel_judged_ret")}
     qrels = {
         query: {item: int(gain) for item, gain in rows} or {"never-found": 0}
         for query, rows in labels.items()

@@ -187,7 +187,6 @@ def test_refused(text: str, semantics: dict[str, str], wanted: list[str]) -> Non
     ("text", "semantics", "wanted"),
     [
         ("mean_rank", {}, ["query 2", "labels but no predictions", "unpredicted 'skip'"]),
-        ("num_rel", {}, ["query 2", "unpredicted=skip"]),
         ("unjudged@5", {"no_relevant": "zero"}, ["query 3", "no label", "no_relevant 'skip'"]),
         ("first_rank", {"unlabelled": "one"}, ["query 4", "not among the labels", "leave out"]),
     ],

@@ -92,14 +92,15 @@ TABLE: dict[str, tuple[dict[int, str], Lists, str, dict[str, str], dict[str, Any
     ),
     "order": (
         {1: "h"},
-        {1: [("x", 0.1), ("y", 0.2), *TIED]},
+        {1: [("x", 0.1), ("y", 0.2), ("q", 0.5 - 1e-9), ("r", 0.5 - 1e-9), *TIED]},
         "first_hit",
         {},
         {
-            "given": 1 / 6,
+            "given": 1 / 8,
             "confidence": 1 / 3,
             "item_descending": 1 / 4,
             "item_ascending": 1 / 2,
+            "item_descending_float32": 1 / 6,
             "worst": 1 / 5,
             "best": 1.0,
             "expected": (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5,
@@ -148,10 +149,10 @@ TABLE: dict[str, tuple[dict[int, str], Lists, str, dict[str, str], dict[str, Any
     ),
     "no_relevant": (
         {1: "a", 2: "", 3: ""},
-        {1: listed("xa"), 2: listed("c")},
-        "map",
+        {1: listed("xa"), 2: listed("cde")},
+        "num_ret",
         {"unpredicted": "skip"},
-        {"skip": 1 / 2, "zero": 1 / 4, "one": 3 / 4, "error": ERROR},
+        {"skip": 2.0, "zero": 1.0, "one": 3 / 2, "scored": 5 / 2, "error": ERROR},
     ),
     "precision_divisor": (
         {1: "a"},
@@ -166,6 +167,13 @@ TABLE: dict[str, tuple[dict[int, str], Lists, str, dict[str, str], dict[str, Any
         "recall@2",
         {},
         {"labels": 2 / 3, "min_k_labels": 1.0},
+    ),
+    "recall_rounding": (
+        {1: "abcd"},
+        {1: listed("axb")},
+        "iprec@0.3",
+        {},
+        {"up": 2 / 3, "nearest": 1.0},
     ),
     "ideal_dcg": (
         {1: "a"},

@@ -22,6 +22,7 @@ __all__ = ["REFERENCES", "RefusedError", "UndefinedError"]
 
 REFERENCES: dict[str, dict[str, Callable]] = {
     "trec_eval": retrieval.TREC_EVAL,
+    "trec_eval-10": retrieval.TREC_EVAL_10,
     "ml_metrics": {"map": competitions.ml_metrics_map},
     "kaggle_landmark": {"gap": competitions.landmark_gap},
     "kaggle_whale": {"map": competitions.whale_map},

@@ -93,23 +93,40 @@ def bpref(items: list[str], judged: dict[str, float], _k: int | None) -> float:
     return ratio(total, len(relevant))
 
 
-def of_list(name: str) -> Measure:
+SHARES = {"recall": 0.3, "times": 0.3}
+
+
+def of_list(name: str, rounding: str = "up") -> Measure:
     """A measure of `oracle_lists`, which is held to trec_eval here too."""
 
     def measure(items: list[str], gains: dict[str, float], k: int | None) -> float:
         worths = [gains.get(item) for item in items]
         ideal = sorted(gains.values(), reverse=True)
+        cutoff = math.inf if k is None else k
         return oracle_lists.VALUES[name](
-            oracle_lists.Listed(worths, len(gains), ideal, math.inf if k is None else k)
+            oracle_lists.Listed(worths, len(gains), ideal, cutoff, SHARES, rounding)
         )
+
+    return measure
+
+
+def of_judged(name: str) -> Measure:
+    """The same of all judged documents, which are worth 1 if they are relevant, else 0."""
+
+    def measure(items: list[str], judged: dict[str, float], k: int | None) -> float:
+        worths = [float(judged[item] > 0) if item in judged else None for item in items]
+        relevant = sum(gain > 0 for gain in judged.values())
+        cutoff = math.inf if k is None else k
+        return oracle_lists.VALUES[name](oracle_lists.Listed(worths, relevant, [], cutoff))
 
     return measure
 
 
 WHOLE_LISTS = (
     *("num_rel_ret", "set_p", "set_f", "set_map", "set_relative_p", "iprec_avg"),
-    *("bing", "g", "ndcg_rel", "rndcg"),
+    *("bing", "g", "ndcg_rel", "rndcg", "iprec", "rprec_mult", "num_ret", "num_rel", "utility"),
 )
+OF_JUDGED = ("infap", "num_nonrel_judged_ret")
 
 
 def _trec_eval(
@@ -146,6 +163,16 @@ TREC_EVAL = {
     "bpref": _trec_eval(bpref, "none", least=0),
     "relative_p": _trec_eval(of_list("relative_p"), "required"),
     **{name: _trec_eval(of_list(name), "none") for name in WHOLE_LISTS},
+    **{name: _trec_eval(of_judged(name), "none", least=0) for name in OF_JUDGED},
+}
+# As its 10.0-rc3 computes what 9 lacks or rounds otherwise.
+TREC_EVAL_10 = TREC_EVAL | {
+    "iprec": _trec_eval(of_list("iprec", "nearest"), "none"),
+    "iprec_avg": _trec_eval(of_list("iprec_avg", "nearest"), "none"),
+    "dcg": _trec_eval(dcg, "none"),
+    "graded_rbp": _trec_eval(of_list("graded_rbp"), "none"),
+    "rbp_resid": _trec_eval(of_judged("rbp_resid"), "none", least=0),
+    "unj": _trec_eval(of_judged("unj"), "required", least=0),
 }
 
 

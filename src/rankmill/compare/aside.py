@@ -52,8 +52,9 @@ class Aside(NamedTuple):
 def aside_of(metrics: Any, options: Mapping[str, Any]) -> Aside:
     """Return what to compute aside for metrics, given the options of `evaluate`."""
     rel = options["rel"]
-    asked = parse_all(metrics, None if rel is None else REL.read(str(rel), "all metrics"))
     semantics = semantics_of(options["semantics"])
+    of_all = None if rel is None else REL.read(str(rel), "all metrics")
+    asked = parse_all(metrics, of_all, semantics)
     limit = max(one.limit for one in asked)
     lines = [one for one in asked if one.spec.kernel and one.spec.cutoff != "none"]
     cutoffs = {

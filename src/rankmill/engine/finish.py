@@ -1,7 +1,7 @@
 """Making a Result, with its table of queries, from a tally."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from rankmill.columns.seal import seal_of_table
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
 from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.refused import EVERYWHERE
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
@@ -57,6 +58,7 @@ def finish(
             f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other: if "
             f"it is padding, say {padding_told()}"
         )
+    more += skipped_notes(tally.job.skipped)
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result
@@ -103,6 +105,11 @@ def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list
     return []
 
 
+def skipped_notes(names: Iterable[str]) -> list[str]:
+    """Return a note for each name that was asked for and is no metric."""
+    return [f"{name} is left out: {EVERYWHERE[name.strip().lower()]}" for name in names]
+
+
 def _examples(tally: Tally) -> str:
     """Return a query id of each input, if the predictions have one that the labels do not have."""
     stranger = tally.first_stranger()
@@ -134,7 +141,7 @@ def per_query_table(tally: Tally, labels: Input, predictions: Input) -> Any:
     queries = take_ids(tally.index.queries, rows)
     columns = [each[rows] for each in tally.values.values()]
     without = np.flatnonzero(~tally.has_labels[rows])
-    for column in columns:
+    for column in columns if counted.no_relevant is not None else ():
         column[without] = counted.no_relevant
     if counted.strangers:
         strangers = tally.strangers()

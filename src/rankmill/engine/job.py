@@ -8,7 +8,7 @@ from typing import Any
 
 from rankmill.errors import UsageError, positive
 from rankmill.matching.catalogue import Catalogue
-from rankmill.matching.gains import canonical_gain_function
+from rankmill.matching.gains import canonical_gain_function, least_gain
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.diversity import heeds_gains, is_of_subtopics
@@ -17,7 +17,7 @@ from rankmill.metrics.exposure import Exposure, Wanted
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.refused import check_under
-from rankmill.metrics.registry import check_defined, parse_all
+from rankmill.metrics.registry import check_defined, parse_all, skipped_names, split_names
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
 from rankmill.semantics.scope import WHOLE, Scope
@@ -55,6 +55,8 @@ class Job:
         the vectors of items, as the caller gave them.
     catalogue : Catalogue or None
         All of them, once they are read.
+    skipped : tuple of str
+        Names that were asked for beside metrics, and are none: see `skipped_names`.
     """
 
     metrics: tuple[Metric, ...]
@@ -73,6 +75,7 @@ class Job:
     item_group: str | None = None
     features: Any = None
     catalogue: Catalogue | None = None
+    skipped: tuple[str, ...] = ()
 
     @property
     def per_query(self) -> list[Metric]:
@@ -86,9 +89,15 @@ class Job:
 
     def never_scored(self, field: str) -> Metric | None:
         """The first metric that has no value for the queries that a field of semantics scores."""
-        if getattr(self.semantics, field) not in ("zero", "one"):
+        if getattr(self.semantics, field) not in ("zero", "one", "scored"):
             return None
         return next((one for one in self.metrics if field in one.spec.never_scored), None)
+
+    @property
+    def of_unpredicted(self) -> bool:
+        """Whether queries without predictions have a value in a metric, which counts."""
+        counts = self.semantics.unpredicted == "zero"
+        return counts and any(metric.spec.of_labels for metric in self.metrics)
 
     @cached_property
     def wanted(self) -> Wanted | None:
@@ -234,13 +243,15 @@ def make_job(
         rel = REL.read(str(rel), "all metrics")
     if depth is not None:
         depth = positive(depth, "depth")
-    asked = parse_all(metrics, rel)
+    counting = semantics_of(semantics)
+    asked = parse_all(metrics, rel, counting)
     memory = positive(memory, "memory")
     gain_function = canonical_gain_function(gain_function)
-    counting = semantics_of(semantics)
     check_under(semantics, asked)
     for metric in asked:
         check_defined(metric, counting)
+        if metric.rel is not None:
+            least_gain(metric.rel, gain_function)
     if depth is not None and counting.ties_open:
         raise UsageError(
             f"depth {depth} may cut through equal confidences, which order {counting.order!r} does "
@@ -253,7 +264,7 @@ def make_job(
     _check_features(features, asked)
     scope = Scope(rel, depth, bool(judged_only), weight, bool(drop_seen))
     beside = {"train": train, "items": items, "item_group": item_group, "features": features}
-    beside |= more
+    beside |= {"skipped": tuple(skipped_names(split_names(metrics), counting)), **more}
     return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **beside)
 
 

@@ -5,7 +5,8 @@ from functools import partial
 
 import numpy as np
 
-from rankmill.columns.ids import id_text
+from rankmill.columns.ids import id_text, take_ids
+from rankmill.columns.lists import drop_values
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
@@ -85,7 +86,8 @@ def score_lists(
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    whole, aggregates, values = _scored(lists, found, judged, index.weights_at(rows), job)
+    own = predicted & (rows >= 0)
+    whole, aggregates, values = _scored(lists, found, judged, own, index.weights_at(rows), job)
     groups = {
         name: one.update(whole, job.asked[name], predicted) for name, one in job.groups().items()
     }
@@ -129,7 +131,8 @@ def match_block(
     each = job.semantics.repeated_predictions == "each"
     among = index.labels, lists.offsets, lists.items, limit
     if job.needs_judged:
-        return match_judged(*among, rows, repeats_count=each)
+        scored = job.semantics.no_relevant == "scored"
+        return match_judged(*among, rows, repeats_count=each, unlabelled=scored)
     return match(*among, rows=rows, repeats_count=each), None
 
 
@@ -157,11 +160,20 @@ def whole_block(
 
 
 def _scored(
-    lists: Lists, found: Hits, judged: Hits | None, weights: np.ndarray | None, job: Job
+    lists: Lists,
+    found: Hits,
+    judged: Hits | None,
+    own: np.ndarray,
+    weights: np.ndarray | None,
+    job: Job,
 ) -> tuple[Scored, dict[str, Aggregate], dict[str, np.ndarray]]:
-    """The block as aggregates take it, the aggregate of each metric, and the values if kept."""
+    """The block as aggregates take it, the aggregate of each metric, and the values if kept.
+
+    `own` are the queries among the labels that had predictions: in others there is nothing to
+    count.
+    """
     whole, judged = whole_block(lists, found, judged, job)
-    matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
+    matched: dict[tuple[bool, bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
     for name, asked in job.asked.items():
@@ -170,9 +182,11 @@ def _scored(
             needed = judged if asked.metric.spec.needs_judged else None
             hits = needed or whole.hits
             # Without gains, all metrics take the same groups of queries.
-            apart = asked.metric.spec.counts_empty and len(hits.label_gains) > 0
-            kind = needed is None, apart
+            counts_empty = asked.metric.spec.counts_empty
+            apart = counts_empty and len(hits.label_gains) > 0
+            kind = needed is None, apart, counts_empty and not own.all()
             if kind not in matched:
+                hits = _counted(hits, own) if kind[2] else hits
                 matched[kind] = _matched(lists, hits, job, whole.order, apart)
             one, patterns = matched[kind]
             values = one.values(asked.metric)
@@ -198,6 +212,35 @@ def _known(lists: Lists, catalogue: Catalogue, drop_seen: bool) -> tuple[Lists, 
     unknown = int((catalogue.find(lists.items) < 0).sum())
     left = lists.keep(~seen) if drop_seen else lists
     return left, {"seen_items": int(seen.sum()), "unknown_items": unknown}
+
+
+def _counted(hits: Hits, own: np.ndarray) -> Hits:
+    """The hits with nothing to count in the queries that are not `own`."""
+    labels, predictions = (np.where(own, n, 0) for n in (hits.label_counts, hits.prediction_counts))
+    if len(hits.label_gains):
+        kept = np.repeat(own, np.diff(hits.label_offsets))
+        offsets = drop_values(hits.label_offsets, kept)
+        hits = hits._replace(label_offsets=offsets, label_gains=hits.label_gains[kept])
+    return hits._replace(label_counts=labels, prediction_counts=predictions)
+
+
+def score_unpredicted(
+    index: LabelIndex, rows: np.ndarray, job: Job
+) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
+    """The aggregates and values of metrics that queries without predictions have a value in."""
+    no_items = take_ids(index.labels.items, np.zeros(0, np.int64))
+    none = np.zeros(len(rows) + 1, np.int64)
+    hits = match(index.labels, none, no_items, job.limit, rows=rows)
+    one = Matched(hits, job.semantics, job.gain_function)
+    lists = Lists(take_ids(index.queries, rows), none, no_items, None, 0, 0, Place(""), 0)
+    weights = index.weights_at(rows)
+    aggregates, values = {}, {}
+    for name, asked in job.asked.items():
+        if asked.metric.spec.of_labels:
+            values[name] = one.values(asked.metric)
+            scored = Scored(lists, hits, "given", hits, values[name], weights=weights)
+            aggregates[name] = job.aggregate_of(asked.metric).init(asked).update(scored, asked)
+    return aggregates, values
 
 
 def _repeats(lists: Lists, found: Hits) -> np.ndarray:

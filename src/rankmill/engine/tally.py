@@ -10,7 +10,7 @@ from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.columns.place import Place
 from rankmill.engine.job import Job
-from rankmill.engine.score import Block
+from rankmill.engine.score import Block, score_unpredicted
 from rankmill.engine.state import State
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
@@ -39,14 +39,16 @@ class Counted(NamedTuple):
         Whether each query of the labels counts.
     strangers : bool
         Whether queries that are only in the predictions count as well.
-    no_relevant, unlabelled : float
-        The score of a query without a label: if the labels have the query, and if they do not.
+    no_relevant : float or None
+        The score of a query of the labels without a label; None if it is the value of its list.
+    unlabelled : float
+        The score of a query that the labels do not have.
     """
 
     closing: Closing
     among_labels: np.ndarray
     strangers: bool
-    no_relevant: float
+    no_relevant: float | None
     unlabelled: float
 
 
@@ -72,8 +74,11 @@ class Tally:
         self.values = {name: np.zeros(queries) for name in names}
         # Which queries of the labels have predictions, where that matters.
         self.predicted = np.zeros(queries, np.bool_)
-        scores = job.semantics.unpredicted == "zero"
-        self._keeps_predicted = not scores or job.never_scored("unpredicted") is not None
+        self._keeps_predicted = (
+            job.semantics.unpredicted != "zero"
+            or job.never_scored("unpredicted") is not None
+            or job.of_unpredicted
+        )
         self.lengths = np.zeros(queries if job.keep_lengths else 0, np.int64)
         self.among: dict[str, Among] = {}  # the counts of the second pass, once it is made
         self.state: State
@@ -113,6 +118,8 @@ class Tally:
         error. The message names `source`, the source of the predictions.
         """
         self.counted = counted = counted_queries(self, source)
+        if self.job.of_unpredicted:
+            self._add_unpredicted()
         labelled = int(self.has_labels.sum())
         labels = self.index.labels
         offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
@@ -146,6 +153,14 @@ class Tally:
             exposure=self._exposure(labels),
         )
         return self.state
+
+    def _add_unpredicted(self) -> None:
+        rows = np.flatnonzero(self.has_labels & ~self.predicted)
+        aggregates, values = score_unpredicted(self.index, rows, self.job)
+        for name, new in aggregates.items():
+            self.aggregates[name] = self.aggregates[name].merge(new)
+            if name in self.values:
+                self.values[name][rows] = values[name]
 
     def _exposure(self, labels: Labels) -> Exposure | None:
         """Return how many lists show each item, if that was counted."""
@@ -204,7 +219,7 @@ def counted_queries(tally: Tally, source: str) -> Counted:
             )
     _check_scored(tally, source, asked)
     counts = labelled & asked
-    empty = ~labelled & asked & (semantics.no_relevant in ("zero", "one"))
+    empty = ~labelled & asked & semantics.scores_no_relevant
     counts |= empty
     scores_one = empty & (semantics.no_relevant == "one")
     ones = int(scores_one.sum())
@@ -212,6 +227,7 @@ def counted_queries(tally: Tally, source: str) -> Counted:
     unlabelled = tally.counts["unlabelled"] if strangers else 0
     ones += unlabelled if semantics.unlabelled == "one" else 0
     closing = Closing(int(counts.sum()) + unlabelled, ones)
+    scored = semantics.no_relevant == "scored"
     weights = tally.index.weights
     if weights is not None:
         of_all, of_ones = sum_weights(weights[counts]), sum_weights(weights[scores_one])
@@ -220,7 +236,7 @@ def counted_queries(tally: Tally, source: str) -> Counted:
         closing=closing,
         among_labels=counts,
         strangers=strangers,
-        no_relevant=float(semantics.no_relevant == "one"),
+        no_relevant=None if scored else float(semantics.no_relevant == "one"),
         unlabelled=float(semantics.unlabelled == "one"),
     )
 

@@ -241,7 +241,9 @@ def _first_scored(
 def _by_query(tally: Tally, metric: Metric) -> np.ndarray:
     """Return the value of each query of the labels, then of each query only in predictions."""
     counted = tally.counted
-    all_values = np.where(tally.has_labels, tally.values[metric.text], counted.no_relevant)
+    all_values = tally.values[metric.text]
+    if counted.no_relevant is not None:
+        all_values = np.where(tally.has_labels, all_values, counted.no_relevant)
     values = np.where(counted.among_labels, all_values, math.nan)
     of_strangers = counted.unlabelled if counted.strangers else math.nan
     return np.append(values, np.full(tally.counts["unlabelled"], of_strangers))

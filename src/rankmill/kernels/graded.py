@@ -286,6 +286,47 @@ def adaptive_inverse_squares(hits, k, t, most, out):
 
 
 @kernel
+def rank_biased_gains(hits, k, p, out):
+    """Gains are shares of the largest of the query's labels, if that is above 1."""
+    label_offsets, label_gains, label_counts = unpacked(hits)
+    for q in range(len(out)):
+        start = start_of(label_offsets, label_gains, q)
+        most = max(1.0, gain_at(label_gains, start, label_counts[q], 0))
+        total = 0.0
+        power = 1.0
+        rank = 1
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            if hits.ranks[h] > k:
+                break
+            while rank < hits.ranks[h]:
+                power *= p
+                rank += 1
+            total += (1 - p) * power * (hits.gains[h] / most)
+        out[q] = total
+
+
+@kernel
+def unjudged_residual(hits, k, p, out):
+    """Gains are below 0 of items that are pooled and not judged. 0 if all predictions are judged.
+
+    The ranks behind the list count as not judged, unless all in it are.
+    """
+    for q in range(len(out)):
+        total = 0.0
+        power = 1.0
+        unjudged = 0
+        h = hits.offsets[q]
+        for rank in range(1, hits.prediction_counts[q] + 1):
+            hit = h < hits.offsets[q + 1] and hits.ranks[h] == rank
+            if not hit or hits.gains[h] < 0:
+                unjudged += 1
+                total += (1 - p) * power
+            h += hit
+            power *= p
+        out[q] = total + power if unjudged else 0.0
+
+
+@kernel
 def rank_biased_residual(hits, k, p, out):
     """Write the weight of the ranks that no judged item stands at."""
     for q in range(len(out)):

@@ -41,6 +41,15 @@ def count_misses(hits, k, out):
 
 
 @kernel
+def count_unjudged(hits, k, out):
+    """Hits are judged items, of a gain below 0 if they are only pooled."""
+    for q in range(len(out)):
+        out[q] = min(k, hits.prediction_counts[q])
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            out[q] -= hits.ranks[h] <= k and hits.gains[h] >= 0
+
+
+@kernel
 def count_without_gain(hits, k, out):
     for q in range(len(out)):
         out[q] = 0
@@ -160,23 +169,23 @@ def _pairs_of_many(gains):
 
 
 @helper
-def share_of_labels(count, share):
-    """How many of the labels a share is, as trec_eval rounds it."""
-    return int(share * count + 0.9)
+def share_of_labels(count, share, added):
+    """How many of the labels a share is; what is added before the cut says how it is rounded."""
+    return int(share * count + added)
 
 
 @kernel
-def precision_at_recall(hits, k, recall, out):
+def precision_at_recall(hits, k, recall, added, out):
     for q in range(len(out)):
         start = hits.offsets[q]
         out[q] = 0.0
         for h in range(start, hits.offsets[q + 1]):
-            if h - start + 1 >= share_of_labels(hits.label_counts[q], recall):
+            if h - start + 1 >= share_of_labels(hits.label_counts[q], recall, added):
                 out[q] = max(out[q], (h - start + 1) / hits.ranks[h])
 
 
 @kernel
-def eleven_precisions(hits, k, out):
+def eleven_precisions(hits, k, added, out):
     """Write the sum of the interpolated precisions at recall 0, 0.1, ... 1."""
     for q in range(len(out)):
         start = hits.offsets[q]
@@ -184,7 +193,7 @@ def eleven_precisions(hits, k, out):
         total = 0.0
         best = 0.0
         for level in range(10, -1, -1):
-            needed = share_of_labels(hits.label_counts[q], level / 10)
+            needed = share_of_labels(hits.label_counts[q], level / 10, added)
             while count >= max(1, needed):
                 best = max(best, count / hits.ranks[start + count - 1])
                 count -= 1
@@ -195,5 +204,5 @@ def eleven_precisions(hits, k, out):
 @kernel
 def precision_at_multiple(hits, k, times, out):
     for q in range(len(out)):
-        cut = share_of_labels(hits.label_counts[q], times)
+        cut = share_of_labels(hits.label_counts[q], times, 0.9)
         out[q] = hits_within(hits, q, cut) / max(1, cut)

@@ -41,7 +41,7 @@ def gain_map(text: str) -> Mapping[float, float]:
     Raises
     ------
     UsageError
-        If the text is no map, or does not keep the order of the gains.
+        If the text is no map.
     """
     if text in ("linear", "exp"):
         return {}
@@ -56,13 +56,10 @@ def gain_map(text: str) -> Mapping[float, float]:
             "worth, once each, such as '1=3,2=7'"
         )
     gains = sorted(worths)
-    values = [worths[gain] for gain in gains]
-    rising = all(one < other for one, other in itertools.pairwise(values))
-    inside = all(0 < one <= LARGEST_GAIN for one in (*gains, *values))
-    if not rising or not inside:
+    if not all(0 < one <= LARGEST_GAIN for one in (*gains, *worths.values())):
         raise UsageError(
-            f"gain_function {text!r}: expected gains above 0 and at most {LARGEST_GAIN:g}, of "
-            "which a larger one is worth more"
+            f"gain_function {text!r}: expected gains, and what they are worth, above 0 and at most "
+            f"{LARGEST_GAIN:g}"
         )
     return {gain: worths[gain] for gain in gains}
 
@@ -92,14 +89,33 @@ def worth(gains: np.ndarray, gain_function: str) -> np.ndarray:
     return np.where(gains > 0, values[place], np.sign(gains))
 
 
+def keeps_order(gain_function: str) -> bool:
+    """Whether a larger gain is always worth more."""
+    return all(one < other for one, other in itertools.pairwise(gain_map(gain_function).values()))
+
+
 def least_gain(rel: float, gain_function: str) -> float:
-    """What a least gain is worth: no gain below it is worth as much."""
+    """What a least gain is worth: no gain below it is worth as much.
+
+    Raises
+    ------
+    UsageError
+        If a gain below it is worth as much, as a map may have it.
+    """
     if gain_function == "linear":
         return rel
     if gain_function == "exp":
         return math.inf if rel > math.log2(LARGEST_GAIN) else float(powers(np.array([rel]))[0])
-    values = (value for gain, value in gain_map(gain_function).items() if gain >= rel)
-    return min(values, default=math.inf)
+    worths = gain_map(gain_function)
+    least = min((worth for gain, worth in worths.items() if gain >= rel), default=math.inf)
+    below = [gain for gain, worth in worths.items() if gain < rel and worth >= least]
+    if below:
+        raise UsageError(
+            f"rel {rel:g} has no meaning under gain_function {gain_function!r}, where gain "
+            f"{below[0]:g} is worth as much as a relevant one: ask for metrics with rel apart, "
+            "without the map"
+        )
+    return least
 
 
 def powers(gains: np.ndarray) -> np.ndarray:

@@ -126,16 +126,18 @@ def match_judged(
     rows: np.ndarray,
     *,
     repeats_count: bool = False,
+    unlabelled: bool = False,
 ) -> tuple[Hits, Hits | None]:
     """Return the hits as `match` does, and those with all judged items of queries with a label.
 
-    Queries without one get no judged items, as they have no value of their own. The second is None
-    where all judged items are labels. Labels are the judged items of a gain above 0.
+    Queries without one get no judged items, as they have no value of their own, unless `unlabelled`
+    asks for them. The second is None where all judged items are labels. Labels are the judged items
+    of a gain above 0.
     """
     if labels.judged is None:
         return match(labels, offsets, items, limit, rows=rows, repeats_count=repeats_count), None
     starts, ends = take_spans(labels.offsets, rows)
-    with_label = np.where(ends > starts, rows, -1)
+    with_label = rows if unlabelled else np.where(ends > starts, rows, -1)
     judged = match(
         labels.judged, offsets, items, limit, rows=with_label, repeats_count=repeats_count
     )
@@ -163,6 +165,20 @@ def of_least_gain(hits: Hits, least: float) -> Hits:
         label_offsets=label_offsets,
         label_gains=hits.label_gains[kept_labels],
     )
+
+
+def of_relevant(hits: Hits, least: float) -> Hits:
+    """All hits, but those of queries without a label of at least this gain."""
+    if len(hits.label_gains):
+        above = np.append(0, np.cumsum(hits.label_gains >= least))
+        has = np.diff(above[hits.label_offsets]) > 0
+    else:  # all gains are 1
+        has = np.full(len(hits.label_counts), least <= 1)
+    if has.all():
+        return hits
+    kept = np.repeat(has, np.diff(hits.offsets))
+    offsets = drop_values(hits.offsets, kept)
+    return hits._replace(offsets=offsets, ranks=hits.ranks[kept], gains=hits.gains[kept])
 
 
 def as_relevant(hits: Hits, least: float) -> Hits:

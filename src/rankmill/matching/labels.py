@@ -11,7 +11,7 @@ from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.lists import sort_lists
 from rankmill.kernels.matching import mark_repeats
-from rankmill.matching.gains import LARGEST_GAIN, worth
+from rankmill.matching.gains import LARGEST_GAIN, keeps_order, worth
 
 NO_GAINS = np.empty(0, np.float64)
 
@@ -112,7 +112,22 @@ def with_worths(labels: Labels, gain_function: str) -> Labels:
         return labels
     gains, all_gains = (worth(one, gain_function) for one in (labels.gains, labels.all_gains))
     judged = labels.judged and with_worths(labels.judged, gain_function)
-    return labels._replace(gains=gains, all_gains=all_gains, judged=judged)
+    found = labels._replace(gains=gains, all_gains=all_gains, judged=judged)
+    return found if keeps_order(gain_function) or not len(gains) else _sorted_anew(found)
+
+
+def _sorted_anew(labels: Labels) -> Labels:
+    """The labels by falling gain, after a map that does not keep their order."""
+    order = np.arange(len(labels.gains))
+    sort_lists(labels.offsets, -labels.gains, order)
+    every = np.arange(len(labels.all_gains))
+    if len(every):
+        sort_lists(labels.all_offsets, -labels.all_gains, every)
+    return labels._replace(
+        items=take_ids(labels.items, order),
+        gains=labels.gains[order],
+        all_gains=labels.all_gains[every],
+    )
 
 
 def _keep(labels: Labels, keep: np.ndarray) -> Labels:

@@ -48,11 +48,14 @@ def arrange(lists: Lists, semantics: Semantics) -> Lists:
 
 
 def _by_confidence(lists: Lists, order: str) -> Lists:
-    confidences = lists.confidences
-    places, tied = sort_values(lists.offsets, -confidences)
-    if tied and order in ("item_descending", "item_ascending"):
+    confidences = keys = lists.confidences
+    if order == "item_descending_float32":
+        with np.errstate(over="ignore"):
+            keys = keys.astype(np.float32).astype(np.float64)
+    places, tied = sort_values(lists.offsets, -keys)
+    if tied and order.startswith("item_"):
         places = np.arange(len(lists.items.keys)) if places is None else places
-        _sort_ties(lists, places, order.removeprefix("item_"))
+        _sort_ties(lists, places, keys[places], order.split("_")[1])
         tied = 0
     if places is None:
         return replace(lists, tied=tied if order == "confidence" else 0)
@@ -64,9 +67,8 @@ def _by_confidence(lists: Lists, order: str) -> Lists:
     )
 
 
-def _sort_ties(lists: Lists, places: np.ndarray, direction: str) -> None:
+def _sort_ties(lists: Lists, places: np.ndarray, confidences: np.ndarray, direction: str) -> None:
     """Sort the items of equal confidence by their text; equal confidences are adjacent."""
-    confidences = lists.confidences[places]
     new = np.ones(len(places) + 1, np.bool_)
     new[1:-1] = confidences[1:] != confidences[:-1]
     new[lists.offsets] = True

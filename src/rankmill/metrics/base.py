@@ -165,6 +165,8 @@ class MetricSpec:
         What that is divided by.
     fields : tuple of str
         The fields of `Semantics` that matter to this metric and not to all, as for its divisor.
+    chosen : callable, optional
+        What the kernel takes behind the parameters, by the choices of `Semantics`.
     cutoff : {"required", "optional", "none"}
         Whether the name takes an ``@k``.
     parameters : tuple of Parameter
@@ -179,8 +181,9 @@ class MetricSpec:
     needs_judged : bool
         Whether hits and labels are all judged items, at any gain. With ``rel`` their gain is 1 if
         they are relevant, else 0, and those below 0 count as not judged.
-    gains : {"given", "levels", "powers", "subtopics"}
-        The gains that the kernel sees: as `gain_function` made them; of judged items 1 if they are
+    gains : {"given", "whole", "levels", "powers", "subtopics"}
+        The gains that the kernel sees: as `gain_function` made them; the same with all hits and
+        labels, whatever ``rel``, of queries with a relevant item; of judged items 1 if they are
         relevant, 0 if not, and -1 if their gain is below 0; 2**g - 1 of a gain g in any case; or
         the subtopics of labels that have them (`rankmill.kernels.diversity`).
     within_labels : bool
@@ -192,7 +195,9 @@ class MetricSpec:
         where that would be wrong for this metric. An input with such a query is refused.
     counts_empty : bool
         Whether the kernel may count something without a hit. Without predictions or labels, that is
-        not used.
+        used only if `no_relevant` is "scored".
+    of_labels : bool
+        Whether it counts labels alone, which queries without predictions have too.
     walk : callable, optional
         The columns of the walk down one list. Without one, `explain` refuses the metric.
     expected_walk : callable, optional
@@ -214,17 +219,19 @@ class MetricSpec:
     expected: str | None = None
     divisor: Divisor | None = None
     fields: tuple[str, ...] = ()
+    chosen: Callable[[Semantics], tuple[float, ...]] | None = None
     cutoff: Literal["required", "optional", "none"] = "optional"
     parameters: tuple[Parameter, ...] = ()
     at: Parameter | None = None
     aliases: tuple[str, ...] = ()
     cut_names: tuple[str, ...] = ()
     needs_judged: bool = False
-    gains: Literal["given", "levels", "powers", "subtopics"] = "given"
+    gains: Literal["given", "whole", "levels", "powers", "subtopics"] = "given"
     within_labels: bool = False
     undefined: Callable[[Metric, Semantics], str] | None = None
     never_scored: tuple[str, ...] = ()
     counts_empty: bool = False
+    of_labels: bool = False
     walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
     expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
     ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None

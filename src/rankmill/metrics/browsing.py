@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,7 @@ MOFFAT = (
     "Moffat and Zobel, Rank-Biased Precision for Measurement of Retrieval Effectiveness, TOIS 2008"
 )
 PATIENCE = Parameter("p", "the chance to go on to the next prediction", 0.8, low=0, high=1)
+EAGER = replace(PATIENCE, default=0.9)
 WANTED = Parameter("t", "how much gain is wanted, in units of max", 1.0, low=0, high=1e9)
 FULL = Parameter("max", "the gain that counts as 1, like all above it", 1.0, low=0, high=1e100)
 
@@ -67,6 +69,30 @@ METRICS = (
         needs_judged=True,
         never_scored=LOWER_IS_BETTER,
         counts_empty=True,
+    ),
+    MetricSpec(
+        name="graded_rbp",
+        kernel="rank_biased_gains",
+        definition="sum of (1 - p) p^(rank - 1) gain / max(1, largest gain of a label) over the "
+        "hits within k",
+        range="0 to 1",
+        source="Soboroff, trec_eval 10: rbp",
+        parameters=(EAGER,),
+    ),
+    MetricSpec(
+        name="rbp_resid",
+        kernel="unjudged_residual",
+        definition="the weight (1 - p) p^(rank - 1) of all predictions that are not judged, or of "
+        "a gain below 0, and of all ranks behind the list; 0 if all predictions are judged",
+        range="0 to 1",
+        better="lower",
+        source="Soboroff, trec_eval 10",
+        cutoff="none",
+        parameters=(EAGER,),
+        needs_judged=True,
+        gains="levels",
+        counts_empty=True,
+        undefined=one_order,
     ),
     MetricSpec(
         name="bpm",

@@ -10,19 +10,10 @@ from rankmill.semantics.presets import PRESETS
 # The libraries of the table of names. Those with a preset have the metrics of the preset, whose
 # values are equal, and those below, which they define alike.
 LIBRARIES = (
-    *("trec_eval", "ir_measures", "ranx", "rectools", "replay", "sklearn", "torchmetrics"),
-    "recommenders",
+    *("trec_eval", "trec_eval-10", "ir_measures", "ranx", "rectools", "replay", "sklearn"),
+    *("torchmetrics", "recommenders"),
 )
 _NAMES = {
-    "trec_eval": {
-        "iprec": "iprec_at_recall_x",
-        "rprec_mult": "Rprec_mult_x",
-        "num_ret": "num_ret",
-        "num_rel": "num_rel",
-        "num_nonrel_judged_ret": "num_nonrel_judged_ret",
-        "utility": "utility",
-        "infap": "infAP",
-    },
     "ir_measures": {
         "map": "AP, AP@k",
         "first_hit": "RR, RR@k",
@@ -99,7 +90,7 @@ def _names_of(library: str, name: str) -> list[str]:
 def name_there(name: str, metric: Metric) -> str:
     """What a metric is called by whom a preset is of, "" if it is not there."""
     metrics = PRESETS[name].metrics if name in PRESETS else {}
-    suffix = "" if metric.k is None else "@k"
+    suffix = "@x" if metric.spec.at else "" if metric.k is None else "@k"
     return metrics.get(f"{metric.name}@{metric.k}") or metrics.get(metric.name + suffix, "")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankmill.metrics.base import (
+    REL,
     Columns,
     Divisor,
     Metric,
@@ -144,9 +145,11 @@ METRICS = (
         name="rndcg",
         kernel="ndcg_at_levels",
         definition="the mean of ndcg at the ranks where the gain of the best list falls, and at "
-        "the last rank if n > R + 1",
+        "the last rank if n > R + 1, over all labels; 0 if none is relevant",
         range="0 to 1",
         source="Buckley, trec_eval 9: Rndcg",
         cutoff="none",
+        parameters=(REL,),
+        gains="whole",
     ),
 )

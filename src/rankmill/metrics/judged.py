@@ -18,6 +18,10 @@ def _of_judged(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
     return np.asarray(np.minimum(metric.limit, hits.prediction_counts))
 
 
+def _cutoff(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+    return np.full(len(hits.label_counts), metric.limit)
+
+
 def _walk_judged(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     return {"judged": ranked.hit, "term": ranked.hit.astype(np.float64)}
 
@@ -89,6 +93,22 @@ METRICS = (
         needs_judged=True,
         never_scored=LOWER_IS_BETTER,
         counts_empty=True,
+    ),
+    MetricSpec(
+        name="unj",
+        kernel="count_unjudged",
+        definition="predictions within k that are not judged / k; those of a gain below 0 are not "
+        "judged, and a list that is too short has no more of them",
+        range="0 to 1",
+        better="lower",
+        source="Soboroff, trec_eval 10",
+        divisor=Divisor(_cutoff, "k"),
+        cutoff="required",
+        cut_names=("unj",),
+        needs_judged=True,
+        gains="levels",
+        counts_empty=True,
+        undefined=one_order,
     ),
     MetricSpec(
         name="num_nonrel_judged_ret",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,6 +39,11 @@ def _best_hits(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
 
 def _eleven(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
     return np.full(len(hits.label_counts), 11)
+
+
+def _added(semantics: Semantics) -> tuple[float, ...]:
+    """What is added to recall R before it is cut: just below 0.5 rounds half up in all cases."""
+    return (0.9 if semantics.recall_rounding == "up" else math.nextafter(0.5, 0),)
 
 
 def _pairs(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
@@ -101,9 +107,11 @@ METRICS = (
         name="iprec",
         kernel="precision_at_recall",
         definition="the largest precision at any rank with at least that recall, 0 if there is "
-        "none; of R labels, recall R + 0.9 must be found, as trec_eval rounds it",
+        "none; how many of R labels a recall is, recall_rounding says",
         range="0 to 1",
         source=MANNING,
+        fields=("recall_rounding",),
+        chosen=_added,
         cutoff="none",
         parameters=(RECALL, REL),
         at=RECALL,
@@ -116,6 +124,8 @@ METRICS = (
         range="0 to 1",
         source=MANNING,
         divisor=Divisor(_eleven, "11"),
+        fields=("recall_rounding",),
+        chosen=_added,
         cutoff="none",
         parameters=(REL,),
         aliases=("11pt_avg",),

@@ -25,6 +25,7 @@ from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.presets import presets_of
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
@@ -220,13 +221,23 @@ def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
     return ",".join(f"{name}={known[name].written(value)}" for name, value in given)
 
 
-def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:
+def parse_all(
+    texts: str | Iterable[str], rel: float | None = None, semantics: Semantics = DEFAULT
+) -> list[Metric]:
     """The metrics asked for, each once, in order; a text may hold several, between commas.
 
-    `rel` is as in `parse`.
+    `rel` is as in `parse`. What `skipped_names` finds is left out, unless it is all that there is.
     """
-    metrics = [parse(one, rel) for one in split_names(texts)]
-    return list({metric.text: metric for metric in metrics}.values())
+    names = split_names(texts)
+    skipped = skipped_names(names, semantics)
+    left = [one for one in names if one not in skipped] or names
+    return list({metric.text: metric for metric in (parse(one, rel) for one in left)}.values())
+
+
+def skipped_names(names: Iterable[str], semantics: Semantics) -> list[str]:
+    """What the evaluator with these semantics has among its measures and is no metric, as num_q."""
+    known = {name for one in presets_of(semantics) for name in one.skipped}
+    return [one for one in names if isinstance(one, str) and one.strip().lower() in known]
 
 
 def sides_of(names: Iterable[str]) -> dict[str, Better]:
@@ -321,5 +332,7 @@ def check_defined(metric: Metric, semantics: Semantics) -> None:
             "has no closed form of its expected value over ties here: choose another order than "
             "'expected'"
         )
+    for preset in presets_of(semantics):
+        why = why or preset.refused.get(metric.name, "")
     if why:
         raise UsageError(f"{metric.text} {why}")

@@ -4,7 +4,14 @@ import numpy as np
 
 from rankmill.kernels.jit import read_only
 from rankmill.matching.gains import least_gain
-from rankmill.matching.hits import Hits, as_levels, as_powers, as_relevant, of_least_gain
+from rankmill.matching.hits import (
+    Hits,
+    as_levels,
+    as_powers,
+    as_relevant,
+    of_least_gain,
+    of_relevant,
+)
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import REL, Metric, kernel_of
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -50,8 +57,9 @@ class Matched:
         """The value of a metric per query, float64[n]: what its kernel counts, over its divisor."""
         spec, hits = metric.spec, self.hits(metric)
         counts = np.empty(len(hits.label_counts))
+        chosen = spec.chosen(self._semantics) if spec.chosen else ()
         if self._ties is None:
-            kernel_of(str(spec.kernel))(hits, metric.limit, *metric.arguments, counts)
+            kernel_of(str(spec.kernel))(hits, metric.limit, *metric.arguments, *chosen, counts)
         else:
             from rankmill.kernels import expected
 
@@ -60,7 +68,9 @@ class Matched:
                 self._runs[asked] = runs_of(hits, *self._ties)
             kernel = getattr(expected, str(spec.expected))
             kernel(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
-        if spec.counts_empty:  # what such queries score is not for a metric to say
+        of_lists = self._semantics.no_relevant == "scored" and not spec.never_scored
+        if spec.counts_empty and not (of_lists or spec.of_labels):
+            # what such queries score is not for a metric to say
             empty = (self._hits.label_counts == 0) | (self._hits.prediction_counts == 0)
             counts[empty] = 0
         if spec.divisor is None:
@@ -80,6 +90,8 @@ class Matched:
             return as_relevant(self._hits, least)
         if gains == "levels":
             return as_levels(self._hits, least)
+        if gains == "whole":
+            return of_relevant(self._hits, least)
         if gains == "powers":
             # A map says what stands in for 2**g - 1.
             return as_powers(self._hits) if self._gain_function == "linear" else self._hits

@@ -62,8 +62,8 @@ METRICS = (
         source=TREC_EVAL,
         cutoff="none",
         parameters=(REL,),
-        never_scored=("unpredicted",),
         counts_empty=True,
+        of_labels=True,
     ),
     MetricSpec(
         name="num_rel_ret",

@@ -45,6 +45,7 @@ _SCORE = {
     "skip": "left out of means",
     "zero": "they score 0",
     "one": "they score 1",
+    "scored": "they score what their lists come to",
     "error": "an error",
 }
 _REPEATED_LABELS = {

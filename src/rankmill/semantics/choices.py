@@ -31,6 +31,7 @@ CHOICES: dict[str, dict[str, str]] = {
         "confidence": "by falling confidence, equal ones as given",
         "item_descending": "by falling confidence, equal ones by item id as text, descending",
         "item_ascending": "by falling confidence, equal ones by item id as text, ascending",
+        "item_descending_float32": "as item_descending, with confidences rounded to float32",
         "worst": "by falling confidence, of equal ones hits last",
         "best": "by falling confidence, of equal ones hits first",
         "expected": "by falling confidence, the expected value over all orders of equal ones",
@@ -64,6 +65,8 @@ CHOICES: dict[str, dict[str, str]] = {
         "skip": "a query among the labels that is left without one is left out",
         "zero": "a query among the labels that is left without one scores 0",
         "one": "a query among the labels that is left without one scores 1",
+        "scored": "a query among the labels that is left without one has the value of its list: 0 "
+        "in what counts hits, but num_ret and its like count predictions",
         "error": "a query among the labels that is left without one is an error",
     },
     "precision_divisor": {
@@ -73,6 +76,10 @@ CHOICES: dict[str, dict[str, str]] = {
     "recall_divisor": {
         "labels": "divided by R",
         "min_k_labels": "divided by min(k, R)",
+    },
+    "recall_rounding": {
+        "up": "recall x of R labels is reached with x R + 0.9 of them, cut to a whole number",
+        "nearest": "recall x of R labels is reached with x R of them, rounded half up",
     },
     "ideal_dcg": {
         "labels": "the labels, k at most",
@@ -111,7 +118,8 @@ class Semantics:
         sort by descending confidence and differ in equal confidences: they stay in the given order
         ("confidence"), are sorted by item id as text, byte by byte ("item_descending",
         "item_ascending"), have their hits last ("worst") or first ("best"), or give the expected
-        value over all their orders ("expected"). Predictions without confidences stay as given.
+        value over all their orders ("expected"). With "item_descending_float32", confidences are
+        equal that are the same float32. Predictions without confidences stay as given.
     gap_ties : str
         The treatment of equal confidences in gap: the "expected", "worst" or "best" value over all
         their orders, the order "given", the order of query and item ids ("ids"), or one shared
@@ -124,13 +132,18 @@ class Semantics:
         The treatment of a query with labels but no predictions.
     unlabelled : {"skip", "zero", "one", "error"}
         The treatment of a query with predictions that is not among the labels.
-    no_relevant : {"skip", "zero", "one", "error"}
+    no_relevant : {"skip", "zero", "one", "scored", "error"}
         The treatment of a query that is among the labels but has no item of positive gain. If such
         a query has no predictions, it is left out without an error unless `unpredicted` is "zero".
+        With "scored", every metric has the value of the list: 0 if it counts hits, while num_ret,
+        utility and num_nonrel_judged_ret count its predictions.
     precision_divisor : {"k", "min_k_predictions"}
         The divisor of the hits in precision@k, which f1 uses too.
     recall_divisor : {"labels", "min_k_labels"}
         The divisor of the hits in recall@k, which f1 uses too.
+    recall_rounding : {"up", "nearest"}
+        How many of R labels must be found for recall x in iprec and iprec_avg: x R + 0.9, cut to a
+        whole number, or x R, rounded half up.
     ideal_dcg : {"labels", "k"}
         The ideal DCG in ndcg@k: the best DCG of the query's labels, or that of k labels of gain 1.
     nan_confidence : {"error", "last"}
@@ -158,6 +171,7 @@ class Semantics:
     no_relevant: str = "skip"
     precision_divisor: str = "k"
     recall_divisor: str = "labels"
+    recall_rounding: str = "up"
     ideal_dcg: str = "labels"
     nan_confidence: str = "error"
 
@@ -177,7 +191,12 @@ class Semantics:
     @property
     def counts_without_labels(self) -> bool:
         """Whether a query without a label may count; if so, a mean may exist without any label."""
-        return any(one in ("zero", "one") for one in (self.no_relevant, self.unlabelled))
+        return self.scores_no_relevant or self.unlabelled in ("zero", "one")
+
+    @property
+    def scores_no_relevant(self) -> bool:
+        """Whether a query among the labels that is left without one counts."""
+        return self.no_relevant in ("zero", "one", "scored")
 
     @property
     def counts_by_predictions(self) -> bool:

@@ -2,10 +2,12 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
 
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import Semantics
+from rankmill.semantics.trec_eval import TREC_10, TREC_EVAL, TREC_OPTIONS, TREC_SKIPPED
 
 
 @dataclass(frozen=True)
@@ -23,12 +25,21 @@ class Preset:
         The code or the page that was read or run to find the semantics.
     note : str
         The differences that the fields of `Semantics` cannot express, and other remarks.
+    free : tuple of str
+        The fields of `Semantics` that an option of that evaluator chooses.
+    refused : mapping of str to str
+        Metric of rankmill -> why its name would mislead here, and what to ask for.
+    skipped : tuple of str
+        Names in that evaluator's lists of measures that are no number of a query.
     """
 
     semantics: Semantics
     metrics: dict[str, str]
     source: str
     note: str = ""
+    free: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
 
 
 PRESETS: dict[str, Preset] = {
@@ -38,37 +49,36 @@ PRESETS: dict[str, Preset] = {
             ap_divisor="labels",
             repeated_predictions="error",
             repeated_labels="error",
+            order="item_descending_float32",
+            unpredicted="skip",
+            no_relevant="scored",
+        ),
+        TREC_EVAL,
+        "trec_eval 9.0.8, run, also by way of pytrec-eval-terrier 0.5.11",
+        f"It holds scores as float32, and 10 as double. {TREC_OPTIONS}",
+        free=("unpredicted",),
+        refused=dict.fromkeys(TREC_10, "is of trec_eval 10: choose the preset trec_eval-10"),
+        skipped=TREC_SKIPPED,
+    ),
+    "trec_eval-10": Preset(
+        Semantics(
+            ap_divisor="labels",
+            repeated_predictions="error",
+            repeated_labels="error",
             order="item_descending",
             unpredicted="skip",
-            no_relevant="zero",
+            no_relevant="scored",
+            recall_rounding="nearest",
         ),
-        {
-            "map": "map",
-            "map@k": "map_cut_k",
-            "first_hit": "recip_rank",
-            "precision@k": "P_k",
-            "recall@k": "recall_k",
-            "hit@k": "success_k",
-            "rprec": "Rprec",
-            "ndcg": "ndcg",
-            "ndcg@k": "ndcg_cut_k",
-            "bpref": "bpref",
-            "relative_p@k": "relative_P_k",
-            "num_rel_ret": "num_rel_ret",
-            "set_p": "set_P",
-            "set_f": "set_F",
-            "set_map": "set_map",
-            "set_relative_p": "set_relative_P",
-            "iprec_avg": "11pt_avg",
-            "bing": "binG",
-            "g": "G",
-            "ndcg_rel": "ndcg_rel",
-            "rndcg": "Rndcg",
-        },
-        "trec_eval by way of pytrec-eval-terrier 0.5.11, run",
-        "trec_eval 9.0.8 and pytrec_eval hold scores as float32: those that differ beyond it are "
-        "tied there. trec_eval 10 holds them as double, as here. -c is unpredicted='zero', -l 2 is "
-        "--rel 2, -M 100 is --depth 100, and -J is --judged-only.",
+        TREC_EVAL | {"dcg": "dcg", "unj@k": "unj_k", "rbp_resid": "rbp_resid", "graded_rbp": "rbp"},
+        "trec_eval 10.0-rc3, run",
+        "Without -c it stops at a query of the qrels that the run does not have, which is left out "
+        "here. With -c such a query has a document of its own making, which counts in utility and "
+        "rbp_resid if these have parameters. With gains for levels, its rbp divides by the largest "
+        f"that is named. {TREC_OPTIONS}",
+        free=("unpredicted",),
+        refused={"rbp": "is graded in trec_eval 10: ask for graded_rbp"},
+        skipped=TREC_SKIPPED,
     ),
     "ml_metrics": Preset(
         Semantics(repeated_labels="count", unlabelled="zero", no_relevant="zero"),
@@ -315,6 +325,16 @@ def preset(name: str) -> Preset:
     return PRESETS[name]
 
 
+@cache
+def presets_of(semantics: Semantics) -> list[Preset]:
+    """The presets of these semantics, whatever their free fields are."""
+    return [
+        one
+        for one in PRESETS.values()
+        if set(semantics.differences(one.semantics)) <= set(one.free)
+    ]
+
+
 def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:
     """The semantics from a Semantics, the name of a preset, or a mapping of fields to choices.
 
@@ -335,10 +355,10 @@ def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:
             f"semantics is {given!r}; expected the name of a preset, a Semantics, or a mapping of "
             "its fields"
         )
-    known = {field.name for field in fields(Semantics)}
+    known = {one.name for one in fields(Semantics)}
     base = preset(given.get("preset", "default")).semantics
-    changes = {field: choice for field, choice in given.items() if field != "preset"}
-    for field in changes:
-        if field not in known:
-            raise UsageError(f"semantics has no field {field!r}, only {', '.join(sorted(known))}")
+    changes = {name: choice for name, choice in given.items() if name != "preset"}
+    for name in changes:
+        if name not in known:
+            raise UsageError(f"semantics has no field {name!r}, only {', '.join(sorted(known))}")
     return replace(base, **changes)
