@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from cli_runs import on_a_terminal
 from rankmill.cli import COMMANDS
+from rankmill.version import INSTALL
 from test_package import HOUSE, ROOT, SOURCE
 
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
@@ -175,6 +177,26 @@ def test_files_in_the_prose_exist(path: Path) -> None:
     for code in prose(path):
         if re.fullmatch(r"[\w./]+/[\w.]*|(?:tests|scripts|benchmarks)/[\w./]+", code):
             assert any((base / code).exists() for base in (ROOT, SOURCE)), code
+
+
+def extras_told(text: str) -> Iterator[tuple[str, str]]:
+    """What a text tells to install with extras of rankmill: the command, and the extras."""
+    # Help breaks its lines anywhere.
+    for told in re.finditer(r"pip\s+install\s+(['\"]?[\w./]*\[([\w,]+)\]['\"]?)", text):
+        yield f"pip install {told[1]}", told[2]
+
+
+def test_what_is_told_to_install_works_from_a_checkout(run_cli: Any) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    helps = [run_cli(name, "--help").stdout for name in COMMANDS]
+    texts = [*helps, *(path.read_text("utf-8") for path in (*ALL, *SOURCE.rglob("*.py")))]
+    told = [one for text in texts for one in extras_told(text)]
+    assert len(told) > 10
+    for command, names in told:
+        # A checkout beside other files, as in a workflow, goes by its folder.
+        as_is = command.replace("./rankmill[", ".[")
+        assert as_is == INSTALL.format(extra=names), command
+        assert {*names.split(",")} <= {*extras["optional-dependencies"]}, command
 
 
 def test_contributing_has_the_table_of_imports() -> None:

@@ -272,9 +272,7 @@ RANX = {
 @pytest.mark.filterwarnings("ignore")  # those that ranx causes
 def test_ranx() -> None:
     """On 210 random dumps: no ties within a list, the same queries on all sides, no empty list."""
-    ranx = pytest.importorskip(
-        "ranx", reason="ranx is not installed: pip install 'rankmill[peers]'"
-    )
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed: pip install '.[peers]'")
     generator = np.random.default_rng(7)
     combinations = itertools.cycle(RANX.items())
     for _ in range(210):

@@ -148,8 +148,7 @@ class Comparison:
         Raises
         ------
         UsageError
-            If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
-            written.
+            If matplotlib is not installed, or the file cannot be written.
         """
         from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_comparison

@@ -17,6 +17,7 @@ from rankmill.errors import UsageError
 from rankmill.results.escaping import visible
 from rankmill.results.files import write_files
 from rankmill.stores.urls import shown
+from rankmill.version import install
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,8 +76,7 @@ def check_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            f"pictures need matplotlib ({error}): pip install 'rankmill[plot]', or leave out the "
-            "picture"
+            f"pictures need matplotlib ({error}): {install('plot')}, or leave out the picture"
         ) from None
 
 

@@ -22,9 +22,10 @@ from rankmill.results.described import beside, described, semantics_text
 from rankmill.results.escaping import visible
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
+from rankmill.version import install
 
 TEMPLATES = Path(__file__).parent / "templates"
-_INSTALL = "a page needs Jinja: pip install 'rankmill[report]'"
+_INSTALL = f"a page needs Jinja: {install('report')}"
 
 
 def page(
