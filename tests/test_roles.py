@@ -344,6 +344,24 @@ def test_a_label_without_another_item_column_is_the_item() -> None:
 SCORES = ["sim", "logit", "logits", "yhat", "y_hat", "pred", "prob", "Sim"]
 
 
+@pytest.mark.parametrize("value", [pa.float32(), pa.float64(), pa.decimal128(20, 2)])
+def test_fractions_beside_items_are_no_ids_but_the_score(value: pa.DataType) -> None:
+    run = plus(RUN, prediction=pa.array(NUMBERS).cast(value))
+    assert ap(LABELS, run) == BY_NUMBERS
+    assert columns_of(LABELS, run)["predictions"]["score"] == "prediction"
+    labels = plus(LABELS, target=pa.array([0.5, 1.5, 0.5]).cast(value))
+    with pytest.warns(RuntimeWarning, match="'target' is not read"):
+        assert columns_of(labels, RUN)["labels"] == {"query": "qid", "item": "docno"}
+
+
+def test_whole_predictions_beside_items_are_asked_about() -> None:
+    run = plus(RUN, prediction=pa.array([1, 2, 9, 3]))
+    with pytest.raises(InputError, match="several columns could be the item: docno, prediction"):
+        ap(LABELS, run)
+    with pytest.raises(InputError, match="'prediction' is left over"):
+        ap(LABELS, run, item="docno", label_item="docno")
+
+
 @pytest.mark.parametrize("name", SCORES)
 def test_names_of_scores(name: str) -> None:
     run = plus(RUN, **{name: NUMBERS})

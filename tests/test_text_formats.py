@@ -320,7 +320,27 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "JSON of two types": (
         "p.jsonl",
         b'{"user": 1, "items": [7]}\n{"user": 2, "items": ["a"]}\n',
-        "p.jsonl: line 2: Column(/items/[]) changed from number to string",
+        "p.jsonl: line 2: items is ['a'] (list); expected a number for each item, as before",
+    ),
+    "a score that is no number": (
+        "p.csv",
+        b"user,item,score\n1,7,0.5\n1,8,high\n2,9,abc\n",
+        "p.csv: line 3: score is 'high'; expected a number",
+    ),
+    "only one score, and no number": (
+        "p.csv",
+        b"user,item,score\n1,7,\n1,8,\n2,9,abc\n",
+        "p.csv: line 4: score is 'abc'; expected a number",
+    ),
+    "a score of JSON that is no number": (
+        "p.jsonl",
+        b'{"user": 1, "item": 7, "score": 1}\n\n{"user": 2, "item": 7, "score": "abc"}\n',
+        "p.jsonl: line 3: score is 'abc' (str); expected a number, as before",
+    ),
+    "scores of JSON that are no numbers": (
+        "p.jsonl",
+        b'{"user": 1, "item": 7, "score": "abc"}\n{"user": 2, "item": 7, "score": "5"}\n',
+        "p.jsonl: line 1: score is 'abc' (str); expected a number",
     ),
     "an array of JSON": ("p.jsonl", b"[1]\n", "p.jsonl: line 1: "),
     "UTF-16": ("p.csv", "user,items\n".encode("utf-16"), "p.csv is text in UTF-16"),
