@@ -2,10 +2,11 @@
 
 __version__ = "0.1.0"
 
-# No package index has rankmill yet; messages, help and pages say what works until one has.
-INSTALL = "pip install '.[{extra}]'"
 
+def install(extra: str | None = None) -> str:
+    """Return how to install rankmill, with an extra, as help and errors say it.
 
-def install(extra: str) -> str:
-    """Return how to install an extra of rankmill, as help and errors say it."""
-    return f"{INSTALL.format(extra=extra)} in a checkout of rankmill"
+    No package index has it yet; the pages say the same, which a test holds.
+    """
+    what = "." if extra is None else f"'.[{extra}]'"
+    return f"pip install {what} in a checkout of rankmill"

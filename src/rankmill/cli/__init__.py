@@ -18,6 +18,7 @@ from rankmill.cli import process
 from rankmill.errors import InputError, RankmillError, ResourceError
 from rankmill.results.escaping import visible_message
 from rankmill.stores.urls import redacted
+from rankmill.version import install
 
 __all__ = ["COMMANDS", "main"]
 
@@ -121,6 +122,11 @@ class _Commands(click.Group):
             if isinstance(error, FileNotFoundError) and process.is_folder_gone():
                 return 2, "error: the working folder was removed; change to another"
             short = process.shortage_message(error)
+            if short is None and isinstance(error, ImportError) and not _is_own(error):
+                return 2, _message(
+                    f"a package that rankmill needs cannot be loaded: {error}: {install()} brings "
+                    "all of them up to date"
+                )
             return (process.BUG, _bug(error)) if short is None else (4, short)
         return 0, ""
 
@@ -133,6 +139,11 @@ def _advice(context: click.Context | None) -> str:
     if context is None:
         return ""
     return f"\n{context.get_usage()}\nTry '{context.command_path} --help' for help."
+
+
+def _is_own(error: ImportError) -> bool:
+    """Whether it is a module of rankmill that cannot be imported."""
+    return (error.name or "").partition(".")[0] == "rankmill"
 
 
 def _bug(error: Exception) -> str:
