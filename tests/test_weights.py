@@ -333,7 +333,7 @@ def test_requests_that_cannot_be_weighted() -> None:
             rankmill.evaluate(labels, PREDICTIONS, metrics, **({"weight": "w"} | options))
 
     refused(
-        "gap is no mean over queries, .*: leave out this metric, or --weight", metrics="map,gap"
+        "gap is no mean over queries, .*: leave out this metric, or weight=", metrics="map,gap"
     )
     refused("unlabelled 'zero' counts them: choose", semantics={"unlabelled": "zero"})
     refused("no column 'x' for the weight; the columns are query", weight="x")

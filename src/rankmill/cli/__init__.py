@@ -15,7 +15,7 @@ import click
 
 from rankmill import signals
 from rankmill.cli import process
-from rankmill.errors import InputError, RankmillError, ResourceError
+from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
 from rankmill.results.escaping import visible_message
 from rankmill.stores.urls import redacted
 from rankmill.version import install
@@ -96,6 +96,7 @@ class _Commands(click.Group):
 
     def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:
         """Run a command line; return the exit code and what to say on standard error."""
+        speak_to_command_line(True)
         try:
             with self.make_context(prog_name or "rankmill", args, obj=[*args]) as context:
                 self.invoke(context)
@@ -128,6 +129,8 @@ class _Commands(click.Group):
                     "all of them up to date"
                 )
             return (process.BUG, _bug(error)) if short is None else (4, short)
+        finally:
+            speak_to_command_line(False)  # a program may have run the command
         return 0, ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from rankmill.errors import spoken
 from rankmill.results import audit
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.result import Result, exact_table, metrics_table
@@ -58,7 +59,7 @@ def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
         return ""
     counts = ", ".join(f"{name} {one.queries:,}" for name, one in results.items())
     if same_queries is None:
-        return f"perhaps averaged over different queries: {counts}; --per-query tells"
+        return spoken(f"perhaps averaged over different queries: {counts}; --per-query tells")
     return f"averaged over different queries, so that values do not compare: {counts}"
 
 

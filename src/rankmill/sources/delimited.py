@@ -222,7 +222,7 @@ def _cell_of(sample: Cells, query: str, item: str, shape: str, asked: Asked, fil
             f"{file}: {rows - distinct} of the first {rows} rows repeat a query, and the items "
             f"in {item!r}, such as {next(filter(_has_separator, cells))!r}, may be one item or a "
             "list of several: name the format, csv-long or csv-wide, with --labels-as or "
-            "--predictions-as, labels_as= or predictions_as= in Python"
+            "--predictions-as"
         )
     cell = next((one for one in SEPARATORS if any(one in cell for cell in cells)), BLANK)
     parted, held = sum(map(_has_separator, cells)), [one for one in cells if cell in one]

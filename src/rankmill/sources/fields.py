@@ -252,8 +252,7 @@ def _check_guarded(
         raise InputError(
             f"{block.file}: {place.of(bad)}: the item {shown(data, starts[bad], ends[bad])} may be "
             "one item or a list of several, and no row before it tells which; name the format: "
-            "csv-long or csv-wide with --labels-as or --predictions-as, labels_as= or "
-            "predictions_as= in Python"
+            "csv-long or csv-wide, with --labels-as or --predictions-as"
         )
 
 

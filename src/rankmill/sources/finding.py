@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.types as kinds
 
 from rankmill.columns.lists import is_list_type
-from rankmill.errors import InputError
+from rankmill.errors import InputError, spoken
 from rankmill.sources.asked import Role
 from rankmill.sources.base import Source
 
@@ -155,7 +155,7 @@ def warn(message: str) -> None:
     ours = ("rankmill", "contextlib")  # inputs are opened in context managers
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ours:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(spoken(message), RuntimeWarning, stacklevel=level)
 
 
 def how(role: str, side: Role, name: str | None = None) -> str:
