@@ -324,3 +324,13 @@ def test_without_matplotlib_the_error_says_what_to_install(files, run_cli, monke
         sliced.plot()
     with pytest.raises(UsageError, match=r"expected a name in \.svg"):
         sliced.plot("a.gif")
+
+
+def test_a_notebook_shows_the_picture_once(sliced, tmp_path):
+    figure = sliced.plot(tmp_path / "a.png")
+    data, size = figure._repr_png_()
+    assert data == (tmp_path / "a.png").read_bytes()
+    assert [*size.values()] == [round(100 * one) for one in figure.get_size_inches()]
+    helpers = import_module("matplotlib._pylab_helpers")
+    assert helpers.Gcf.get_all_fig_managers() == []  # a notebook shows those of pyplot again
+    assert figure._repr_html_() is None

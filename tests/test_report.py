@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html.parser
+import os
 import re
 import sys
 from dataclasses import replace
@@ -22,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
+from cli_runs import on_a_terminal
 from dumps import dump
 from rankmill.compare.aside import bins_of
 from rankmill.compare.comparison import Comparison
@@ -651,6 +653,16 @@ def test_report_is_a_command(files: dict[str, Path], run_cli: Any) -> None:
     assert (outcome.exit_code, outcome.stdout) == (0, "")
     told = checked(target.read_text("utf-8")).words
     assert told.startswith("group = it lost") or "new against old" in told
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
+def test_a_page_does_not_flood_a_terminal(files: dict[str, Path]) -> None:
+    arguments = ["report", *map(str, (files["labels"], files["new"])), "-m", "map@5"]
+    code = "from rankmill.cli import main\nmain({!r})"
+    told = " ".join(on_a_terminal(code.format(arguments), 300))
+    assert "name a file, as -o page.html, or say -o - to print it" in told
+    assert "<html" not in told
+    assert "</html>" in " ".join(on_a_terminal(code.format([*arguments, "-o", "-"]), 300))
 
 
 def test_a_page_shows_the_history(files: dict[str, Path], run_cli: Any) -> None:

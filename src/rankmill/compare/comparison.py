@@ -21,6 +21,7 @@ from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
 from rankmill.metrics.registry import parse
+from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
@@ -42,7 +43,7 @@ _OF_TESTS = ("tests", *_OF_MARGIN)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison:
+class Comparison(Answer):
     """Systems side by side over the same queries, and what the differences are worth.
 
     Attributes
@@ -184,12 +185,6 @@ class Comparison:
             "inputs": self.inputs,
             "seconds": self.seconds,
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return all but the per-query table as one JSON object: strict JSON, plain ASCII."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
         return plain_text(view_of(self).screen())

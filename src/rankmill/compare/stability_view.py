@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankmill.compare.agreement import Correlation
 from rankmill.compare.differences import Estimate
 from rankmill.compare.power import Needed
+from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
@@ -35,7 +36,7 @@ class Design:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Stability:
+class Stability(Answer):
     """A ranking of systems over cutoffs, metrics and halves of the queries.
 
     Attributes
@@ -166,12 +167,6 @@ class Stability:
             "halves": _plain(self.halves.get(metric, {})),
             "needed": _plain(self.needed.get(metric, {})),
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return `to_dict` as one JSON object: strict JSON, plain ASCII."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
         return plain_text(view_of(self).screen())

@@ -13,7 +13,9 @@ from rankmill.engine.options import options_of, split_options
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result
+from rankmill.results.systems import Results
 from rankmill.semantics.choices import Semantics
 from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import MEMORY, Input
@@ -193,7 +195,7 @@ def evaluate_runs(
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     **options: Any,
-) -> dict[str, Result]:
+) -> Results:
     """Score several systems against the same labels, which are read only once.
 
     Parameters
@@ -205,9 +207,9 @@ def evaluate_runs(
 
     Returns
     -------
-    dict of str to Result
-        The result of each system. All other parameters and the errors are those of `evaluate`. A
-        UsageError is also raised if `runs` is no mapping.
+    Results
+        A dict with the result of each system, shown as a table. All other parameters and the errors
+        are those of `evaluate`. A UsageError is also raised if `runs` is no mapping.
 
     Examples
     --------
@@ -224,7 +226,8 @@ def evaluate_runs(
             f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "
             '{"old": ..., "new": ...}'
         )
-    return _evaluate(labels, runs, metrics, options)
+    results = _evaluate(labels, runs, metrics, options)
+    return Results(results, sides_of(next(iter(results.values())).metrics))
 
 
 class Scored(NamedTuple):
