@@ -447,7 +447,7 @@ GOOD: Any = {1: [2]}
         (GOOD, {"a": {1: {2: 0.5}}}, UsageError, "evaluate_runs"),
         (GOOD, {}, InputError, "holds no rows"),
         (GOOD, [[2]], UsageError, "predictions are lists or Ragged without|predictions are lists"),
-        ([[2]], [[2], [3]], InputError, "1 lists of labels and 2 of predictions"),
+        ([[2]], [[2], [3]], InputError, "1 list of labels and 2 of predictions"),
         ([1, 2], [[1], [2]], UsageError, r"holds 1 \(int\); expected a list of items for each"),
         (np.array([1, 2]), [[1], [2]], UsageError, "expected a list of items for each query"),
         (np.zeros((1, 1, 1)), [[1]], UsageError, "has 3 dimensions"),

@@ -18,6 +18,7 @@ __all__ = [
     "ResourceError",
     "UsageError",
     "is_shortage",
+    "plural",
     "positive",
     "shortage",
 ]
@@ -158,6 +159,18 @@ def is_shortage(error: BaseException, doing: str) -> bool:
         return False
     error.add_note(doing)
     return True
+
+
+def plural(count: int, noun: str, *verb: str) -> str:
+    """Return a number with its noun, and with one of two forms of a verb.
+
+    Examples
+    --------
+    >>> plural(1, "query"), plural(1200, "query"), plural(1, "row", "counts", "count")
+    ('1 query', '1,200 queries', '1 row counts')
+    """
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return " ".join([f"{count:,} {noun if count == 1 else several}", *verb[count != 1 :][:1]])
 
 
 def positive(number: Any, name: str) -> int:

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rankmill.cli.process import is_terminal
+from rankmill.errors import plural
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -76,12 +77,12 @@ class Progress:
         done, total = self._counts
         seconds = time.perf_counter() - began
         if done <= first or seconds <= 0:
-            return f"{done:,} rows"
+            return plural(done, "row")
         rate = (done - first) / seconds
         if not total or done >= total:
-            return f"{done:,} rows, {rate:,.0f} rows/s"
+            return f"{plural(done, 'row')}, {rate:,.0f} rows/s"
         minutes, rest = divmod(round((total - done) / rate), 60)
-        return f"{done:,} rows, {rate:,.0f} rows/s, {minutes}:{rest:02} left"
+        return f"{plural(done, 'row')}, {rate:,.0f} rows/s, {minutes}:{rest:02} left"
 
     def _appear(self) -> None:
         from rich.console import Console

@@ -20,6 +20,7 @@ from rankmill.compare.differences import (
 from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
+from rankmill.errors import plural
 from rankmill.metrics.registry import parse
 from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
@@ -291,9 +292,8 @@ def _told(found: Comparison) -> list[str]:
     notes = list(found.notes)
     if found.differing:
         left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
-        notes.append(
-            f"{found.differing:,} queries count for some systems only and are left out: {left}"
-        )
+        told = plural(found.differing, "query", "counts", "count")
+        notes.append(f"{told} for some systems only, left out: {left}")
     if found.pooled and found.differing:
         notes.append(f"{', '.join(found.pooled)}: each system's is over its own queries")
     return notes

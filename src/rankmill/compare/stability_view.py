@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rankmill.compare.agreement import Correlation
 from rankmill.compare.differences import Estimate
 from rankmill.compare.power import Needed
+from rankmill.errors import plural
 from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
@@ -300,9 +301,8 @@ def _notes(found: Stability) -> list[Part]:
         notes.insert(0, "(1) the rank of the system at a cutoff, * the best")
     if found.differing:
         left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
-        notes.append(
-            f"{found.differing:,} queries count for some systems only and are left out: {left}"
-        )
+        told = plural(found.differing, "query", "counts", "count")
+        notes.append(f"{told} for some systems only, left out: {left}")
     return [*notes]
 
 

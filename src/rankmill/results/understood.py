@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.version import __version__
 
@@ -53,7 +54,7 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
     if told["order"] is not None and told["role"] == "predictions":
         facts.append(("order", _ORDERS[told["order"]]))
     if told["shape"] == "long" and told["queries"]:
-        facts.append(("first queries", f"of the first {told['looked_at']:,} rows"))
+        facts.append(("first queries", f"of the first {plural(told['looked_at'], 'row')}"))
     return Facts(facts)
 
 

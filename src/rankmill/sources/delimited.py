@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
 from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, cut_rows, open_fields, scan
@@ -130,7 +130,9 @@ def _sample(
     except InputError as error:
         if not asked.columns:
             raise
-        raise UsageError(f"--columns (columns=) names {len(names)} columns, but {error}") from None
+        raise UsageError(
+            f"--columns (columns=) names {plural(len(names), 'column')}, but {error}"
+        ) from None
     places = zip(names, rows.starts[:, :SAMPLED_ROWS], rows.ends[:, :SAMPLED_ROWS], strict=True)
     return {
         name: [

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.place import Place
-from rankmill.errors import InputError
+from rankmill.errors import InputError, plural
 from rankmill.kernels.text import (
     BAD_COUNT,
     UNCLOSED,
@@ -205,7 +205,7 @@ def scan(block: TextBlock, layout: Layout, fields: list[int]) -> Rows:
 
 def _what(code: int, found: int, layout: Layout) -> str:
     if code == BAD_COUNT:
-        return f"{found} columns; expected {layout.fields}, as in the first line"
+        return f"{plural(found, 'column')}; expected {layout.fields}, as in the first line"
     if code == UNCLOSED:
         return "a quoted text that starts here is not closed; expected a quote at its end"
     return (

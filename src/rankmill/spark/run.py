@@ -10,7 +10,7 @@ from rankmill.engine.finish import nothing_in_common
 from rankmill.engine.labels import check_labelled
 from rankmill.engine.options import options_of
 from rankmill.engine.state import State
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.registry import sides_of
@@ -151,6 +151,7 @@ def _ties(request: Request, number: int, state: State) -> list[str]:
         return []
     name = columns.rank if columns.rank is not None else columns.score
     return [
-        f"{tied:,} predictions have the {name} that another one of their query has: on Spark they "
-        "rank by item id, ascending; rankmill.evaluate ranks them as they stand in the file"
+        f"{plural(tied, 'prediction', 'has', 'have')} the {name} that another one of their "
+        "query has: on Spark they rank by item id, ascending; rankmill.evaluate ranks them as they "
+        "stand in the file"
     ]
