@@ -10,7 +10,8 @@ import pytest
 
 import rankmill
 from rankmill.results import audit
-from rankmill.results.result import Result
+from rankmill.results.result import Result, view_of
+from rankmill.results.writers import write
 from shown import aligned_numbers, plain_table
 
 
@@ -300,3 +301,10 @@ def test_results_of_runs_are_a_dict_that_is_shown_as_a_table():
     assert "neither side is better: gini" in lines
     assert results._repr_html_().count("<tr><td") == 4
     assert pickle.loads(pickle.dumps(results)) == results
+
+
+def test_one_is_no_plural():
+    result = rankmill.evaluate({1: [1]}, {1: [1]}, "map")
+    told = write(view_of(result), "table")
+    assert "(wide; 1 row; " in told
+    assert "1 rows" not in told
