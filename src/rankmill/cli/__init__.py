@@ -65,6 +65,8 @@ class _Commands(click.Group):
                 ctx.fail(f"There is no command {cmd_name!r}, only: {there}.{meant}")
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        if all(one.name != "quiet" for one in command.params):  # a command is loaded once
+            command.params.append(_quiet_option())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -132,6 +134,19 @@ class _Commands(click.Group):
         finally:
             speak_to_command_line(False)  # a program may have run the command
         return 0, ""
+
+
+def _quiet_option() -> click.Option:
+    def be_quiet(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+        process.quiet = wanted
+
+    return click.Option(
+        ["--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=be_quiet,
+        help="Show no progress and no warnings; errors are shown.",
+    )
 
 
 def _message(text: str) -> str:

@@ -9,6 +9,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from rankmill.cli import process
 from rankmill.cli.process import is_terminal
 from rankmill.errors import plural
 
@@ -37,7 +38,7 @@ class Progress:
         self._over = False
 
     def __enter__(self) -> Progress:
-        if is_terminal(sys.stderr):
+        if is_terminal(sys.stderr) and not process.quiet:
             self._wait.start()
         return self
 
