@@ -153,7 +153,12 @@ def test_names_in_the_prose_exist(path: Path) -> None:
         words = code.split()
         if words[0] == "rankmill" and len(words) > 1:
             assert words[1] in COMMANDS, code
-            assert words[1] != "docs" or words[2:] in ([], ["PAGE"], *([one] for one in NAMES))
+            assert words[1] != "docs" or words[2:] in (
+                [],
+                ["PAGE"],
+                ["--man"],
+                *([n] for n in NAMES),
+            )
         if re.fullmatch(r"rankmill(?:\.\w+)+", code) and code != "rankmill.toml":
             if "torch" in code:
                 pytest.importorskip("torch")
@@ -222,6 +227,17 @@ def test_docs_shows_a_page(path: Path, run: Any) -> None:
     assert re.fullmatch(r"# \S[^\n]*", title)
     assert re.fullmatch(r"[A-Z][^.]*\.", about)
     assert " ".join(about.split()) in " ".join(run("docs")[1].split())
+
+
+def test_the_page_for_man_has_all_helps(run: Any, tmp_path: Path) -> None:
+    code, told, error = run("docs", "--man")
+    assert (code, error) == (0, "")
+    plain = told.replace("\\&", "").replace("\\-", "-").replace("\\e", "\\")
+    for name in COMMANDS:
+        assert f'.SH "RANKMILL {name.upper()}"' in told
+        assert f"Usage: rankmill {name} " in plain
+    requests = {line.split()[0] for line in told.splitlines() if line[:1] in (".", "'")}
+    assert requests == {".TH", ".SH", ".nf", ".fi"}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import namedtuple
 from collections.abc import Callable, Iterator
@@ -510,9 +511,22 @@ def test_a_note_tells_that_nothing_is_in_both() -> None:
 
 
 @pytest.mark.small
-def test_progress_is_a_function() -> None:
-    with pytest.raises(UsageError, match="progress is True; expected a function"):
-        rankmill.evaluate({1: [2]}, {1: [2]}, ["map"], progress=True)
+def test_progress_is_a_function_or_printed(capsys: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="progress is 7; expected True, or a function"):
+        rankmill.evaluate({1: [2]}, {1: [2]}, ["map"], progress=7)
+    one = {1: [2], 3: [4]}
+    pq.write_table(
+        pa.table({"query": [1], "items": [[2]], "score": [[1.0]]}), tmp_path / "a.parquet"
+    )
+    for run in (
+        lambda way: rankmill.evaluate(one, one, ["map"], progress=way),
+        lambda way: rankmill.explain_evaluators(one, one, "map", progress=way),
+        lambda way: rankmill.convert(tmp_path / "a.parquet", tmp_path / "b.parquet", progress=way),
+    ):
+        run(False)
+        assert capsys.readouterr().err == ""
+        run(True)
+        assert re.search(r"\r([1-9][0-9]*) of \1 rows\n$", capsys.readouterr().err)
 
 
 def told_code(message: str, start: str) -> str:

@@ -58,7 +58,7 @@ def evaluate(
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Result:
     """Score ranked predictions against labels.
 
@@ -160,8 +160,9 @@ def evaluate(
         limit.
     per_query : bool
         Whether the result holds a table with the values of each query.
-    progress : callable, optional
-        A function that is called with the number of prediction rows done and the number of all.
+    progress : bool or callable, optional
+        True prints rows on standard error. Else a function, called with the number of
+        prediction rows done and the number of all.
 
     Returns
     -------
