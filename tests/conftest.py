@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ import hypothesis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from rankmill.errors import RankmillError
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -58,8 +61,14 @@ def run_cli() -> Callable[..., CliOutcome]:
 
 
 def tells(error: object, wanted: list[str]) -> str:
-    """Return the message after a check that it contains each wanted text ("this|or that")."""
+    """Return the message after a check that it contains each wanted text ("this|or that").
+
+    An error of Python says in its own words what is written for the command line.
+    """
     message = str(error)
+    if isinstance(error, RankmillError):
+        assert not re.search(r"(?<!convert )--[a-z]", message), message
+        message = error.args[0]
     for alternatives in wanted:
         assert any(one.lower() in message.lower() for one in alternatives.split("|")), (
             f"nothing of {alternatives!r} in: {message}"

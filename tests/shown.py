@@ -4,14 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.cli import draw as drawing
-from rankmill.compare.aligned import same_queries
 from rankmill.explain.evaluators_view import Differences
 from rankmill.explain.evaluators_view import view_of as view_of_differences
 from rankmill.metrics.registry import sides_of
 from rankmill.results import writers
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, view_of
-from rankmill.results.systems import systems_view
+from rankmill.results.systems import same_queries, systems_view
 from rankmill.results.tables import Column, Facts, Table, View
 
 

@@ -72,7 +72,7 @@ def test_plain_gains() -> None:
         ([[1, "a"]], [[1]], InputError, ["labels", "values"]),
         ([[1]], [["a"]], InputError, ["int64", "string", "both integers or both strings"]),
         ([[0.5]], [[0.5]], InputError, ["labels", "float|double"]),
-        ([[1]], [[1], [2]], InputError, ["1 lists of labels", "2 of predictions"]),
+        ([[1]], [[1], [2]], InputError, ["1 list of labels", "2 of predictions"]),
         ([[1]], pa.array([[1, None]]), InputError, ["null"]),
     ],
 )

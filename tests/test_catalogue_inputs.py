@@ -270,7 +270,7 @@ def test_the_identity_of_texts_is_stable() -> None:
     state = rankmill.evaluate_part(
         {"q": ["a"]}, {"q": ["b"]}, "ild", items=items, item_group="g", train={"q": ["b"]}
     )
-    told = "3 items in 2 groups, 1 interactions of 1 queries"
+    told = "3 items in 2 groups, 1 interaction of 1 query"
     assert state.catalogue == f"{told} (38301f77c4be55406ac1a1e8981fbfc0)"
 
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from cli_runs import made, on_a_terminal
+from cli_runs import made, on_a_terminal, process
+from rankmill.cli import COMMANDS
 from rankmill.cli.draw import format_for
 from rankmill.cli.progress import Progress
 from rankmill.results import audit
@@ -110,6 +111,29 @@ def test_progress_shows_on_a_terminal_after_a_while():
     assert int(found[2]) == round((9000 - 2345) / rate)
     quick = "with Progress() as step:\n    step(1, 2)"
     assert on_a_terminal(f"{imports}\n{quick}", 80) == []
+
+
+def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
+    for name in COMMANDS:
+        assert "--quiet" in run_cli(name, "--help").stdout
+    code = (
+        "from rankmill.cli import main, process\n"
+        "from rankmill.cli.progress import Progress\n"
+        "process.quiet = {}\n"
+        "with Progress(0.05) as step:\n"
+        "    time.sleep(0.4)\n"
+    )
+    assert on_a_terminal(code.format(True), 80) == []
+    assert "reading labels" in "".join(on_a_terminal(code.format(False), 80))
+    (tmp_path / "l.csv").write_text("query,item,stars\n1,2,3\n")
+    (tmp_path / "p.csv").write_text("query,item\n1,2\n")
+    for words, warned in ((["--quiet"], False), ([], True)):
+        with process("evaluate", tmp_path / "l.csv", tmp_path / "p.csv", *words) as done:
+            out, told = done.communicate()
+        assert out
+        assert ("'stars' is not read" in told) == bool(told) == warned
+        with process("evaluate", tmp_path / "none.csv", tmp_path / "p.csv", *words) as done:
+            assert "none.csv" in done.communicate()[1]
 
 
 def test_progress_is_silent_without_a_terminal(capfd, monkeypatch):

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cli_runs import process, write_dump
+from rankmill.version import install
 
 
 @pytest.fixture
@@ -50,6 +51,30 @@ def test_a_closed_output_does_not_matter_where_a_file_is_written(dump, tmp_path)
     answer = in_shell(["evaluate", *dump, "-m", "map@3", "-o", written], "<&- >&- 2>&-")
     assert answer.returncode == 0
     assert json.loads(written.read_text())["queries"] == 3
+
+
+def python(code, *arguments) -> subprocess.CompletedProcess:
+    """Run code in a new interpreter."""
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("before", "reason"),
+    [
+        ("import numpy; numpy.__version__ = '1.26.4'", "pyarrow requires NumPy 2.0 or newer"),
+        ("import sys; sys.modules['pyarrow'] = None", "import of pyarrow halted; None in"),
+    ],
+)
+def test_a_package_that_does_not_fit_is_told_in_one_line(dump, before, reason):
+    if not python(f"{before}\nimport pyarrow").returncode:
+        pytest.skip("this pyarrow takes NumPy 1")
+    code = f"{before}\nimport sys\nfrom rankmill.cli import main\nmain(sys.argv[1:])"
+    answer = python(code, "evaluate", *map(str, dump))
+    assert answer.returncode == 2
+    told = f"error: a package that rankmill needs cannot be loaded: {reason}"
+    assert answer.stderr.startswith(told)
+    assert answer.stderr.count("\n") == 1
+    assert install() in answer.stderr
 
 
 def test_a_closed_pipe_ends_it_quietly():

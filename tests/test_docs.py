@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from cli_runs import on_a_terminal
 from rankmill.cli import COMMANDS
+from rankmill.version import install
 from test_package import HOUSE, ROOT, SOURCE
 
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
@@ -151,7 +153,12 @@ def test_names_in_the_prose_exist(path: Path) -> None:
         words = code.split()
         if words[0] == "rankmill" and len(words) > 1:
             assert words[1] in COMMANDS, code
-            assert words[1] != "docs" or words[2:] in ([], ["PAGE"], *([one] for one in NAMES))
+            assert words[1] != "docs" or words[2:] in (
+                [],
+                ["PAGE"],
+                ["--man"],
+                *([n] for n in NAMES),
+            )
         if re.fullmatch(r"rankmill(?:\.\w+)+", code) and code != "rankmill.toml":
             if "torch" in code:
                 pytest.importorskip("torch")
@@ -177,6 +184,26 @@ def test_files_in_the_prose_exist(path: Path) -> None:
             assert any((base / code).exists() for base in (ROOT, SOURCE)), code
 
 
+def extras_told(text: str) -> Iterator[tuple[str, str]]:
+    """What a text tells to install with extras of rankmill: the command, and the extras."""
+    # Help breaks its lines anywhere.
+    for told in re.finditer(r"pip\s+install\s+(['\"]?[\w./]*\[([\w,]+)\]['\"]?)", text):
+        yield f"pip install {told[1]}", told[2]
+
+
+def test_what_is_told_to_install_works_from_a_checkout(run_cli: Any) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    helps = [run_cli(name, "--help").stdout for name in COMMANDS]
+    texts = [*helps, *(path.read_text("utf-8") for path in (*ALL, *SOURCE.rglob("*.py")))]
+    told = [one for text in texts for one in extras_told(text)]
+    assert len(told) > 10
+    for command, names in told:
+        # A checkout beside other files, as in a workflow, goes by its folder.
+        as_is = command.replace("./rankmill[", ".[")
+        assert as_is == install(names).partition(" in ")[0], command
+        assert {*names.split(",")} <= {*extras["optional-dependencies"]}, command
+
+
 def test_contributing_has_the_table_of_imports() -> None:
     rows = re.findall(r"^\| `(\w+)` \| [^|]* \| ([^|]*) \|$", CONTRIBUTING.read_text("utf-8"), re.M)
     assert {name: set(CODE.findall(cells)) for name, cells in rows} == HOUSE
@@ -200,6 +227,17 @@ def test_docs_shows_a_page(path: Path, run: Any) -> None:
     assert re.fullmatch(r"# \S[^\n]*", title)
     assert re.fullmatch(r"[A-Z][^.]*\.", about)
     assert " ".join(about.split()) in " ".join(run("docs")[1].split())
+
+
+def test_the_page_for_man_has_all_helps(run: Any, tmp_path: Path) -> None:
+    code, told, error = run("docs", "--man")
+    assert (code, error) == (0, "")
+    plain = told.replace("\\&", "").replace("\\-", "-").replace("\\e", "\\")
+    for name in COMMANDS:
+        assert f'.SH "RANKMILL {name.upper()}"' in told
+        assert f"Usage: rankmill {name} " in plain
+    requests = {line.split()[0] for line in told.splitlines() if line[:1] in (".", "'")}
+    assert requests == {".TH", ".SH", ".nf", ".fi"}
 
 
 @pytest.mark.parametrize(

@@ -377,7 +377,7 @@ def test_refused(features: Any, words: list[str]) -> None:
 
 @pytest.mark.small
 def test_refused_elsewhere() -> None:
-    with pytest.raises(UsageError, match=r"epd_cosine needs to know .* --train"):
+    with pytest.raises(UsageError, match=r"epd_cosine needs to know .* train="):
         rankmill.evaluate(LABELS, PREDICTIONS, "epd_cosine", features=FEATURES)
     with pytest.raises(UsageError, match="ild_cosine@3 depends on which of equal confidences"):
         rankmill.evaluate(

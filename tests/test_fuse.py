@@ -272,9 +272,7 @@ RANX = {
 @pytest.mark.filterwarnings("ignore")  # those that ranx causes
 def test_ranx() -> None:
     """On 210 random dumps: no ties within a list, the same queries on all sides, no empty list."""
-    ranx = pytest.importorskip(
-        "ranx", reason="ranx is not installed: pip install 'rankmill[peers]'"
-    )
+    ranx = pytest.importorskip("ranx", reason="ranx is not installed: pip install '.[peers]'")
     generator = np.random.default_rng(7)
     combinations = itertools.cycle(RANX.items())
     for _ in range(210):
@@ -404,7 +402,7 @@ def test_command(run_cli: Any, tmp_path: Path) -> None:
     output = tmp_path / "fused.run"
     outcome = run_cli("fuse", *paths, "-o", output, "--weights", "1,3", "--top", 1)
     assert outcome.exit_code == 0, outcome.stderr
-    tells(outcome.stdout, ["1 queries, 1 items: rrf", "in all runs  1 queries"])
+    tells(outcome.stdout, ["1 query, 1 item: rrf", "in all runs  1 query"])
     assert output.read_text().split()[2] == "y"
     for wrong, wanted in (
         (["--weights", "1,x"], "'1,x'"),

@@ -281,8 +281,8 @@ def test_a_bad_cutoff(k: Any) -> None:
     ("wrong", "message"),
     [
         (lambda: mapk([[1], [2]], [[1]]), "2 lists of actual and 1 of predicted"),
-        (lambda: mean_average_precision([[1]], []), "1 lists of y_true and 0 of y_pred"),
-        (lambda: map_per_set(["x"], [["x"], ["y"]]), "1 lists of labels and 2 of predictions"),
+        (lambda: mean_average_precision([[1]], []), "1 list of y_true and 0 of y_pred"),
+        (lambda: map_per_set(["x"], [["x"], ["y"]]), "1 list of labels and 2 of predictions"),
         (lambda: GAP_vector([1], [0.5, 0.5], [1]), "have 1, 2 and 1 rows"),
         (lambda: mapk([[1]], ["1 2"]), r"predicted\[0\] is '1 2'; .*split it first"),
         (lambda: mapk(pd.Series(["a b"]), [["a"]]), r"actual\[0\] is 'a b'; .*split it first"),

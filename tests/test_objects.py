@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import namedtuple
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -430,7 +432,7 @@ GOOD: Any = {1: [2]}
         (GOOD, {1: [2**64]}, InputError, "holds 18446744073709551616; expected integers"),
         (GOOD, {1: [-1, 2**63]}, InputError, "expected integers that all fit"),
         (GOOD, {1: ["\ud800"]}, InputError, "valid Unicode"),
-        (GOOD, {1: [2.5]}, InputError, "ids are integers or strings"),
+        (GOOD, {1: [2.5]}, InputError, "holds fractions; expected the items of each query"),
         (GOOD, {1: [[2]]}, InputError, r"holds \[2\] \(list\)"),
         (GOOD, {None: [2]}, InputError, "has no query id"),
         (GOOD, {1: {2: "high"}}, InputError, "place 0 of its list, holds 'high', a text"),
@@ -446,7 +448,7 @@ GOOD: Any = {1: [2]}
         (GOOD, {"a": {1: {2: 0.5}}}, UsageError, "evaluate_runs"),
         (GOOD, {}, InputError, "holds no rows"),
         (GOOD, [[2]], UsageError, "predictions are lists or Ragged without|predictions are lists"),
-        ([[2]], [[2], [3]], InputError, "1 lists of labels and 2 of predictions"),
+        ([[2]], [[2], [3]], InputError, "1 list of labels and 2 of predictions"),
         ([1, 2], [[1], [2]], UsageError, r"holds 1 \(int\); expected a list of items for each"),
         (np.array([1, 2]), [[1], [2]], UsageError, "expected a list of items for each query"),
         (np.zeros((1, 1, 1)), [[1]], UsageError, "has 3 dimensions"),
@@ -509,6 +511,63 @@ def test_a_note_tells_that_nothing_is_in_both() -> None:
 
 
 @pytest.mark.small
-def test_progress_is_a_function() -> None:
-    with pytest.raises(UsageError, match="progress is True; expected a function"):
-        rankmill.evaluate({1: [2]}, {1: [2]}, ["map"], progress=True)
+def test_progress_is_a_function_or_printed(capsys: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="progress is 7; expected True, or a function"):
+        rankmill.evaluate({1: [2]}, {1: [2]}, ["map"], progress=7)
+    one = {1: [2], 3: [4]}
+    pq.write_table(
+        pa.table({"query": [1], "items": [[2]], "score": [[1.0]]}), tmp_path / "a.parquet"
+    )
+    for run in (
+        lambda way: rankmill.evaluate(one, one, ["map"], progress=way),
+        lambda way: rankmill.explain_evaluators(one, one, "map", progress=way),
+        lambda way: rankmill.convert(tmp_path / "a.parquet", tmp_path / "b.parquet", progress=way),
+    ):
+        run(False)
+        assert capsys.readouterr().err == ""
+        run(True)
+        assert re.search(r"\r([1-9][0-9]*) of \1 rows\n$", capsys.readouterr().err)
+
+
+def told_code(message: str, start: str) -> str:
+    """An expression that a message shows."""
+    return message[message.index(start) :].split(", or")[0]
+
+
+def test_matrices_of_scores_and_sparse_ones_are_refused_with_what_to_give() -> None:
+    scores = np.random.default_rng(4).permutation(60).reshape(6, 10) / 64
+    dense = np.zeros((6, 10), int)
+    dense[range(6), [3, 1, 4, 1, 5, 9]] = 1
+    best = np.argsort(-scores, axis=1)
+    expected = rankmill.evaluate(
+        [row.nonzero()[0].tolist() for row in dense], best.tolist(), ["map", "ndcg"]
+    ).metrics
+
+    for matrix in (scores, scores.tolist(), scores.astype("f4")):
+        with pytest.raises(
+            InputError, match=r"holds fractions; .* matrix with the score"
+        ) as caught:
+            rankmill.evaluate(dense, matrix, "map")
+    code = told_code(str(caught.value), "numpy.argsort")
+    top = eval(code, {"numpy": np, "scores": scores})
+    for form in ("csr_matrix", "csr_array", "coo_matrix"):
+        sparse = getattr(scipy.sparse, form)(dense)
+        with pytest.raises(UsageError, match=f"labels cannot be a {form}: sparse") as caught:
+            rankmill.evaluate(sparse, scores, "map")
+        lists = str(caught.value).rpartition(" ")[2]
+        assert (
+            rankmill.evaluate(eval(lists, {"matrix": sparse}), top, ["map", "ndcg"]).metrics
+            == expected
+        )
+        with pytest.raises(UsageError, match=f"predictions cannot be a {form}: sparse") as other:
+            rankmill.evaluate(best, sparse, "map")
+        tables = [
+            eval(
+                told_code(str(one.value), "pyarrow.table").split(" with ")[0],
+                {"pyarrow": pa, "m": getattr(scipy.sparse, form)(held).tocoo()},
+            )
+            for one, held in ((caught, dense), (other, scores + 1))
+        ]
+        assert rankmill.evaluate(*tables, ["map", "ndcg"]).metrics == expected
+    with pytest.raises(UsageError, match=r"features cannot be a csr_matrix.*toarray"):
+        rankmill.evaluate(GAINS, SCORES, "ild_cosine@2", features=scipy.sparse.csr_matrix(dense))

@@ -1,6 +1,7 @@
 """Pictures of comparisons: what is drawn where, names that do not act, the same bytes each time."""
 
 import random
+import re
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +16,7 @@ from rankmill.compare.drawing import name_text, rendered, signed
 from rankmill.compare.plots import MOST_ROWS, plot_comparison, plot_cutoffs
 from rankmill.errors import UsageError
 from rankmill.results.escaping import visible
+from rankmill.version import install
 from test_compare import compare, made, table
 from test_escaping import HOSTILE
 from test_package import run_python
@@ -314,11 +316,21 @@ def test_what_is_wrong_is_told_before_any_work(options, told, files, run_cli, mo
 
 def test_without_matplotlib_the_error_says_what_to_install(files, run_cli, monkeypatch, sliced):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    told = "pip install 'rankmill[plot]'"
+    told = install("plot")
     ran = run_cli("compare", *files, "--plot", "a.svg")
     assert ran.exit_code == 2
     assert told in ran.stderr
-    with pytest.raises(UsageError, match=r"rankmill\[plot\]"):
+    with pytest.raises(UsageError, match=re.escape(told)):
         sliced.plot()
     with pytest.raises(UsageError, match=r"expected a name in \.svg"):
         sliced.plot("a.gif")
+
+
+def test_a_notebook_shows_the_picture_once(sliced, tmp_path):
+    figure = sliced.plot(tmp_path / "a.png")
+    data, size = figure._repr_png_()
+    assert data == (tmp_path / "a.png").read_bytes()
+    assert [*size.values()] == [round(100 * one) for one in figure.get_size_inches()]
+    helpers = import_module("matplotlib._pylab_helpers")
+    assert helpers.Gcf.get_all_fig_managers() == []  # a notebook shows those of pyplot again
+    assert figure._repr_html_() is None

@@ -18,7 +18,7 @@ import pytest
 from dumps import hold
 from references.steps import Labels, Predictions, relevant_rows
 
-PEERS = "{0} is not installed: pip install 'rankmill[peers]'"
+PEERS = "{0} is not installed: pip install '.[peers]'"
 BARE = "{0} is not installed: pip install --no-deps {0}, since its pins rule out rankmill's"
 
 # The warnings that the libraries themselves cause.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html.parser
+import os
 import re
 import sys
 from dataclasses import replace
@@ -22,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
+from cli_runs import on_a_terminal
 from dumps import dump
 from rankmill.compare.aside import bins_of
 from rankmill.compare.comparison import Comparison
@@ -40,6 +42,7 @@ from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.threads import Workers
+from rankmill.version import install
 from test_package import run_python
 
 STYLE = Path(rankmill.__file__).parent / "report" / "templates" / "page.css"
@@ -652,6 +655,16 @@ def test_report_is_a_command(files: dict[str, Path], run_cli: Any) -> None:
     assert told.startswith("group = it lost") or "new against old" in told
 
 
+@pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminals")
+def test_a_page_does_not_flood_a_terminal(files: dict[str, Path]) -> None:
+    arguments = ["report", *map(str, (files["labels"], files["new"])), "-m", "map@5"]
+    code = "from rankmill.cli import main\nmain({!r})"
+    told = " ".join(on_a_terminal(code.format(arguments), 300))
+    assert "name a file, as -o page.html, or say -o - to print it" in told
+    assert "<html" not in told
+    assert "</html>" in " ".join(on_a_terminal(code.format([*arguments, "-o", "-"]), 300))
+
+
 def test_a_page_shows_the_history(files: dict[str, Path], run_cli: Any) -> None:
     folder = files["labels"].parent
     given = ["gate", files["labels"], files["new"], "--rule", "map@5 >= 0.1", "--history"]
@@ -683,7 +696,7 @@ def test_a_page_is_written_with_the_other_outputs_or_not_at_all(
         flag = [] if command is not given else ["--report", folder / "page.html"]
         outcome = run_cli(*command, *flag)
         assert outcome.exit_code == 2
-        assert "pip install 'rankmill[report]'" in outcome.stderr
+        assert install("report") in outcome.stderr
     assert not (folder / "a.json").exists()
     assert not (folder / "page.html").exists()
 

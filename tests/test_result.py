@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -9,7 +10,8 @@ import pytest
 
 import rankmill
 from rankmill.results import audit
-from rankmill.results.result import Result
+from rankmill.results.result import Result, view_of
+from rankmill.results.writers import write
 from shown import aligned_numbers, plain_table
 
 
@@ -247,3 +249,63 @@ def test_pandas_is_needed_for_its_frames_only():
     answer = subprocess.run(command, capture_output=True, text=True)
     assert answer.stdout == "1\n"
     assert "UsageError: to_pandas makes a pandas DataFrame; install pandas" in answer.stderr
+
+
+# ------------------------------------------------------------------ equal, and side by side
+
+GOLD = {1: [1], 2: [3], 3: [1]}
+RUNS = {"a": {1: [1], 2: [3], 3: [2]}, "b": {1: [2, 1], 2: [3]}}
+
+ANSWERS = {
+    "Result": lambda runs: rankmill.evaluate(GOLD, runs["a"], ["map", "gini"]),
+    "Results": lambda runs: rankmill.evaluate_runs(GOLD, runs, "map"),
+    "Comparison": lambda runs: rankmill.compare(GOLD, runs, "map"),
+    "Stability": lambda runs: rankmill.stability(GOLD, runs, "map", cutoffs=[1, 2]),
+    "Verdict": lambda runs: rankmill.gate(
+        GOLD, runs["a"], ["map drop <= 50%", "map >= 0.1"], baseline=runs["b"]
+    ),
+    "Trace": lambda runs: rankmill.explain(GOLD, runs["a"], "map", 1),
+    "Differences": lambda runs: rankmill.explain_evaluators(GOLD, runs["a"], "map"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_answers_of_the_same_call_are_equal(name):
+    one, other = ANSWERS[name](RUNS), ANSWERS[name](RUNS)
+    assert type(one).__name__ == name
+    assert one == other
+    assert one != 1
+    changed = ANSWERS[name](RUNS | {"a": {1: [7, 1], 2: [4], 3: [2]}})
+    assert one != changed
+    if name != "Results":
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(one)
+
+
+def test_equal_results_may_come_from_other_files_but_count_alike():
+    one = rankmill.evaluate(GOLD, RUNS["a"], "map")
+    table = pa.table({"query": list(GOLD), "items": list(RUNS["a"].values())})
+    other = rankmill.evaluate(GOLD, table, "map")
+    assert one.inputs != other.inputs
+    assert one == other
+    assert one != rankmill.evaluate(GOLD, RUNS["a"], "map", semantics={"unpredicted": "skip"})
+    assert one != rankmill.evaluate(GOLD, RUNS["a"] | {9: [1]}, "map")  # the audit
+
+
+def test_results_of_runs_are_a_dict_that_is_shown_as_a_table():
+    results = rankmill.evaluate_runs(GOLD, RUNS, ["map", "gini"])
+    assert isinstance(results, dict)
+    assert {name: one["map"] for name, one in results.items()} == {"a": 2 / 3, "b": 0.5}
+    lines = repr(results).splitlines()
+    assert lines[0].split() == ["metric", "a", "b"]
+    assert lines[2].split() == ["map", "0.666667*", "0.500000"]
+    assert "neither side is better: gini" in lines
+    assert results._repr_html_().count("<tr><td") == 4
+    assert pickle.loads(pickle.dumps(results)) == results
+
+
+def test_one_is_no_plural():
+    result = rankmill.evaluate({1: [1]}, {1: [1]}, "map")
+    told = write(view_of(result), "table")
+    assert "(wide; 1 row; " in told
+    assert "1 rows" not in told

@@ -206,7 +206,7 @@ def test_options_that_contradict_each_other(
 def test_the_second_pass_refuses_what_contradicts() -> None:
     run = plus(RUN, score=NUMBERS)
     state = rankmill.evaluate_part(LABELS, run, ["gap"])
-    with pytest.raises(UsageError, match="--in-order"):
+    with pytest.raises(UsageError, match="leave out in_order= or rank="):
         rankmill.second_pass(state, run, in_order=True, rank="score")
 
 
@@ -220,7 +220,7 @@ def test_a_number_that_may_be_the_gain_is_warned_of(name: str, files: Any) -> No
         assert ap(labels, RUN) == pytest.approx(AS_READ)
     (told,) = caught
     assert told.filename == __file__  # the caller's line, not one of ours
-    tells(told.message, ["table of labels", f"{name!r} is", f"--gain {name}", "--binary"])
+    tells(told.message, ["table of labels", f"{name!r} is", f'gain="{name}"', "binary=True"])
     for options, expected in (({"gain": name}, 1 / 3), ({"binary": True}, AS_READ)):
         assert ap(labels, RUN, **options) == pytest.approx(expected)  # and no warning
 
@@ -276,11 +276,11 @@ def test_binary_does_not_read_gains_that_are_found() -> None:
     assert result.audit["nonpositive_gains"] == 0
     assert result.inputs["labels"]["unread"] == ["gain"]
     text = labels.set_column(2, "gain", pa.array(["much", "", "little"]))
-    with pytest.raises(InputError, match=r"expected numbers: name another with --gain.*--binary"):
+    with pytest.raises(InputError, match=r"expected numbers: name another with gain=.* binary="):
         ap(text, RUN)
     assert ap(text, RUN, binary=True) == pytest.approx(AS_READ)
     ragged = rankmill.Ragged.from_lists([[1]])
-    with pytest.raises(UsageError, match="--binary"):
+    with pytest.raises(UsageError, match="leave out binary= or gain="):
         rankmill.evaluate(ragged, ragged, ["map"], gain=ragged, binary=True)
 
 
@@ -315,7 +315,7 @@ def test_a_better_name_of_gains_comes_first() -> None:
     result = rankmill.evaluate(graded, RUN, ["map"])
     assert result.inputs["labels"]["columns"]["gain"] == "rel"
     assert result.inputs["labels"]["unread"] == ["score", "label"]
-    with pytest.raises(InputError, match=r"several columns could be the gain: rel, grade.*--gain"):
+    with pytest.raises(InputError, match=r"several columns could be the gain: rel, grade.* gain="):
         columns_of(plus(graded, grade=[1, 1, 1]), RUN)
 
 
@@ -344,6 +344,24 @@ def test_a_label_without_another_item_column_is_the_item() -> None:
 SCORES = ["sim", "logit", "logits", "yhat", "y_hat", "pred", "prob", "Sim"]
 
 
+@pytest.mark.parametrize("value", [pa.float32(), pa.float64(), pa.decimal128(20, 2)])
+def test_fractions_beside_items_are_no_ids_but_the_score(value: pa.DataType) -> None:
+    run = plus(RUN, prediction=pa.array(NUMBERS).cast(value))
+    assert ap(LABELS, run) == BY_NUMBERS
+    assert columns_of(LABELS, run)["predictions"]["score"] == "prediction"
+    labels = plus(LABELS, target=pa.array([0.5, 1.5, 0.5]).cast(value))
+    with pytest.warns(RuntimeWarning, match="'target' is not read"):
+        assert columns_of(labels, RUN)["labels"] == {"query": "qid", "item": "docno"}
+
+
+def test_whole_predictions_beside_items_are_asked_about() -> None:
+    run = plus(RUN, prediction=pa.array([1, 2, 9, 3]))
+    with pytest.raises(InputError, match="several columns could be the item: docno, prediction"):
+        ap(LABELS, run)
+    with pytest.raises(InputError, match="'prediction' is left over"):
+        ap(LABELS, run, item="docno", label_item="docno")
+
+
 @pytest.mark.parametrize("name", SCORES)
 def test_names_of_scores(name: str) -> None:
     run = plus(RUN, **{name: NUMBERS})
@@ -357,7 +375,7 @@ def test_names_of_scores(name: str) -> None:
 def test_a_prediction_that_is_no_number_is_no_score() -> None:
     for values in (["x", "y", "z", "x"], [[0.1]] * 4, [True] * 4):
         assert ap(LABELS, plus(RUN, pred=values)) == pytest.approx(AS_READ)
-    with pytest.raises(InputError, match=r"no column looks like the score.*--score pred"):
+    with pytest.raises(InputError, match=r'no column looks like the score.* score="pred"'):
         rankmill.evaluate(LABELS, plus(WIDE, pred=LISTS), ["gap"])
 
 

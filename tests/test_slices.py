@@ -16,6 +16,7 @@ import rankmill
 from rankmill.compare.comparison import view_of
 from rankmill.compare.corrections import correct
 from rankmill.compare.segments import natural
+from rankmill.errors import UsageError
 from rankmill.results import writers
 from test_compare import made, numbers, table
 
@@ -88,6 +89,30 @@ def test_a_table_of_queries_cuts_as_a_column_does(tmp_path):
     for way in ways:
         found = rankmill.compare(bare, runs, METRICS, by=way)
         assert [one.to_dict() for one in found.slices] == expected
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_a_series_cuts_by_its_name_and_its_index_of_ids(text):
+    labels, runs, *_ = cut()
+    if text:
+        labels = labels.set_column(0, "query", labels["query"].cast(pa.string()))
+        runs = {
+            name: one.set_column(0, "query", one["query"].cast(pa.string()))
+            for name, one in runs.items()
+        }
+    expected = rankmill.compare(labels, runs, METRICS, by="country").slices
+    bare = labels.drop_columns("country")
+    series = labels.to_pandas().set_index("query")["country"]
+    unnamed = series.rename_axis(None)
+    for way in (series, unnamed) if text else (series, [series]):
+        assert rankmill.compare(bare, runs, METRICS, by=way).slices == expected
+    if not text:  # row numbers look the same
+        told = r"'country', whose index may be row numbers or query ids.* by='country'.*rename_axis"
+        for way in (unnamed, labels.to_pandas()["country"]):
+            with pytest.raises(UsageError, match=told):
+                rankmill.compare(labels, runs, METRICS, by=way)
+    with pytest.raises(UsageError, match=r"without a name.*rename\('country'\)"):
+        rankmill.compare(bare, runs, METRICS, by=series.rename(None))
 
 
 @pytest.mark.small

@@ -25,6 +25,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.results.files import check_target, write_files, write_table, write_text
 from rankmill.sources.files import find_files
 from rankmill.stores.urls import is_url, local_path, parse, redacted, shown
+from rankmill.version import install
 from store_server import FAILS_EVERY, Files, Proxy, s3_server, served
 
 pytest.importorskip("moto", reason="the extra test has a server of S3")
@@ -350,7 +351,7 @@ def test_a_missing_package_is_named(run: Any, monkeypatch: pytest.MonkeyPatch) -
             patch.setitem(sys.modules, missing, None)
             code, _, error = run("evaluate", url, "p.parquet")
         assert code == 2
-        assert "pip install 'rankmill[remote]'" in error
+        assert install("remote") in error
 
 
 def test_a_web_server_that_refuses_or_ignores_ranges(folder: Path, run: Any) -> None:

@@ -234,7 +234,7 @@ def test_columns_without_a_header_are_named(tmp_path: Path, columns: Any, conten
     path = text.write(tmp_path, "p.csv", content)
     labels = pa.table({"user": [1], "items": [[8]]})
     assert rankmill.evaluate(labels, path, ["mrr"], columns=columns)["mrr"] == 1
-    with pytest.raises(UsageError, match=r"--columns .* names 2 columns, but .*line 1: . columns"):
+    with pytest.raises(UsageError, match=r"columns= names 2 columns, but .*line 1: . columns"):
         rankmill.evaluate(labels, path, ["mrr"], columns="query,item")
 
 
@@ -320,7 +320,27 @@ BAD: dict[str, tuple[str, bytes, str]] = {
     "JSON of two types": (
         "p.jsonl",
         b'{"user": 1, "items": [7]}\n{"user": 2, "items": ["a"]}\n',
-        "p.jsonl: line 2: Column(/items/[]) changed from number to string",
+        "p.jsonl: line 2: items is ['a'] (list); expected a number for each item, as before",
+    ),
+    "a score that is no number": (
+        "p.csv",
+        b"user,item,score\n1,7,0.5\n1,8,high\n2,9,abc\n",
+        "p.csv: line 3: score is 'high'; expected a number",
+    ),
+    "only one score, and no number": (
+        "p.csv",
+        b"user,item,score\n1,7,\n1,8,\n2,9,abc\n",
+        "p.csv: line 4: score is 'abc'; expected a number",
+    ),
+    "a score of JSON that is no number": (
+        "p.jsonl",
+        b'{"user": 1, "item": 7, "score": 1}\n\n{"user": 2, "item": 7, "score": "abc"}\n',
+        "p.jsonl: line 3: score is 'abc' (str); expected a number, as before",
+    ),
+    "scores of JSON that are no numbers": (
+        "p.jsonl",
+        b'{"user": 1, "item": 7, "score": "abc"}\n{"user": 2, "item": 7, "score": "5"}\n',
+        "p.jsonl: line 1: score is 'abc' (str); expected a number",
     ),
     "an array of JSON": ("p.jsonl", b"[1]\n", "p.jsonl: line 1: "),
     "UTF-16": ("p.csv", "user,items\n".encode("utf-16"), "p.csv is text in UTF-16"),
@@ -438,7 +458,9 @@ def test_a_run_of_ms_marco_is_read_by_the_names_of_its_columns(tmp_path):
     qrels, run = tmp_path / "qrels.tsv", tmp_path / "run.tsv"
     qrels.write_text("7\t0\t11\t1\n8\t0\t12\t1\n")
     run.write_text("7\t13\t1\n7\t11\t2\n8\t12\t1\n")
-    with pytest.raises(InputError, match="MS MARCO, say --predictions-as tsv --columns query,item"):
+    with pytest.raises(
+        InputError, match=r"MS MARCO, say predictions_as=.tsv., columns=.query,item"
+    ):
         rankmill.evaluate(qrels, run, "mrr@10")
     result = rankmill.evaluate(qrels, run, "mrr@10", columns="query,item,rank")
     assert result.metrics == {"mrr@10": 0.75}

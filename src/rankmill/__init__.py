@@ -167,7 +167,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted([*__all__, *(one for one in globals() if one.startswith("__"))])
 
 
 class _Package(ModuleType):

@@ -8,6 +8,7 @@ no thread can be started. The function `shortage` recognises these errors.
 from __future__ import annotations
 
 import errno
+import re
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,13 +19,63 @@ __all__ = [
     "ResourceError",
     "UsageError",
     "is_shortage",
+    "plural",
     "positive",
     "shortage",
 ]
 
 
+# Options that Python calls otherwise than the command line.
+_IN_PYTHON = {"rule": "rules", "metric": "metrics", "test": "tests", "preset": "semantics"}
+_OPTION = r"(?<![\w-])--([a-z][a-z-]*)(?![\w-])"
+_on_command_line = False
+
+
 class RankmillError(Exception):
-    """The base class of all errors that rankmill raises on purpose."""
+    """The base class of all errors that rankmill raises on purpose.
+
+    Its message is written with the options of the command line, and says it in Python's words to a
+    Python program.
+    """
+
+    def __str__(self) -> str:
+        return spoken(super().__str__())
+
+
+def speak_to_command_line(wanted: bool) -> None:
+    """Say whether the reader of messages typed a command line."""
+    global _on_command_line
+    _on_command_line = wanted
+
+
+def spoken(message: str) -> str:
+    """Return a message that names options of the command line in the words of its reader.
+
+    Examples
+    --------
+    >>> spoken("rule x needs a baseline: give one with --baseline")
+    'rule x needs a baseline: give one with baseline='
+    >>> spoken("leave out --in-order (in_order), or choose order (--semantics order=given)")
+    'leave out in_order=, or choose order (semantics={"order": "given"})'
+    >>> spoken('say --gain "x y" on the command line, gain="x y" in Python')
+    'say gain="x y"'
+    """
+    if _on_command_line or "--" not in message:
+        return message
+    # A name in quotes may hold anything.
+    both = r"--[a-z](?:'[^']*'|(?!, |[;:]).)*? on the command line, (.+?) in Python"
+    message = re.sub(both, r"\1", message)
+    message = re.sub(r"--semantics (\w+)=(\w+)", r'semantics={"\1": "\2"}', message)
+    message = re.sub(rf"(\w+) \({_OPTION}\)|{_OPTION} \(\w+=?\)", _in_python, message)
+    # Examples of commands stay what they are.
+    parts = re.split(r"(rankmill [a-z-]+ --\S+)", message)
+    parts[::2] = [re.sub(rf"{_OPTION}(?:=| (?=[A-Z]))?", _in_python, one) for one in parts[::2]]
+    return "".join(parts)
+
+
+def _in_python(option: re.Match[str]) -> str:
+    name = next(one for one in option.groups()[::-1] if one)
+    return f"{_IN_PYTHON.get(name, name).replace('-', '_')}="
 
 
 class InputError(RankmillError, ValueError):
@@ -113,6 +164,18 @@ def is_shortage(error: BaseException, doing: str) -> bool:
         return False
     error.add_note(doing)
     return True
+
+
+def plural(count: int, noun: str, *verb: str) -> str:
+    """Return a number with its noun, and with one of two forms of a verb.
+
+    Examples
+    --------
+    >>> plural(1, "query"), plural(1200, "query"), plural(1, "row", "counts", "count")
+    ('1 query', '1,200 queries', '1 row counts')
+    """
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return " ".join([f"{count:,} {noun if count == 1 else several}", *verb[count != 1 :][:1]])
 
 
 def positive(number: Any, name: str) -> int:

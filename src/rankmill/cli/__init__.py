@@ -15,10 +15,11 @@ import click
 
 from rankmill import signals
 from rankmill.cli import process
-from rankmill.errors import InputError, RankmillError, ResourceError
+from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
 from rankmill.results.escaping import visible_message
 from rankmill.stores.opened import gathered
 from rankmill.stores.urls import redacted
+from rankmill.version import install
 
 __all__ = ["COMMANDS", "main"]
 
@@ -65,6 +66,8 @@ class _Commands(click.Group):
                 ctx.fail(f"There is no command {cmd_name!r}, only: {there}.{meant}")
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        if all(one.name != "quiet" for one in command.params):  # a command is loaded once
+            command.params.append(_quiet_option())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -96,6 +99,7 @@ class _Commands(click.Group):
 
     def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:
         """Run a command line; return the exit code and what to say on standard error."""
+        speak_to_command_line(True)
         try:
             with (
                 gathered(),
@@ -125,8 +129,28 @@ class _Commands(click.Group):
             if isinstance(error, FileNotFoundError) and process.is_folder_gone():
                 return 2, "error: the working folder was removed; change to another"
             short = process.shortage_message(error)
+            if short is None and isinstance(error, ImportError) and not _is_own(error):
+                return 2, _message(
+                    f"a package that rankmill needs cannot be loaded: {error}: {install()} brings "
+                    "all of them up to date"
+                )
             return (process.BUG, _bug(error)) if short is None else (4, short)
+        finally:
+            speak_to_command_line(False)  # a program may have run the command
         return 0, ""
+
+
+def _quiet_option() -> click.Option:
+    def be_quiet(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+        process.quiet = wanted
+
+    return click.Option(
+        ["--quiet"],
+        is_flag=True,
+        expose_value=False,
+        callback=be_quiet,
+        help="Show no progress and no warnings; errors are shown.",
+    )
 
 
 def _message(text: str) -> str:
@@ -137,6 +161,11 @@ def _advice(context: click.Context | None) -> str:
     if context is None:
         return ""
     return f"\n{context.get_usage()}\nTry '{context.command_path} --help' for help."
+
+
+def _is_own(error: ImportError) -> bool:
+    """Whether it is a module of rankmill that cannot be imported."""
+    return (error.name or "").partition(".")[0] == "rankmill"
 
 
 def _bug(error: Exception) -> str:

@@ -18,8 +18,16 @@ def _complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 
 @click.command("docs")
 @click.argument("page", required=False, shell_complete=_complete)
-def command(page: str | None) -> None:
+@click.option(
+    "--man",
+    is_flag=True,
+    help="Print the help of all commands as a page for man, as for man1/rankmill.1.",
+)
+def command(page: str | None, man: bool) -> None:
     """Show a PAGE about rankmill, or list the pages with what each is about."""
+    if man:
+        emit(_man())
+        return
     pages = _pages()
     if page is None:
         emit(_listed(pages))
@@ -32,6 +40,27 @@ def command(page: str | None) -> None:
         Console().print(Markdown(pages[page]))
     else:
         emit(pages[page])
+
+
+def _man() -> str:
+    """The help of all commands in roff, where it stands as it is printed."""
+    from rankmill.cli import COMMANDS, main
+    from rankmill.version import __version__
+
+    parts = [f'.TH RANKMILL 1 "" "rankmill {__version__}"', ".SH NAME"]
+    parts.append("rankmill \\- score ranked predictions against labels")
+    with click.Context(main, info_name="rankmill", max_content_width=78) as context:
+        helps = {"rankmill": main.get_help(context)}
+        for name in COMMANDS:
+            one = main.get_command(context, name)
+            if one is not None:
+                with click.Context(one, context, name, max_content_width=78) as inner:
+                    helps[f"rankmill {name}"] = one.get_help(inner)
+    for name, text in helps.items():
+        # No line may begin a request of roff.
+        lines = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", "\n\\&")
+        parts += [f'.SH "{name.upper()}"', ".nf", f"\\&{lines}", ".fi"]
+    return "\n".join(parts) + "\n"
 
 
 def _pages() -> dict[str, str]:

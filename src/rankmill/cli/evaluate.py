@@ -28,7 +28,7 @@ from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
-from rankmill.results.systems import systems_view
+from rankmill.results.systems import same_queries, systems_view
 from rankmill.results.table_files import NAMED, suffix_of
 from rankmill.results.writers import write
 from rankmill.semantics.presets import semantics_of
@@ -151,6 +151,7 @@ def command(
         deliver(plan_view(plan_runs(label_source, runs, metrics, **options)), chosen, output)
         return
     recorded: list[tuple[str, Any]] = []
+    results: dict[str, Result]
     if report is None:
         from rankmill.engine.evaluate import evaluate_runs
 
@@ -199,7 +200,7 @@ def _deliver(
         more = [(per_query, only.per_query)] if per_query is not None else []
         deliver(view_of(only), format, output, [*more, *tables])
         return
-    from rankmill.compare.aligned import join_per_query, same_queries
+    from rankmill.compare.aligned import join_per_query
     from rankmill.metrics.registry import sides_of
 
     more = [(per_query, join_per_query(results))] if per_query is not None else []

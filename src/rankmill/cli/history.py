@@ -14,6 +14,7 @@ from rankmill.cli.options import (
     plot_option,
 )
 from rankmill.cli.process import EXIT_CODES
+from rankmill.errors import plural
 
 __all__ = ["command"]
 
@@ -58,7 +59,7 @@ def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) 
     old, left = histories.prune(history, keep=keep, keep_last=keep_last, dry_run=dry_run)
     listed = "".join(f"{name}\n" for name in old) if dry_run else ""
     done = "would remove" if dry_run else "removed"
-    emit(f"{listed}{done} {len(old):,} of {len(old) + left:,} runs\n")
+    emit(f"{listed}{done} {len(old):,} of {plural(len(old) + left, 'run')}\n")
 
 
 class _WithPrune(click.Command):

@@ -14,6 +14,7 @@ from rankmill.cli.recording import TIME, recording_of
 from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import semantics_of
+from rankmill.version import install
 
 __all__ = [
     "catalogue_inputs",
@@ -272,8 +273,8 @@ def plot_option(what: str) -> Callable[[_Command], _Command]:
     return click.option(
         "--plot",
         metavar="FILE",
-        help=f"Also draw {what} to FILE, in .svg, .png or .pdf. Needs matplotlib: pip install "
-        "'rankmill[plot]'.",
+        help=f"Also draw {what} to FILE, in .svg, .png or .pdf. Needs matplotlib: "
+        f"{install('plot')}.",
     )
 
 

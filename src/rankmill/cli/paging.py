@@ -12,6 +12,7 @@ import click
 
 from rankmill.errors import InputError
 from rankmill.stores.urls import redacted
+from rankmill.version import install
 
 if TYPE_CHECKING:
     from rankmill.compare.details import Details
@@ -25,7 +26,7 @@ def report_option(command: _Command) -> _Command:
     """Add the option --report."""
     told = (
         "Also write a page about the run to FILE, in HTML that needs nothing else; 'rankmill docs "
-        "report' shows one. Needs Jinja: pip install 'rankmill[report]'."
+        f"report' shows one. Needs Jinja: {install('report')}."
     )
     return click.option("--report", metavar="FILE", help=told)(command)
 

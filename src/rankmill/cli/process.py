@@ -46,6 +46,10 @@ BUG = 70
 """The exit code of a mistake of rankmill. It is not 1, which 'rankmill gate' gives a bad system."""
 
 
+quiet = False
+"""Whether nothing but errors goes to standard error."""
+
+
 def prepare() -> None:
     """Set up standard streams, warnings and error hooks for a command."""
     _open_missing_streams()
@@ -195,5 +199,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
+    if quiet:
+        return
     with suppress(OSError):  # a warning that cannot be written does not end the run
         click.echo(f"warning: {visible_message(redacted(str(message)))}", err=True)

@@ -9,7 +9,9 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from rankmill.cli import process
 from rankmill.cli.process import is_terminal
+from rankmill.errors import plural
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -36,7 +38,7 @@ class Progress:
         self._over = False
 
     def __enter__(self) -> Progress:
-        if is_terminal(sys.stderr):
+        if is_terminal(sys.stderr) and not process.quiet:
             self._wait.start()
         return self
 
@@ -76,12 +78,12 @@ class Progress:
         done, total = self._counts
         seconds = time.perf_counter() - began
         if done <= first or seconds <= 0:
-            return f"{done:,} rows"
+            return plural(done, "row")
         rate = (done - first) / seconds
         if not total or done >= total:
-            return f"{done:,} rows, {rate:,.0f} rows/s"
+            return f"{plural(done, 'row')}, {rate:,.0f} rows/s"
         minutes, rest = divmod(round((total - done) / rate), 60)
-        return f"{done:,} rows, {rate:,.0f} rows/s, {minutes}:{rest:02} left"
+        return f"{plural(done, 'row')}, {rate:,.0f} rows/s, {minutes}:{rest:02} left"
 
     def _appear(self) -> None:
         from rich.console import Console

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -19,7 +20,7 @@ from rankmill.cli.options import (
     semantics_options,
 )
 from rankmill.cli.paging import check_page, page_of
-from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.suffixes import check_names
 from rankmill.errors import UsageError
@@ -68,7 +69,7 @@ Examples:
     "--report",
     "report",
     metavar="FILE",
-    help="Write to FILE instead of standard output.",
+    help="Write to FILE instead of standard output; on a terminal, FILE has to be named.",
 )
 @click.option(
     "--history",
@@ -89,6 +90,11 @@ def command(
     """Check what can be checked, compare, and write the page whole or not at all."""
     from rankmill.metrics.registry import parse_all
 
+    if report is None and is_terminal(sys.stdout):
+        raise UsageError(
+            "the page is HTML for a browser, not for a terminal: name a file, as -o page.html, or "
+            "say -o - to print it all the same"
+        )
     report = None if report == "-" else report
     parse_all(metrics, semantics=semantics_of(options["semantics"]))
     source = source_of(labels, "LABELS")

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import split_lists
-from rankmill.errors import InputError
+from rankmill.errors import InputError, plural
 from rankmill.kernels.lists import first_bad_offset
 
 
@@ -108,7 +108,8 @@ class Ragged:
         return pa.LargeListArray.from_arrays(arrow_of(self._offsets), values)
 
     def __repr__(self) -> str:
-        return f"Ragged({len(self)} lists, {len(self._values)} values of {_type_name(self)})"
+        values = plural(len(self._values), "value")
+        return f"Ragged({plural(len(self), 'list')}, {values} of {_type_name(self)})"
 
 
 def _type_name(lists: Ragged) -> str:

@@ -117,25 +117,6 @@ class Aligned(NamedTuple):
         return np.asarray(found if kept is None else found[kept])
 
 
-def same_queries(results: Mapping[str, Result]) -> bool | None:
-    """Return whether all systems of one call of `evaluate_runs` have the same queries in the mean.
-
-    Returns None if their numbers are the same and the results do not tell which queries count.
-    """
-    first, *others = results.values()
-    if any(one.queries != first.queries for one in others):
-        return False
-    if not others or not first.semantics.counts_by_predictions:
-        return True
-    if any(one.counted is None for one in results.values()):
-        return None
-    counted = _counted(results)
-    if any((one.of_labels != counted[0].of_labels).any() for one in counted):
-        return False
-    strange = [_ids(one.others) for one in counted if one.others is not None]
-    return not strange or len(_numbered(join_ids(strange))[1]) == len(strange[0].keys)
-
-
 def _counted(results: Mapping[str, Result]) -> list[CountedQueries]:
     counted = [one.counted for one in results.values() if one.counted is not None]
     if len(counted) < len(results) or len({len(one.of_labels) for one in counted}) > 1:

@@ -87,7 +87,8 @@ def compare(
         margin.
     by : str, table or sequence of these
         How to cut the queries into slices, each of which is tested: a column of the labels; a path
-        or a table with query ids, all other columns of which cut; or what is known of each query,
+        or a table with query ids, all other columns of which cut (of a pandas Series, the index
+        holds the ids, and the name is that of the slices); or what is known of each query,
         which is "label_count", "list_length", "label_popularity" or "unpredicted".
     worst_slices : int
         For each metric and system, how many of the slices with the largest loss to list, among

@@ -20,7 +20,9 @@ from rankmill.compare.differences import (
 from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
+from rankmill.errors import plural
 from rankmill.metrics.registry import parse
+from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
@@ -42,7 +44,7 @@ _OF_TESTS = ("tests", *_OF_MARGIN)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Comparison:
+class Comparison(Answer):
     """Systems side by side over the same queries, and what the differences are worth.
 
     Attributes
@@ -148,8 +150,7 @@ class Comparison:
         Raises
         ------
         UsageError
-            If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
-            written.
+            If matplotlib is not installed, or the file cannot be written.
         """
         from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_comparison
@@ -185,12 +186,6 @@ class Comparison:
             "inputs": self.inputs,
             "seconds": self.seconds,
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return all but the per-query table as one JSON object: strict JSON, plain ASCII."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
         return plain_text(view_of(self).screen())
@@ -297,9 +292,8 @@ def _told(found: Comparison) -> list[str]:
     notes = list(found.notes)
     if found.differing:
         left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
-        notes.append(
-            f"{found.differing:,} queries count for some systems only and are left out: {left}"
-        )
+        told = plural(found.differing, "query", "counts", "count")
+        notes.append(f"{told} for some systems only, left out: {left}")
     if found.pooled and found.differing:
         notes.append(f"{', '.join(found.pooled)}: each system's is over its own queries")
     return notes

@@ -43,6 +43,11 @@ def cuts_of(by: Any) -> Cuts:
 
     A text is a name in `DERIVED`; or a table, if it has a folder, a URL or the suffix of a format
     that can be read; else a column of the labels. Anything else is a table.
+
+    Raises
+    ------
+    UsageError
+        If a name is empty, or a pandas Series does not tell its name, or whose values it holds.
     """
     if by is None:
         return Cuts()
@@ -50,13 +55,32 @@ def cuts_of(by: Any) -> Cuts:
     names = list(dict.fromkeys(one for one in several if isinstance(one, str)))
     if "" in names:
         raise UsageError("by holds an empty name; expected a column of the labels or a table")
-    tables = [one for one in several if not isinstance(one, str)]
+    tables = [_frame_of(one) for one in several if not isinstance(one, str)]
     tables += [one for one in names if one not in DERIVED and _is_file(one)]
     return Cuts(
         tuple(one for one in names if one not in DERIVED and not _is_file(one)),
         tuple(one for one in names if one in DERIVED),
         tuple(tables),
     )
+
+
+def _frame_of(table: Any) -> Any:
+    """Return a pandas Series, whose index holds query ids, as a DataFrame; else what is given."""
+    if not hasattr(table, "rename_axis") or table.ndim != 1:
+        return table
+    if table.name is None:
+        raise UsageError(
+            "by is a Series without a name: name it as its slices, as in series.rename('country')"
+        )
+    if table.index.names == [None]:
+        if table.index.dtype.kind in "iu":
+            raise UsageError(
+                f"by is the Series {table.name!r}, whose index may be row numbers or query ids: if "
+                f"it is a column of the labels, say by={str(table.name)!r}; if the index holds "
+                "query ids, name it, as in series.rename_axis('query')"
+            )
+        table = table.rename_axis("query")
+    return table.to_frame()
 
 
 def _is_file(text: str) -> bool:

@@ -10,6 +10,7 @@ import io
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from rankmill.errors import UsageError
 from rankmill.results.escaping import visible
 from rankmill.results.files import write_files
 from rankmill.stores.urls import shown
+from rankmill.version import install
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,6 +39,7 @@ GREY = "#767676"
 SUFFIXES = (".svg", ".png", ".pdf")
 _LONGEST_NAME = 36
 _MOST_DOTS = 20_000  # in the height of a PNG
+_NOTEBOOK_DOTS = 100  # an inch
 _STYLE = {
     "font.size": 9,
     "axes.titlesize": 9,
@@ -75,8 +78,7 @@ def check_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise UsageError(
-            f"pictures need matplotlib ({error}): pip install 'rankmill[plot]', or leave out the "
-            "picture"
+            f"pictures need matplotlib ({error}): {install('plot')}, or leave out the picture"
         ) from None
 
 
@@ -107,12 +109,20 @@ def drawn(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
     UsageError
         If matplotlib is not installed, or the file cannot be written; the path is checked first.
     """
-    if path is None:
-        return draw()
-    check_picture(path)
+    if path is not None:
+        check_picture(path)
     figure = draw()
-    write_files([(path, rendered(figure, path))])
+    # A notebook shows a figure that pyplot does not know as a text only.
+    figure._repr_png_ = partial(_in_notebook, figure)
+    if path is not None:
+        write_files([(path, rendered(figure, path))])
     return figure
+
+
+def _in_notebook(figure: Figure) -> tuple[bytes, dict[str, int]]:
+    """Return a figure as a notebook shows it, and the size that its sharp dots are drawn at."""
+    width, height = (round(_NOTEBOOK_DOTS * inches) for inches in figure.get_size_inches())
+    return rendered(figure, "figure.png"), {"width": width, "height": height}
 
 
 def rendered(figure: Figure, path: str | Path) -> bytes:

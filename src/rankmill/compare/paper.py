@@ -14,6 +14,7 @@ from rankmill.compare.differences import (
 )
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import slice_text
+from rankmill.errors import plural
 from rankmill.results.tables import Best, Cell, Column, Marked, Part, Table
 
 TITLES = {
@@ -44,7 +45,7 @@ def paper_parts(
     columns = [Column("system"), *_metric_columns(whole)]
     table = Table(columns, [[name, *cells] for name, *cells in _rows(baseline, whole)])
     count = sum(bool(one.tests) for of in whole.differences.values() for one in of.values())
-    note = f"Means over {whole.queries:,} queries. {_how_tested(baseline, settings, count)}"
+    note = f"Means over {plural(whole.queries, 'query')}. {_how_tested(baseline, settings, count)}"
     parts: list[Part] = [table, " ".join([note, *_legend(table)]), *notes]
     for by in dict.fromkeys(one.by for one in slices):
         parts += _slice_parts(baseline, [one for one in slices if one.by == by])

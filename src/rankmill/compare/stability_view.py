@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rankmill.compare.agreement import Correlation
 from rankmill.compare.differences import Estimate
 from rankmill.compare.power import Needed
+from rankmill.errors import plural
+from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
@@ -35,7 +37,7 @@ class Design:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Stability:
+class Stability(Answer):
     """A ranking of systems over cutoffs, metrics and halves of the queries.
 
     Attributes
@@ -119,8 +121,7 @@ class Stability:
         Raises
         ------
         UsageError
-            If matplotlib is not installed (``pip install 'rankmill[plot]'``), or the file cannot be
-            written.
+            If matplotlib is not installed, or the file cannot be written.
         """
         from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_cutoffs
@@ -167,12 +168,6 @@ class Stability:
             "halves": _plain(self.halves.get(metric, {})),
             "needed": _plain(self.needed.get(metric, {})),
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return `to_dict` as one JSON object: strict JSON, plain ASCII."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
         return plain_text(view_of(self).screen())
@@ -306,9 +301,8 @@ def _notes(found: Stability) -> list[Part]:
         notes.insert(0, "(1) the rank of the system at a cutoff, * the best")
     if found.differing:
         left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
-        notes.append(
-            f"{found.differing:,} queries count for some systems only and are left out: {left}"
-        )
+        told = plural(found.differing, "query", "counts", "count")
+        notes.append(f"{told} for some systems only, left out: {left}")
     return [*notes]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.results.escaping import visible
 
 __all__ = ["Found", "toml_value", "written"]
@@ -41,7 +42,7 @@ class Found:
     def comment(self) -> str:
         """What it was understood as, in a line."""
         told = self.told
-        rows = "" if told["rows"] is None else f", {told['rows']:,} rows"
+        rows = "" if told["rows"] is None else f", {plural(told['rows'], 'row')}"
         roles = ", ".join(f"{one['role']} = {one['name']}" for one in self.read())
         return _comment(f"{told['format'] or 'Arrow'}, {told['shape']}{rows}: {roles}")
 

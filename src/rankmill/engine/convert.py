@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from rankmill.columns.ids import is_text_type
 from rankmill.engine.job import Progress
+from rankmill.engine.options import progress_of
 from rankmill.engine.role import Named, open_as
 from rankmill.engine.wide_rows import RowBlocks
 from rankmill.engine.wide_writer import write_rows
@@ -43,7 +44,7 @@ def convert(
     integers: Sequence[str] = (),
     threads: int | None = None,
     memory: int = MEMORY,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, Any]:
     """Write labels or predictions of any kind as wide Parquet, sorted by query id.
 
@@ -86,8 +87,9 @@ def convert(
     memory : int
         A limit in bytes for the rows that are grouped, and another for those that are sorted. If
         they need more, temporary files are used.
-    progress : callable, optional
-        A function that is called with the number of rows done and the number of all.
+    progress : bool or callable, optional
+        True prints rows on standard error. Else a function, called with the number of
+        rows done and the number of all.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def convert(
     >>> rows[1]
     {'query_id': 'q2', 'items': [9, 7], 'scores': [0.9, 0.1]}
     """
-    memory = positive(memory, "memory")
+    memory, report = positive(memory, "memory"), progress_of(progress)
     check_path(path)
     named = Named(query, item, score, rank, gain, in_order, binary, padding)
     with ExitStack() as stack:
@@ -125,8 +127,8 @@ def convert(
         workers = stack.enter_context(Workers(threads))
         if not one.columns.wide:  # its rows may be adjacent by query; else they are read again
             with suppress(ScatteredRowsError, RepeatedRowError):
-                return _written(path, role, one, workers, memory, True, progress)
-        return _written(path, role, one, workers, memory, False, progress)
+                return _written(path, role, one, workers, memory, True, report)
+        return _written(path, role, one, workers, memory, False, report)
 
 
 def _written(

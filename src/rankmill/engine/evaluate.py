@@ -13,7 +13,9 @@ from rankmill.engine.options import options_of, split_options
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result
+from rankmill.results.systems import Results
 from rankmill.semantics.choices import Semantics
 from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import MEMORY, Input
@@ -59,7 +61,7 @@ def evaluate(
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Result:
     """Score ranked predictions against labels.
 
@@ -171,8 +173,9 @@ def evaluate(
         limit.
     per_query : bool
         Whether the result holds a table with the values of each query.
-    progress : callable, optional
-        A function that is called with the number of prediction rows done and the number of all.
+    progress : bool or callable, optional
+        True prints rows on standard error. Else a function, called with the number of
+        prediction rows done and the number of all.
 
     Returns
     -------
@@ -206,7 +209,7 @@ def evaluate_runs(
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     **options: Any,
-) -> dict[str, Result]:
+) -> Results:
     """Score several systems against the same labels, which are read only once.
 
     Parameters
@@ -218,9 +221,9 @@ def evaluate_runs(
 
     Returns
     -------
-    dict of str to Result
-        The result of each system. All other parameters and the errors are those of `evaluate`. A
-        UsageError is also raised if `runs` is no mapping.
+    Results
+        A dict with the result of each system, shown as a table. All other parameters and the errors
+        are those of `evaluate`. A UsageError is also raised if `runs` is no mapping.
 
     Examples
     --------
@@ -237,7 +240,8 @@ def evaluate_runs(
             f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "
             '{"old": ..., "new": ...}'
         )
-    return _evaluate(labels, runs, metrics, options)
+    results = _evaluate(labels, runs, metrics, options)
+    return Results(results, sides_of(next(iter(results.values())).metrics))
 
 
 class Scored(NamedTuple):

@@ -14,6 +14,7 @@ from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, take_ids
 from rankmill.columns.seal import seal_of_table
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
+from rankmill.errors import plural
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.refused import EVERYWHERE
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
@@ -85,8 +86,8 @@ def _trec_ties(predictions: Input, result: Result) -> list[str]:
     if not (tied and predictions.source.format == "TREC run" and result.semantics == DEFAULT):
         return []
     return [
-        f"{tied:,} predictions have a score that another one of their query has: they rank as they "
-        "stand in the file; trec_eval ranks them by document: --preset trec_eval"
+        f"{plural(tied, 'prediction', 'has', 'have')} a score that another one of their query has: "
+        "they rank as they stand in the file; trec_eval ranks them by document: --preset trec_eval"
     ]
 
 

@@ -1,9 +1,12 @@
 """The options that public functions share. The signature of `evaluate` is their only definition."""
 
 import inspect
+import math
+import sys
+import time
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from rankmill.errors import UsageError
 
@@ -38,16 +41,38 @@ def split_options(
     options: dict[str, Any],
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Split options into the columns, the resources, and all others, which `make_job` takes."""
-    progress = options["progress"]
-    if progress is not None and not callable(progress):
-        raise UsageError(
-            f"progress is {progress!r}; expected a function that takes the number of rows done and "
-            "that of all rows, or None if it is not known"
-        )
     columns = {name: options[name] for name in COLUMNS}
     resources = {name: options[name] for name in RESOURCES}
+    resources["progress"] = progress_of(options["progress"])
     left = options.keys() - columns.keys() - resources.keys()
     return columns, resources, {name: options[name] for name in left}
+
+
+def progress_of(asked: Any) -> Callable[[int, int | None], None] | None:
+    """Return the function that is told of progress; True stands for one that prints it."""
+    if asked is None or asked is False:
+        return None
+    if asked is not True and not callable(asked):
+        raise UsageError(
+            f"progress is {asked!r}; expected True, or a function that takes the number of rows "
+            "done and that of all rows, or None if it is not known"
+        )
+    return _printed() if asked is True else cast(Callable[[int, int | None], None], asked)
+
+
+def _printed() -> Callable[[int, int | None], None]:
+    """Return a function that prints rows on a line of standard error, a few times a second."""
+    last = -math.inf
+
+    def show(done: int, total: int | None) -> None:
+        nonlocal last
+        over, now = done == total, time.monotonic()
+        if over or now - last > 0.25:
+            last = now
+            of_all = "" if total is None else f" of {total:,}"
+            print(f"\r{done:,}{of_all} rows", end="\n" * over, file=sys.stderr, flush=True)
+
+    return show
 
 
 def options_of(

@@ -17,7 +17,7 @@ from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
 from rankmill.engine.job import Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import options_of, split_options, untrained
+from rankmill.engine.options import options_of, progress_of, split_options, untrained
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError, positive
 from rankmill.explain.evaluators_view import Change, Differences, Example
@@ -108,7 +108,7 @@ def explain_evaluators(
     (asked,) = job.metrics
     given = _named(presets, asked)
     named = {name: _as_seen_by(asked, semantics) for name, semantics in given.items()}
-    steps = _steps(options["progress"], named)
+    steps = _steps(progress_of(options["progress"]), named)
     with ExitStack() as opened:
         # What can be read only once is kept here, because every semantics opens its inputs anew.
         sides = (

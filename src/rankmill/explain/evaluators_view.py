@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.registry import parse
+from rankmill.results.answer import Answer
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import CHOICES, Semantics
@@ -61,8 +62,8 @@ class Change:
         return {**vars(self), "example": example, "kept": list(self.kept)}
 
 
-@dataclass(frozen=True, repr=False)
-class Differences:
+@dataclass(frozen=True, repr=False, eq=False)
+class Differences(Answer):
     """A metric under several semantics.
 
     Attributes

@@ -7,6 +7,7 @@ from rankmill.columns.ids import slice_ids
 from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.engine.score import match_block, whole_block
+from rankmill.errors import plural
 from rankmill.explain.rows import repeats_of, table_of, tell_labels, tell_predictions
 from rankmill.explain.trace_view import Trace
 from rankmill.explain.walk import items_to_hit
@@ -51,7 +52,7 @@ def walk_listed(
     facts["predictions"] = tell_predictions(lists, arranged, dropped, count)
     if catalogue.training is not None:
         facts["training"] = _history(catalogue.training, arranged.queries)
-    facts["catalogue"] = f"{len(catalogue):,} items"
+    facts["catalogue"] = plural(len(catalogue), "item")
     if scored.order != "given":
         facts["order"] = f"{CHOICES['order'][scored.order]} (order {scored.order})"
     if walked.divisor is not None:
@@ -67,4 +68,4 @@ def _history(training: Training, query: Ids) -> str:
     labels, (row,) = training.index.labels, training.index.find(query)
     start, end = labels.offsets[row : row + 2] if row >= 0 else (0, 0)
     had = tell_labels(slice_ids(labels.items, int(start), int(end)), int(end - start))
-    return f"{training.queries:,} queries; this one had {had}"
+    return f"{plural(training.queries, 'query')}; this one had {had}"

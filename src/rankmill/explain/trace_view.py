@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as types
 
+from rankmill.results.answer import Answer
 from rankmill.results.described import rules_of
 from rankmill.results.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
@@ -21,7 +22,7 @@ _DRAWN = 50
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Trace:
+class Trace(Answer):
     """How a metric came about, rank by rank.
 
     Attributes

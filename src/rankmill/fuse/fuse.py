@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.engine.job import Progress
+from rankmill.engine.options import progress_of
 from rankmill.engine.wide_writer import write_rows, written_schema
 from rankmill.errors import UsageError, positive
 from rankmill.fuse.block import Block, fuse_block
@@ -45,7 +46,7 @@ def fuse(
     padding: Any = None,
     threads: int | None = None,
     memory: int = MEMORY,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> Any:
     """Fuse the lists of several runs into one list for each query.
 
@@ -87,8 +88,9 @@ def fuse(
         A limit in bytes for the rows of all runs that are sorted, and another for those that are
         grouped; beyond it, temporary files are used. Runs that are sorted by query id, as `convert`
         writes them, are streamed.
-    progress : callable, optional
-        A function that is called with the number of rows done and the number of all.
+    progress : bool or callable, optional
+        True prints rows on standard error. Else a function, called with the number of
+        rows done and the number of all.
 
     Returns
     -------
@@ -148,7 +150,7 @@ def fuse(
         share = max(1, memory // len(inputs))
         read = [Run(name, one, inputs, share) for name, one in zip(runs, inputs, strict=True)]
         workers = stack.enter_context(Workers(threads))
-        return _fused(path, read, fusion, workers, progress)
+        return _fused(path, read, fusion, workers, progress_of(progress))
 
 
 def check_path(path: str | Path) -> None:

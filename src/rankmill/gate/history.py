@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.gate.beside import heeded
 from rankmill.gate.drift import Drift, drift
 from rankmill.gate.earlier import HELD, UNDECIDED, Baseline, choose, read_choice, tries_of_a_night
@@ -83,7 +83,7 @@ class History:
         if not self.runs:
             return f"History({self.name!r}, no runs)"
         first, last = self.runs[0].time, self.runs[-1].time
-        return f"History({self.name!r}, {len(self.runs):,} runs, {first:%F} to {last:%F})"
+        return f"History({self.name!r}, {plural(len(self.runs), 'run')}, {first:%F} to {last:%F})"
 
     @property
     def metrics(self) -> list[tuple[str, str | None]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankmill.errors import ResourceError, UsageError, is_shortage
 from rankmill.stores.urls import is_url, redacted, shown
+from rankmill.version import install
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,9 +51,7 @@ def _mlflow() -> Any:
     try:
         import mlflow
     except ImportError:
-        raise UsageError(
-            '--mlflow needs the package mlflow-skinny: pip install "rankmill[mlflow]"'
-        ) from None
+        raise UsageError(f"--mlflow needs the package mlflow-skinny: {install('mlflow')}") from None
     return mlflow
 
 

@@ -7,6 +7,7 @@ from rankmill.gate.rules import HELD, UNDECIDED
 from rankmill.gate.verdict import Outcome, Verdict, shown_outcomes
 from rankmill.results.escaping import markdown_text, visible, visible_message
 from rankmill.results.writers import write
+from rankmill.version import install
 
 _MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
 
@@ -88,4 +89,4 @@ def check_junit() -> None:
     from importlib.util import find_spec
 
     if find_spec("junitparser") is None:
-        raise UsageError('JUnit files need junitparser: pip install "rankmill[junit]"')
+        raise UsageError(f"JUnit files need junitparser: {install('junit')}")

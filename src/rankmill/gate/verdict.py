@@ -9,6 +9,7 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details
 from rankmill.errors import RegressionError
 from rankmill.gate.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
+from rankmill.results.answer import Answer
 from rankmill.results.described import described, rules_of
 from rankmill.results.result import Result
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View
@@ -61,7 +62,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Verdict:
+class Verdict(Answer):
     """Whether a system keeps its rules.
 
     Attributes
@@ -140,12 +141,6 @@ class Verdict:
             "notes": self.notes,
             "seconds": self.seconds,
         }
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return all as one JSON object: strict JSON, plain ASCII."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def __repr__(self) -> str:
         return plain_text(view_of(self).screen())

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankmill.columns.buffers import numbers_of, validity_of
 from rankmill.columns.ids import drop_nulls, is_text_type, slice_ids, to_ids
 from rankmill.columns.lists import drop_values
-from rankmill.errors import InputError, positive
+from rankmill.errors import InputError, plural, positive
 from rankmill.kaggle.items import PER_IMAGE, comparable, to_column, to_lists
 from rankmill.matching.hits import match
 from rankmill.matching.labels import clean_labels
@@ -113,7 +113,7 @@ def _mean(
     count = len(offsets) - 1
     if len(label_offsets) != len(offsets):
         raise InputError(
-            f"there are {len(label_offsets) - 1} lists of {names[0]} and {count} of {names[1]}; "
+            f"{plural(len(label_offsets) - 1, 'list')} of {names[0]} and {count} of {names[1]}; "
             "expected as many, list q of both for query q"
         )
     if not count:

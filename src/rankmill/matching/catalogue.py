@@ -11,6 +11,7 @@ from rankmill.columns.elementary import log2
 from rankmill.columns.groups import Groups
 from rankmill.columns.ids import to_ids
 from rankmill.columns.ranked import Lists
+from rankmill.errors import plural
 from rankmill.kernels.identity import Ids
 from rankmill.matching.features import Features
 from rankmill.matching.hits import match
@@ -132,12 +133,12 @@ class Catalogue:
 
     def __str__(self) -> str:
         """What only equal catalogues have in common, in a line: counts, and a hash of all."""
-        told = f"{len(self):,} items"
+        told = plural(len(self), "item")
         if self.groups is not None:
             told += f" in {len(self.groups.names):,} groups"
         if self.training is not None:
             one = self.training
-            told += f", {one.interactions:,} interactions of {one.queries:,} queries"
+            told += f", {plural(one.interactions, 'interaction')} of {plural(one.queries, 'query')}"
         if self.features is not None:
             told += f", {self.features}"
         return f"{told} ({self._digest()})"

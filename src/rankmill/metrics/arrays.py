@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rankmill.columns.ids import slice_ids, to_ids
 from rankmill.columns.ragged import Ragged
-from rankmill.errors import InputError, UsageError, positive
+from rankmill.errors import InputError, UsageError, plural, positive
 from rankmill.kernels.identity import STRING, Ids
 from rankmill.matching.gains import canonical_gain_function
 from rankmill.matching.hits import match
@@ -224,7 +224,7 @@ def _per_query(
     labels, predictions = _ragged(labels, "labels"), _ragged(predictions, "predictions")
     if len(labels) != len(predictions):
         raise InputError(
-            f"there are {len(labels)} lists of labels and {len(predictions)} of predictions; "
+            f"{plural(len(labels), 'list')} of labels and {len(predictions)} of predictions; "
             "expected as many, list q of both for query q"
         )
     gain = None if gain is None else _ragged(gain, "gain")

@@ -13,6 +13,7 @@ from rankmill.compare.differences import (
     Estimate,
     Slice,
 )
+from rankmill.errors import plural
 from rankmill.report import charts, words
 from rankmill.report.charts import BASE, CLASSES, SUBJECT, Dot
 from rankmill.report.scales import Scale, count, half_width, number, percent, scale_of, signed
@@ -77,7 +78,7 @@ def metrics(subject: Subject) -> Section:
     title = words.value_words(subject.metrics[0], subject.values[subject.metrics[0]][subject.main])
     if not single:
         title = say("{} for {}", title, name(subject.main))
-    lead = say("Means over {} queries, with their {} intervals.", count(subject.queries), level)
+    lead = say("Means over {}, with their {} intervals.", plural(subject.queries, "query"), level)
     lead = say("{} {}", lead, _bounds(subject)) if _bounds(subject) else lead
     return Section("Metrics", title, lead, [grid])
 

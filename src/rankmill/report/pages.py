@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rankmill.compare.details import Details
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, plural
 from rankmill.explain.side_by_side import Listed
 from rankmill.report import comparing, looking, words
 from rankmill.report.audit_words import SUSPECT, audit_title, findings
@@ -22,9 +22,10 @@ from rankmill.results.described import beside, described, semantics_text
 from rankmill.results.escaping import visible
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
+from rankmill.version import install
 
 TEMPLATES = Path(__file__).parent / "templates"
-_INSTALL = "a page needs Jinja: pip install 'rankmill[report]'"
+_INSTALL = f"a page needs Jinja: {install('report')}"
 
 
 def page(
@@ -177,7 +178,7 @@ def _tone(subject: Subject) -> str:
 
 
 def _eyebrow(subject: Subject) -> Html:
-    queries = f"{count(subject.queries)} queries"
+    queries = plural(subject.queries, "query")
     if subject.baseline is None:
         source = _source(subject, subject.main)
         return say("{} · {}", name(source), queries) if source else say("{}", queries)
@@ -228,7 +229,8 @@ def _audit(subject: Subject) -> Section | None:
         return None
     found = findings(result.audit, *subject.rules)
     queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
-    lead = say("{} of {} queries with labels have predictions.", *map(count, queries))
+    both, labelled = queries
+    lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
     notes = [*(subject.comparison or result).notes]
     parts: list[Any] = [Finds(found)] if found else []
     parts += [FactList([("note", note) for note in notes])] if notes else []

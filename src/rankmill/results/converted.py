@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.results.described import doubt_fact
 from rankmill.results.tables import Facts
 
@@ -14,12 +15,14 @@ def converted_lines(told: Mapping[str, Any]) -> list[Facts]:
     columns = ", ".join(f"{role}={column}" for role, column in told["input"]["columns"].items())
     rows = [
         ("wrote", told["path"]),
-        (told["role"], f"{told['queries']:,} queries, {told['items']:,} items"),
+        (told["role"], f"{plural(told['queries'], 'query')}, {plural(told['items'], 'item')}"),
         ("read as", f"{told['input']['shape']}: {columns}"),
     ]
     if told["null_items"]:
         rows.append(("left out", f"{told['null_items']:,} null items"))
     if told["tied_ranks"]:
-        rows.append(("equal ranks", f"{told['tied_ranks']:,} items: they keep the order of rows"))
+        rows.append(
+            ("equal ranks", f"{plural(told['tied_ranks'], 'item')}: they keep the order of rows")
+        )
     rows += [doubt_fact(one) for one in told["input"].get("doubts", ())]
     return [Facts(rows)]

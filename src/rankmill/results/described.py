@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
@@ -32,7 +33,7 @@ def described(details: Mapping[str, object]) -> str:
     notes = [str(details[key]) for key in ("format", "shape") if key in details]
     notes = [note for note in notes if note != "parquet"]
     if isinstance(rows, int):
-        notes.append(f"{rows:,} rows")
+        notes.append(plural(rows, "row"))
     if isinstance(columns, dict) and columns:
         notes.append(", ".join(f"{role} = {name}" for role, name in columns.items() if name))
     unread = details.get("unread")

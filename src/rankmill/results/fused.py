@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.results.tables import Facts
 
 
@@ -14,9 +15,9 @@ def fused_lines(told: Mapping[str, Any]) -> list[Facts]:
     how = told["method"] + (f", {told['norm']}" if told["norm"] else "")
     rows = [
         ("wrote", told["path"]),
-        ("fused", f"{told['queries']:,} queries, {told['items']:,} items: {how}"),
-        *((name, f"{run['queries']:,} queries") for name, run in runs),
-        ("in all runs", f"{told['queries_in_all']:,} queries"),
+        ("fused", f"{plural(told['queries'], 'query')}, {plural(told['items'], 'item')}: {how}"),
+        *((name, plural(run["queries"], "query")) for name, run in runs),
+        ("in all runs", plural(told["queries_in_all"], "query")),
     ]
     if told["repeated_items"]:
         rows.append(("left out", f"{told['repeated_items']:,} repeated items"))

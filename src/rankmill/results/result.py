@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
 from rankmill.results import audit as audit_counts
+from rankmill.results.answer import Answer
 from rankmill.results.described import described, rules_of
 from rankmill.results.spelling import canonical
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View
@@ -43,7 +44,7 @@ class CountedQueries(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Result:
+class Result(Answer):
     """The metrics of one evaluation, with their uncertainty and what was counted on the way.
 
     Attributes
@@ -221,18 +222,6 @@ class Result:
             "inputs": self.inputs,
         }
         return {**told, "seconds": self.seconds, "checksum": seal_of_json(told)}
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return all but the per-query table as one JSON object: strict JSON, plain ASCII.
-
-        Parameters
-        ----------
-        indent : int, optional
-            Spaces a level; without it everything is on one line.
-        """
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     def to_arrow(self) -> pa.Table:
         """Return a row a metric: its name, value and standard error, null where there is none.

@@ -4,11 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from rankmill.errors import spoken
 from rankmill.results import audit
 from rankmill.results.described import facts_of, rules_of
-from rankmill.results.result import Result, exact_table, metrics_table
+from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
 from rankmill.results.spelling import SIDES
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
+from rankmill.results.writers import html_text, plain_text
+
+
+class Results(dict[str, Result]):
+    """The result of each system by its name, of one call of `evaluate_runs`, shown side by side.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+    sides : mapping of str to {"higher", "lower", "neither"}
+        Metric -> which side of it is better.
+    """
+
+    def __init__(self, results: Mapping[str, Result], sides: Mapping[str, str]) -> None:
+        super().__init__(results)
+        self._sides = sides
+
+    def __repr__(self) -> str:
+        return plain_text(self._view().screen()) if self else "{}"
+
+    def _repr_html_(self) -> str | None:
+        return html_text(self._view().page()) if self else None
+
+    def _view(self) -> View:
+        return systems_view(self, same_queries(self), self._sides)
+
+
+def same_queries(results: Mapping[str, Result]) -> bool | None:
+    """Return whether all systems of one call of `evaluate_runs` have the same queries in the mean.
+
+    Returns None if their numbers are the same and the results do not tell which queries count.
+    """
+    first, *others = results.values()
+    if any(one.queries != first.queries for one in others):
+        return False
+    if not others or not first.semantics.counts_by_predictions:
+        return True
+    counted = [one.counted for one in results.values() if one.counted is not None]
+    if len(counted) < len(results):
+        return None
+    return all(_same_ids(one, counted[0]) for one in counted[1:])
+
+
+def _same_ids(one: CountedQueries, other: CountedQueries) -> bool:
+    if not (one.of_labels == other.of_labels).all():
+        return False
+    if one.others is None or other.others is None:
+        return one.others is other.others
+    try:
+        return bool(one.others.cast(other.others.type).equals(other.others))
+    except ValueError:  # as of an integer that the other type lacks
+        return False
 
 
 def systems_view(
@@ -58,7 +111,7 @@ def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
         return ""
     counts = ", ".join(f"{name} {one.queries:,}" for name, one in results.items())
     if same_queries is None:
-        return f"perhaps averaged over different queries: {counts}; --per-query tells"
+        return spoken(f"perhaps averaged over different queries: {counts}; --per-query tells")
     return f"averaged over different queries, so that values do not compare: {counts}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.errors import plural
 from rankmill.results.described import doubt_fact
 from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.version import __version__
@@ -54,10 +55,10 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
     if told["order"] is not None and told["role"] == "predictions":
         facts.append(("order", _ORDERS[told["order"]]))
     if told["shape"] == "long" and told["queries"]:
-        facts.append(("first queries", f"of the first {told['looked_at']:,} rows"))
+        facts.append(("first queries", f"of the first {plural(told['looked_at'], 'row')}"))
     facts += [doubt_fact(one) for one in told["doubts"]]
     if told["comment_lines"]:
-        facts.append(("comments", f"{told['comment_lines']:,} lines, skipped"))
+        facts.append(("comments", f"{plural(told['comment_lines'], 'line')}, skipped"))
     return Facts(facts)
 
 

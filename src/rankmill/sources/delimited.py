@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
 from rankmill.sources.doubts import LINE_ENDS, PARTED_BY
@@ -134,7 +134,9 @@ def _sample(
     except InputError as error:
         if not asked.columns:
             raise
-        raise UsageError(f"--columns (columns=) names {len(names)} columns, but {error}") from None
+        raise UsageError(
+            f"--columns (columns=) names {plural(len(names), 'column')}, but {error}"
+        ) from None
     places = zip(names, rows.starts[:, :SAMPLED_ROWS], rows.ends[:, :SAMPLED_ROWS], strict=True)
     return {
         name: [
@@ -230,8 +232,8 @@ def _cell_of(
             f"{file}: {rows - distinct} of the first {rows} rows repeat a query, and the items "
             f"in {item!r}, such as {next(filter(_has_separator, cells))!r}, may be one item or a "
             "list of several: name the format, csv-long or csv-wide, with --labels-as or "
-            "--predictions-as, labels_as= or predictions_as= in Python; if several columns make a "
-            f"query, name them all, as --query {query[0]},OTHER, query=[...] in Python"
+            "--predictions-as; if several columns make a query, name them all, as --query "
+            f"{query[0]},OTHER"
         )
     parted = sum(map(_has_separator, cells))
     held = {one: sum(one in cell for cell in cells) for one in SEPARATORS}

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.place import Place
-from rankmill.errors import InputError
+from rankmill.errors import InputError, plural
 from rankmill.kernels.text import (
     BAD_COUNT,
     UNCLOSED,
@@ -224,7 +224,7 @@ def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
     if code == BAD_COUNT:
         expected = f"{layout.fields} or more" if layout.more else f"{layout.fields}"
         end = "; it is the last line and has no end, so the file may be cut off" if cut else ""
-        return f"{found} columns; expected {expected}, as in the first line{end}"
+        return f"{plural(found, 'column')}; expected {expected}, as in the first line{end}"
     if code == UNCLOSED:
         return "a quoted text that starts here is not closed; expected a quote at its end"
     return (
@@ -277,8 +277,7 @@ def _check_guarded(
         raise InputError(
             f"{block.file}: {place.of(bad)}: the item {shown(data, starts[bad], ends[bad])} may be "
             "one item or a list of several, and no row before it tells which; name the format: "
-            "csv-long or csv-wide with --labels-as or --predictions-as, labels_as= or "
-            "predictions_as= in Python"
+            "csv-long or csv-wide, with --labels-as or --predictions-as"
         )
 
 

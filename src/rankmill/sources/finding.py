@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.types as kinds
 
 from rankmill.columns.lists import is_list_type
-from rankmill.errors import InputError
+from rankmill.errors import InputError, spoken
 from rankmill.sources.asked import Role
 from rankmill.sources.base import Source
 
@@ -68,6 +68,8 @@ class Finder:
             return name
         for number, names in enumerate((aliases, *weak)):
             found = [one for one in self.named(names) if not number or one in among]
+            if len(found) > 1 and role in ("query", "item"):
+                found = [one for one in found if not self.holds_fractions(one)] or found
             if len(found) > 1:
                 raise self.error(
                     f"several columns could be the {role}: {', '.join(found)}",
@@ -107,6 +109,11 @@ class Finder:
         """Whether a column holds integers, or lists of them, in all files."""
         of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
         return all(map(kinds.is_integer, of_values))
+
+    def holds_fractions(self, name: str) -> bool:
+        """Whether a column holds fractions, or lists of them, in any file; these are no ids."""
+        of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
+        return any(kinds.is_floating(one) or kinds.is_decimal(one) for one in of_values)
 
     def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:
         """The columns with a number for each item, in any file, without those that are taken."""
@@ -154,7 +161,7 @@ def warn(message: str) -> None:
     ours = ("rankmill", "contextlib")  # inputs are opened in context managers
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ours:
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(spoken(message), RuntimeWarning, stacklevel=level)
 
 
 def how(role: str, side: Role, name: str | None = None) -> str:

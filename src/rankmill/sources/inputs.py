@@ -11,7 +11,7 @@ import pyarrow as pa
 from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.sources.asked import Asked, Query, Role, column_names, column_of, key_of
 from rankmill.sources.base import Batch, Source, read_batches
@@ -220,7 +220,7 @@ def check_positions(labels: Source, predictions: Source, role: Role = "predictio
         )
     if labels.positional and labels.rows != predictions.rows:
         raise InputError(
-            f"there are {labels.rows} lists of labels and {predictions.rows} of {role}; "
+            f"{plural(labels.rows or 0, 'list')} of labels and {predictions.rows} of {role}; "
             "expected as many, list q of both for query q"
         )
 

@@ -1,6 +1,7 @@
 """Read JSON Lines, such as {"query_id": 1, "items": [7, 8], "scores": [0.9, 0.1]} in each line."""
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -16,6 +17,7 @@ import pyarrow.types as kinds
 from rankmill.columns.lists import is_list_type
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Batch, Block, Source
+from rankmill.sources.cells import shown
 from rankmill.sources.files import File
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.footers import first_line
@@ -135,6 +137,14 @@ def _parse(block: TextBlock, schema: Any) -> Any:
         lines = _lines_of(block)
         if row is None or int(row[1]) >= len(lines):
             raise block.error(0, f"this line or one behind it is broken: {what}") from None
-        raise block.error(
-            int(lines[int(row[1])]), f"{what[: row.start()]}; expected an object, as before"
-        ) from None
+        line = int(lines[int(row[1])])
+        changed = re.match(r"Column\(/([^/]*)(?:/\[\])?\) changed from (\w+) to ", what)
+        if changed is None:
+            what = f"{what[: row.start()]}; expected an object, as before"
+        else:
+            value = json.loads(text.splitlines()[line]).get(changed[1])
+            kind = f"{'an' if changed[2] == 'array' else 'a'} {changed[2]}"
+            kind += " for each item" if isinstance(value, list) else ""
+            before = ", as before" if schema is None else ""
+            what = f"{changed[1]} is {shown(value)}; expected {kind}{before}"
+        raise block.error(line, what) from None

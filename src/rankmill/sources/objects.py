@@ -106,6 +106,19 @@ def open_positional(value: Any, role: Role) -> Source:
     return replace(_open_lists(value, None, role, name), positional=True)
 
 
+def refuse_sparse(value: Any, role: Role) -> Source:
+    """Raise UsageError for a sparse matrix of SciPy, and say what to give instead."""
+    kind = type(value).__name__
+    if role == "features":
+        raise UsageError(f"features cannot be a {kind}; expected {VECTORS}: give its toarray()")
+    number = {"predictions": ', "score": m.data', "labels": ', "gain": m.data'}.get(role, "")
+    lists = ", or, beside a matrix or lists, matrix.tolil().rows" if role == "labels" else ""
+    raise UsageError(
+        f"{role} cannot be a {kind}: sparse matrices are not read; give a table of its cells, "
+        f'pyarrow.table({{"query": m.row, "item": m.col{number}}}) with m = matrix.tocoo(){lists}'
+    )
+
+
 def _expected(role: Role, of_lists: str) -> str:
     """Return what is expected of an object: vectors of items as features, else what is told."""
     return f"expected {VECTORS}" if role == "features" else of_lists
@@ -131,6 +144,12 @@ def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
     }
     if shape != "items":
         schema[number] = pa.large_list(pa.float64())
+    elif role != "features" and pa.types.is_floating(schema[listed].value_type):
+        raise InputError(
+            f"{name} holds fractions; expected the items of each query, which are integers or "
+            "texts. A matrix with the score of each item is not read: give the best items of each "
+            "row, numpy.argsort(-scores, axis=1)[:, :100], or {query: {item: score}}"
+        )
     rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean_length(lists)))))
 
     def block(columns: list[str], start: int) -> Batch:

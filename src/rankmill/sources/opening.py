@@ -107,6 +107,7 @@ _OBJECTS: list[tuple[Callable[[Any], bool], Callable[[Any, Role], Source]]] = [
     (lambda value: hasattr(value, "__arrow_c_stream__"), producers.open_reader),
     (_is_a(Mapping), objects.open_mapping),
     (_is_a(list, tuple, np.ndarray), objects.open_positional),
+    (lambda value: hasattr(value, "tocoo"), objects.refuse_sparse),
     (lambda value: isinstance(value, Iterable) and not isinstance(value, bytes), objects.open_rows),
 ]
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import pyarrow.types as kinds
 
-from rankmill.columns.ids import is_id_type
+from rankmill.columns.ids import is_id_type, is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -149,7 +149,7 @@ def find_columns(
         columns = _find_order(finder, columns, needed, semantics, in_order)
         columns = replace(columns, unordered=source.unordered)
     for name, each in source.schemas.items():
-        _check_types(name, each, columns, role)
+        _check_types(name, each, columns, role, source.typed is not None)
     return columns
 
 
@@ -263,6 +263,9 @@ def _find_order(
     rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
     numbers = finder.numbers(wide, [*columns.names(), *filter(None, [rank])])
     weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
+    # Beside items, predictions are numbers; whole ones may be ranks or classes.
+    own = finder.named(ITEM_ALIASES["predictions"])
+    weak += [] if wide else filter(finder.holds_fractions, own)
     by_score = not in_order and (semantics.order != "given" or not (wide or rank))
     score = None
     if need_score or by_score or chosen.get("score"):
@@ -312,8 +315,11 @@ def _is_other(name: str) -> bool:
     return plain(name) in OTHER_NUMBERS or (bool(words) and words[-1].lower() in OTHER_WORDS)
 
 
-def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None:
-    """Raise InputError if a column of one file is missing or has an unsuitable type."""
+def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: bool) -> None:
+    """Raise InputError if a column of one file is missing or has an unsuitable type.
+
+    Of `text`, all numbers are read as such: the reader names the line and the value of any other.
+    """
     for role, name in columns.mapping().items():
         count = schema.names.count(name)
         another = advice("name another with", role, side)
@@ -352,6 +358,7 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role) -> None
             or kinds.is_floating(value)
             or kinds.is_decimal(value)
             or kinds.is_null(value)
+            or (text and is_text_type(value))
         ):
             cast = "cast it to double, or " * kinds.is_decimal(value)
             less = f"; to do without, say {how_to_say('binary')}" if role == "gain" else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rankmill.errors import InputError
+from rankmill.errors import InputError, plural
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
 from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, open_fields
@@ -71,8 +71,8 @@ def _layout(
         elif count in (4, 6):
             todo = f"if labels and predictions are swapped, swap them; if not, {todo}"
         raise InputError(
-            f"{head.file}: line {line}: {count} columns; {asked.role} in TREC's format have "
-            f"{expected}: {todo}"
+            f"{head.file}: line {line}: {plural(count, 'column')}; {asked.role} in TREC's format "
+            f"have {expected}: {todo}"
         )
     density = count_lines(head.data) / max(1, len(head.data))
     columns = kinds[count][1]

@@ -10,10 +10,12 @@ from rankmill.engine.finish import nothing_in_common
 from rankmill.engine.labels import check_labelled
 from rankmill.engine.options import options_of
 from rankmill.engine.state import State
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result
+from rankmill.results.systems import Results
 from rankmill.spark.counting import counted
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placing import first_pass
@@ -65,7 +67,7 @@ def evaluate_runs(
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     **options: Any,
-) -> dict[str, Result]:
+) -> Results:
     """Score several systems against the same labels, in one shuffle.
 
     Parameters
@@ -77,15 +79,17 @@ def evaluate_runs(
 
     Returns
     -------
-    dict of str to Result
-        The result of each system. All other parameters and the errors are those of `evaluate`.
+    Results
+        A dict with the result of each system, shown as a table. All other parameters and the errors
+        are those of `evaluate`.
     """
     if not isinstance(runs, Mapping) or not runs:
         raise UsageError(
             "runs holds no system; expected a mapping of names to DataFrames, such as "
             '{"old": ..., "new": ...}'
         )
-    return _evaluate(labels, runs, metrics, options)
+    results = _evaluate(labels, runs, metrics, options)
+    return Results(results, sides_of(next(iter(results.values())).metrics))
 
 
 def _evaluate(
@@ -147,6 +151,7 @@ def _ties(request: Request, number: int, state: State) -> list[str]:
         return []
     name = columns.rank if columns.rank is not None else columns.score
     return [
-        f"{tied:,} predictions have the {name} that another one of their query has: on Spark they "
-        "rank by item id, ascending; rankmill.evaluate ranks them as they stand in the file"
+        f"{plural(tied, 'prediction', 'has', 'have')} the {name} that another one of their "
+        "query has: on Spark they rank by item id, ascending; rankmill.evaluate ranks them as they "
+        "stand in the file"
     ]

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rankmill.errors import InputError, UsageError
+from rankmill.version import install
 
 _SUFFIXES = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".orc": "orc"}
 _GZ = ".gz"
@@ -23,7 +24,7 @@ def session() -> Any:
         from pyspark.sql import SparkSession
     except ImportError:
         raise UsageError(
-            "pyspark is not installed: pip install 'rankmill[spark]'; it needs a Java 17 or newer"
+            f"pyspark is not installed: {install('spark')}; it needs a Java 17 or newer"
         ) from None
     builder = SparkSession.builder.appName("rankmill")
     return builder.config("spark.ui.showConsoleProgress", "true").getOrCreate()

@@ -96,7 +96,7 @@ def told(error: RankmillError, where: int) -> RankmillError:
     known: type[RankmillError] = next(
         one for one in type(error).__mro__ if one.__name__ in errors.__all__
     )
-    return known(f"{error} (in partition {where}; rows are counted within it)")
+    return known(f"{error.args[0]} (in partition {where}; rows are counted within it)")
 
 
 def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:

@@ -15,6 +15,7 @@ from pyarrow.fs import FileInfo, FileType, FSSpecHandler, PyFileSystem
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.stores.failures import failure, is_missing, is_refused, reading
 from rankmill.stores.urls import parse
+from rankmill.version import install
 
 __all__ = ["open_fsspec"]
 
@@ -41,8 +42,7 @@ def open_fsspec(url: str, name: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError:
         raise UsageError(
-            f"{name} cannot be opened: {scheme}:// needs the package fsspec: "
-            "pip install 'rankmill[remote]'"
+            f"{name} cannot be opened: {scheme}:// needs the package fsspec: {install('remote')}"
         ) from None
     options: dict[str, Any] = {}
     try:
@@ -52,7 +52,7 @@ def open_fsspec(url: str, name: str) -> tuple[Any, str]:
     except ImportError as error:
         raise UsageError(
             f"{name} cannot be opened: {failure(name, error)}. For {scheme}:// a package is "
-            "missing: pip install 'rankmill[remote]' has those for https and hf"
+            f"missing. Those for https and hf: {install('remote')}"
         ) from None
     except Exception as error:
         raise UsageError(f"{name} cannot be opened: {failure(name, error)}") from None

@@ -4,6 +4,7 @@ from typing import Any
 
 from rankmill.errors import UsageError
 from rankmill.training.listwise import checked_binning, listwise_ap_loss
+from rankmill.version import install
 
 try:
     import torch
@@ -11,8 +12,7 @@ except ModuleNotFoundError as error:
     if error.name != "torch":
         raise
     raise ImportError(
-        "rankmill.training.torch needs PyTorch, which is not installed: "
-        "pip install 'rankmill[torch]'"
+        f"rankmill.training.torch needs PyTorch, which is not installed: {install('torch')}"
     ) from error
 
 __all__ = ["ListwiseAPLoss"]
