@@ -24,7 +24,7 @@ from rankmill.cli.options import (
 )
 from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.progress import Progress
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, is_shortage
 from rankmill.results.files import check_target
 
 if TYPE_CHECKING:
@@ -202,4 +202,6 @@ def _append(path: str, found: Verdict) -> None:
         with open(path, "a", encoding="utf-8") as file:
             file.write(markdown(found) + "\n")
     except OSError as error:
+        if is_shortage(error, f"writing {path}"):
+            raise
         raise UsageError(f"cannot write to {path}: {error.strerror or error}") from None

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from rankmill.cli.process import why_output_fails
+from rankmill.cli.process import output_failure
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
 from rankmill.stores.urls import is_url, local_path, redacted, shown
@@ -148,9 +148,9 @@ def check_outputs(
         If an output file cannot be written, is one of the inputs, or is in a place where the next
         run would read it as an input.
     """
-    reason = why_output_fails() if output is None else None
-    if reason is not None:
-        raise UsageError(f"cannot write to standard output: {reason}; give a file with -o")
+    failed = output_failure() if output is None else None
+    if failed is not None:
+        raise failed
     given = {"o": output, **others}
     for path in given.values():
         if path is None:
