@@ -15,8 +15,9 @@ from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.facts import NO_FACTS, Kind
-from rankmill.sources.inputs import MEMORY, Input
+from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
 # The parameters of `evaluate` that are no options.

@@ -4,6 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+# The default memory limit in bytes. If the confidences need more, they are read twice; if scattered
+# rows need more, they are grouped on disk.
+MEMORY = 1 << 30
+
 Role = Literal["labels", "predictions", "train", "items", "features"]
 
 
@@ -23,6 +27,8 @@ class Asked:
         The columns of query ids and items.
     facts : tuple of str
         More columns of the labels.
+    memory : int
+        How many bytes a part of a file may take that is held whole.
     """
 
     role: Role = "labels"
@@ -31,6 +37,7 @@ class Asked:
     query: str | None = None
     item: str | None = None
     facts: tuple[str, ...] = ()
+    memory: int = MEMORY
 
     @classmethod
     def of(cls, role: Role, options: Mapping[str, Any]) -> "Asked":
