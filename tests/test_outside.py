@@ -238,12 +238,16 @@ def bomb(kind: str) -> bytes:
     sink = io.BytesIO()
     if kind == "orc":
         orc.write_table(table, sink, compression="zstd", stripe_size=1 << 30)
+    elif kind == "arrows":
+        packed = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_stream(sink, table.schema, options=packed) as writer:
+            writer.write_table(table, max_chunksize=ROWS)
     else:
         feather.write_feather(table, sink, compression="zstd", chunksize=ROWS)
     return sink.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["feather", "orc"])
+@pytest.mark.parametrize("kind", ["feather", "arrows", "orc"])
 def test_a_part_that_takes_more_than_the_limit(run_cli: Run, labels: Path, kind: str) -> None:
     path = Path(f"bomb.{kind}")
     path.write_bytes(bomb(kind))

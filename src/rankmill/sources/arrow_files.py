@@ -197,8 +197,10 @@ def _of_stream(part: IpcPart, stored: list[str]) -> Iterator[Any]:
         with blamed(part.file, part.identity, "its schema"):
             raw = _Remembering(stack.enter_context(_raw(part.file)))
             reader = pa.ipc.open_stream(raw, options=_options(part, stored))
+        sizes = _sizes_of_stream(part, _buffers(part, stored))
         for number in itertools.count():
             with blamed(part.file, part.identity, f"record batch {number}"):
+                check_room(part.file, f"record batch {number}", next(sizes, 0), part.memory)
                 data = next(reader, None)
             if data is None:
                 break
@@ -231,6 +233,22 @@ def _at(raw: Any, body: int, start: int, size: int) -> bytes:
     raw.seek(body + start)
     found: bytes = raw.read(size)
     return found
+
+
+def _sizes_of_stream(part: IpcPart, wanted: set[int] | None) -> Iterator[int]:
+    """Yield the decompressed bytes of the record batches of a stream; none if not compressed."""
+    with _raw(part.file) as raw:
+        for message in pa.ipc.MessageReader.open_stream(_Remembering(raw)):
+            if message.type == "record batch":
+                body = message.body
+                size = decompressed(
+                    message.metadata.to_pybytes(),
+                    wanted,
+                    lambda start, size, body=body: body.slice(start, size).to_pybytes(),  # type: ignore[misc]
+                )
+                if not size:
+                    return
+                yield size
 
 
 class _Remembering:

@@ -113,8 +113,8 @@ def _stripe(part: OrcPart, stripe: int, columns: list[str]) -> Any:
     # pyarrow tells the rows of all stripes, and those of one only when it has read them.
     rows = part.rows // part.stripes
     width = sum(map(_least_width, map(part.stored.field, columns)))
-    check_room(part.file, f"a stripe of {rows:,} rows", rows * width, part.memory)
     with blamed(part.file, part.identity, f"stripe {stripe}"), native(part.file) as raw:
+        check_room(part.file, f"a stripe of {rows:,} rows", rows * width, part.memory)
         data = orc.ORCFile(raw).read_stripe(stripe, columns=columns)
         check_unchanged(part.file, part.identity)
         data.validate(full=True)

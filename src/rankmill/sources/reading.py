@@ -15,6 +15,8 @@ from rankmill.sources.footers import REMEDY, first_line
 # A failed request for more bytes than this, and more than so many times the size of the file, comes
 # from a broken length in the file.
 LARGE = 1 << 30
+# No compression makes one byte of more than so many.
+MOST_TIMES = 1_000_000
 # A part of a file may take so many bytes whatever the limit of memory.
 SMALL = 1 << 26
 TIMES = 1000
@@ -63,6 +65,8 @@ def check_room(file: File, what: str, size: int, memory: int) -> None:
 
     Compressed, it may take a thousandth of that, so it is asked for before it is decompressed.
     """
+    if size > MOST_TIMES * file.identity()[2]:
+        raise broken(file, f"{what} cannot be read: its lengths add up to {size:,} bytes")
     if size > max(memory, SMALL):
         raise InputError(
             f"{file.name}: {what} takes {size:,} bytes without its compression, which are held "
