@@ -221,7 +221,24 @@ TEXT_DAMAGES = {"none": 1, "flip": 3, "cut": 1, "splice": 3, "token": 6, "value"
 BINARY_DAMAGES = {"none": 1, "flip": 8, "cut": 2, "splice": 3, "token": 1, "name": 2}
 NAMES = (b"query_id", b"item_id", b"items", b"user_id", b"score", b"gain", b"map@3", b"metrics")
 VALUES: list[Any] = [
-    *(None, True, -1, 0, 1e-320, 1e308, 10**25, 2**63, "", "\ud800", "x", [], [[]], {}, {"a": 1}),
+    *(
+        None,
+        True,
+        -1,
+        0,
+        1e-320,
+        1e308,
+        10**25,
+        10**400,
+        2**63,
+        "",
+        "\ud800",
+        "x",
+        [],
+        [[]],
+        {},
+        {"a": 1},
+    ),
     *([None], [1, "a"], float("nan"), float("inf"), 2**53 + 1, "9" * 5000, "NaN", "1e999"),
 ]
 

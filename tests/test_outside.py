@@ -162,7 +162,7 @@ def test_classes_that_are_not_utf_8(run_cli: Run, labels: Path) -> None:
 # ------------------------------------------------------------------ baselines and histories
 
 VALUES = (None, True, -1, 1e308, 10**25, "", "\ud800", "x", [], [[]], {}, {"a": 1}, [None])
-VALUES += (float("nan"), "9" * 5000)
+VALUES += (float("nan"), "9" * 5000, 10**400)
 
 
 def places(told: Any) -> Iterator[tuple[Any, Any]]:
@@ -195,6 +195,18 @@ def test_every_value_of_a_baseline_replaced(run_cli: Run, labels: Path) -> None:
             codes.add(found.exit_code)
         parent[key] = before
     assert codes >= {0, 2, 3}
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, 10**400, float("nan"), float("inf")])
+@pytest.mark.parametrize("part", ["metrics", "standard_errors", "lists", "audit"])
+def test_numbers_of_a_baseline_out_of_range(
+    run_cli: Run, labels: Path, part: str, number: float
+) -> None:
+    told = json.loads(json.dumps(rankmill.evaluate(labels, labels, ["map"]).to_dict()))
+    Path("base.json").write_text(json.dumps(told | {part: {"map": number}}))
+    asked = ("gate", labels, labels, "--baseline", "base.json")
+    asked += ("--rule", "map drop <= 0.5 confidence 0.9")
+    assert f"{part}: map" in refused(run_cli, *asked)
 
 
 def test_a_baseline_nested_too_deep(run_cli: Run, labels: Path) -> None:

@@ -1,7 +1,6 @@
 """What a system is compared with: predictions, an earlier run by query, or the numbers of one."""
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,8 @@ from rankmill.gate.runs import rules_text
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
 
+# The square of a number of a run is a number.
+LARGEST = 1e150
 BASELINE, CANDIDATE = "baseline", "candidate"
 # The parts of a result in JSON that are objects.
 _NUMBERS = "metrics", "standard_errors", "lists", "audit"
@@ -173,7 +174,7 @@ def _is_input(one: Any) -> bool:
 
 
 def _is_number(one: Any) -> bool:
-    return one is None or (isinstance(one, int | float) and math.isfinite(one))
+    return one is None or (isinstance(one, int | float) and abs(one) <= LARGEST)
 
 
 def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
