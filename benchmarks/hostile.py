@@ -1,20 +1,21 @@
-"""Damage Parquet files in many ways, and compare rankmill's results with those of pyarrow.
+"""Damage inputs of every kind in many ways: each is read rightly, or refused in a line.
 
     python benchmarks/hostile.py --cases 20_000 [--seed 0] [--jobs 2]
     python benchmarks/hostile.py --seed 0 --case 4711 [--keep FOLDER]   # repeat one, keep its files
 
-A case is a pair of small files and a command: ``evaluate``, ``evaluate --plan`` or
-``explain --query-id``. The files have any layout (shape, ids, codec, page version, checksums,
-dictionaries, row groups). One of them is damaged: a bit is flipped, the file is truncated, or some
-bytes, a page or the footer are replaced by those of another file.
+A case is a command and its small inputs, one of which is damaged: labels or predictions in every
+format, a baseline, a history, the row of a state, a ``rankmill.toml``, the file of ``--by``, or
+folders with odd names. A bit is flipped, the file is cut, bytes are replaced by those of another
+place or file, a value by a hostile one, a name by one that is not UTF-8.
 
-The command runs in a child process with limits of time and memory, forked from a process that has
-loaded all kernels. It must end with exit code 0 or 3, and with code 3 its message must not report a
-bug. A value must be equal to that of the tests' oracle for the rows that pyarrow reads from the
-same files, also in a child process, and the file must not contradict its footer (``judge.py``).
+The command runs in a child with limits of time and memory, forked from a process that has loaded
+all kernels; each hundredth case is a process of its own. It must end with an exit code that the
+pages name for it, and not with 4 either, as all inputs are small; no message may report a bug or
+hold a traceback. A value must be equal to that of the tests' oracle for the rows that another
+reader finds in the same files (``judge.py``), where it finds any without a doubt: "held".
 
-The script prints how the cases ended, and for each failure the command that repeats the case. The
-exit code is 1 if a case failed.
+The script prints how the cases ended by kind, and for each fault the command that repeats the case
+and the folder that keeps its files. The exit code is 1 if there was a fault.
 """
 
 from __future__ import annotations
@@ -26,28 +27,40 @@ import multiprocessing
 import os
 import resource
 import select
+import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import traceback
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import broken
+import broken_inputs
 import rankmill.__main__
-import rankmill.cli.evaluate
-import rankmill.cli.explain
 import rankmill.engine.memory
-import rankmill.explain.trace
-from broken import COMMANDS, DAMAGES, SIDES, Case, made
-from judge import METRICS, print_contradictions, print_evaluation, print_value
+from broken import SIDES, Case
+from broken_inputs import KINDS, STATE, STATE_METRICS, TEXT_METRICS, Input
+from judge import METRICS, print_contradictions, print_evaluation, print_formats, print_value
+from rankmill.cli import COMMANDS
 from rankmill.cli.warming import warmup
 
 CLOSE = 1e-12
 SECONDS = 20
 ADDRESS_SPACE = 6 << 30
-GOOD = ("scored", "refused")
+GOOD = ("read", "held", "refused")
+PARQUET = "Parquet pairs"
+PARQUET_WEIGHT = 20
+WHOLE = 100
+"""One in so many cases is a process of its own."""
 
 
 # ------------------------------------------------------------------ children
@@ -69,8 +82,7 @@ def forked(work: Callable[[], object], folder: Path) -> Ended:
             sys.stdout, sys.stderr = (folder / "output").open("w"), (folder / "errors").open("w")
             for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
                 os.dup2(stream.fileno(), descriptor)
-            resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            limit()
             work()
             sys.stdout.flush()
             os._exit(0)
@@ -88,33 +100,129 @@ def forked(work: Callable[[], object], folder: Path) -> Ended:
     return Ended(os.waitstatus_to_exitcode(status) if ended else None, *texts)
 
 
+def limit() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def run_command(arguments: list[str]) -> None:
     """Be the command: this ends the process."""
     sys.argv = ["rankmill", *arguments]
     rankmill.__main__.run()
 
 
+def run_whole(arguments: list[str], folder: Path) -> Ended:
+    """Run the command as a process of its own, with the same limits."""
+    command = [sys.executable, "-m", "rankmill", *arguments]
+    if arguments[0] == STATE:
+        script = "import sys, broken_inputs; broken_inputs.read_state(sys.argv[1])"
+        command = [sys.executable, "-c", script, arguments[1]]
+    path = os.pathsep.join([str(Path(__file__).resolve().parent), *sys.path])
+    options = {"cwd": folder, "env": os.environ | {"PYTHONPATH": path}, "preexec_fn": limit}
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=3 * SECONDS, **options)
+    except subprocess.TimeoutExpired:
+        return Ended(None, "", "")
+    texts = (one.decode(errors="replace") for one in (done.stdout, done.stderr))
+    return Ended(done.returncode, *texts)
+
+
 # ------------------------------------------------------------------ a case
 
 
-def outcome(case: Case, folder: Path) -> tuple[str, str]:
-    """Run a case; "scored", "refused" or what is wrong, and what the command said."""
+def made(seed: int, number: int) -> Case | Input:
+    """One case of a campaign; the same numbers give the same case."""
+    draw = np.random.default_rng([seed, number])
+    weights = {PARQUET: PARQUET_WEIGHT} | {kind: weight for kind, (weight, _) in KINDS.items()}
+    kind = broken.one_of(draw, weights)
+    return broken.made(seed, number) if kind == PARQUET else broken_inputs.made(draw, kind)
+
+
+def outcome(case: Case | Input, folder: Path, whole: bool = False) -> tuple[str, Ended]:
+    """Run a case; one of GOOD or what is wrong, and how the command ended."""
+    if isinstance(case, Case):
+        return outcome_of_pair(case, folder)
+    for name, content in case.files.items():
+        put(os.path.join(os.fsencode(folder), name), content)
+    work = partial(run_within, case.arguments, folder)
+    ended = run_whole(case.arguments, folder) if whole else forked(work, folder)
+    said = ended.output + ended.errors
+    if ended.code not in case.codes or "This is a bug" in said or "Traceback" in said:
+        return ending(ended), ended
+    if ended.code and case.damage == "none" and case.arguments[0] != "gate":
+        return f"refused, but it is not damaged: {ending(ended)}", ended
+    if ended.code in (2, 3):
+        told = any(line.startswith("error: ") for line in ended.errors.splitlines())
+        return "refused" if told else "refused, but not told why", ended
+    if case.arguments[0] == STATE:
+        return compared_values(json.loads(ended.output)["metrics"], metrics_of_state()), ended
+    if case.sides and not ended.code:
+        return compared_formats(case, json.loads(ended.output), folder), ended
+    return "read", ended
+
+
+def put(path: bytes, content: bytes | str | None) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    if content is None:
+        os.mkdir(path)
+    elif isinstance(content, str):
+        os.symlink(content, path)
+    else:
+        Path(os.fsdecode(path)).write_bytes(content)
+
+
+def run_within(arguments: list[str], folder: Path) -> None:
+    os.chdir(folder)
+    if arguments[0] == STATE:
+        broken_inputs.read_state(arguments[1])
+    else:
+        run_command(arguments)
+
+
+@cache
+def metrics_of_state() -> dict[str, float]:
+    """What a state comes to that is not damaged."""
+    sides = (pq.read_table(pa.BufferReader(raw)) for raw in broken_inputs.usual()[:2])
+    return dict(rankmill.evaluate(*sides, STATE_METRICS).metrics)
+
+
+def compared_formats(case: Input, result: dict[str, Any], folder: Path) -> str:
+    roles = {side: result["inputs"][side]["columns"] for side in SIDES}
+    sides = {side: (kind, folder / name) for side, (kind, name) in case.sides.items()}
+    ended = forked(partial(print_formats, sides, roles, TEXT_METRICS), folder)
+    if ended.code != 0 or not ended.output:
+        return "read" if ended.code in (0, -6, -11) else f"the judge fails: {ending(ended)}"
+    ours = {"queries": result["queries"], **result["metrics"]}
+    return compared_values(ours, json.loads(ended.output))
+
+
+def compared_values(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
+    wrong = [
+        f"{name} {ours.get(name)}, not {theirs[name]}"
+        for name in theirs
+        if not same(ours.get(name), theirs[name])
+    ]
+    return f"WRONG: {', '.join(wrong)}" if wrong else "held"
+
+
+def outcome_of_pair(case: Case, folder: Path) -> tuple[str, Ended]:
+    """Run a case of two Parquet files."""
     files = {side: folder / f"{side}.parquet" for side in SIDES}
     for side, path in files.items():
         path.write_bytes(case.files[side])
     ended = forked(partial(run_command, command_line(case, folder)), folder)
     said = ended.output + ended.errors
     if ended.code not in (0, 3) or "This is a bug" in said or "Traceback" in said:
-        return ending(ended), said
+        return ending(ended), ended
     if ended.code and case.damage == "none":
-        return f"refused, but it is not damaged: {ending(ended)}", said
+        return f"refused, but it is not damaged: {ending(ended)}", ended
     if ended.code:
         lines = ended.errors.splitlines()  # a warning may stand before the error
         told = any(line.startswith("error: ") for line in lines) and not ended.output
-        return "refused" if told else "refused, but not told why", said
+        return "refused" if told else "refused, but not told why", ended
     if case.command == "plan":
-        return "scored", said
-    return compared(case, files, ended.output, folder), said
+        return "read", ended
+    return compared(case, files, ended.output, folder), ended
 
 
 def roles_of_explain(case: Case, side: str) -> dict[str, str]:
@@ -141,7 +249,7 @@ def command_line(case: Case, folder: Path) -> list[str]:
 
 
 def compared(case: Case, files: dict[str, Path], output: str, folder: Path) -> str:
-    """Hold a result against what the judge says; "scored" if they are equal."""
+    """Hold a result against what the judge says; "held" if they are equal."""
     result = json.loads(output)
     if case.command == "explain":
         ours = {"value": result["value"]}
@@ -153,19 +261,14 @@ def compared(case: Case, files: dict[str, Path], output: str, folder: Path) -> s
         work = partial(print_evaluation, files, roles)
     ended = forked(work, folder)
     if ended.code != 0:
-        return f"scored, but pyarrow does not read it: {ending(ended)}"
-    theirs = json.loads(ended.output)
-    differing = [
-        f"{name} {ours[name]}, not {theirs[name]}"
-        for name in theirs
-        if not same(ours[name], theirs[name])
-    ]
-    if differing:
-        return f"WRONG: {', '.join(differing)}"
+        return f"read, but pyarrow does not read it: {ending(ended)}"
+    found = compared_values(ours, json.loads(ended.output))
+    if found != "held":
+        return found
     # pyarrow may end the process because of a broken footer; then there is no verdict.
     ended = forked(partial(print_contradictions, files[case.side], roles[case.side]), folder)
     told = "; ".join(ended.output.splitlines())
-    return f"scored, but the file contradicts itself: {told}" if told else "scored"
+    return f"read, but the file contradicts itself: {told}" if told else "held"
 
 
 def same(ours: float | None, theirs: float | None) -> bool:
@@ -191,37 +294,54 @@ class Found(NamedTuple):
     """A case and how it ended."""
 
     number: int
-    command: str
+    kind: str
     damage: str
+    code: int | None
     outcome: str
 
 
-def run_case(seed: int, number: int) -> Found:
+def run_case(seed: int, keep: Path, number: int) -> Found:
     case = made(seed, number)
-    with tempfile.TemporaryDirectory() as folder:
-        end, _ = outcome(case, Path(folder))
-    return Found(number, case.command, case.damage, end.replace(f"{folder}/", ""))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        end, ended = outcome(case, folder, whole=number % WHOLE == WHOLE - 1)
+        if end not in GOOD:
+            shutil.copytree(folder, keep / f"{seed}-{number}", symlinks=True, dirs_exist_ok=True)
+    return Found(number, kind_of(case), case.damage, ended.code, end.replace(f"{name}/", ""))
+
+
+def kind_of(case: Case | Input) -> str:
+    return PARQUET if isinstance(case, Case) else case.kind
 
 
 def run_again(seed: int, number: int, folder: Path) -> int:
     """Run one case, tell everything, and keep its files."""
     case = made(seed, number)
     folder.mkdir(parents=True, exist_ok=True)
-    end, said = outcome(case, folder)
-    print("\n".join(f"{side}: {case.layouts[side]}" for side in SIDES))
-    print(f"{case.damage}, of the {case.side}\nrankmill {' '.join(command_line(case, folder))}")
-    print(f"{said}\n{end}")
+    end, ended = outcome(case, folder)
+    if isinstance(case, Case):
+        print("\n".join(f"{side}: {case.layouts[side]}" for side in SIDES))
+        told = case.side, command_line(case, folder)
+    else:
+        told = os.fsdecode(case.damaged), case.arguments
+    print(f"{kind_of(case)}, {case.damage}, of {told[0]}\nrankmill {' '.join(told[1])}")
+    print(f"{ended.output}{ended.errors}\n{end}")
     return int(end not in GOOD)
 
 
 def table(every: list[Found]) -> list[list[str]]:
-    lines = [["damage", "command", "cases", *GOOD, "failed"], ["---", "---", *["---:"] * 4]]
-    for damage in DAMAGES:
-        for command in COMMANDS:
-            ends = [one.outcome for one in every if one[1:3] == (command, damage)]
-            good = [ends.count(end) for end in GOOD]
-            counts = [len(ends), *good, len(ends) - sum(good)]
-            lines.append([damage, command, *(f"{count:,}" for count in counts)])
+    codes = sorted({one.code for one in every}, key=str)
+    names = ["no end" if code is None else f"exit {code}" for code in codes]
+    lines = [["kind", "cases", "read", "held", "refused", *names, "faults"]]
+    lines.append(["---", *["---:"] * (len(lines[0]) - 1)])
+    for kind in dict.fromkeys(one.kind for one in sorted(every, key=lambda one: one.kind)):
+        some = [one for one in every if one.kind == kind]
+        ends = [one.outcome for one in some]
+        held, refused = ends.count("held"), ends.count("refused")
+        read = ends.count("read") + held
+        counts = [len(some), read, held, refused]
+        counts += [sum(one.code == code for one in some) for code in codes]
+        lines.append([kind, *(f"{one:,}" for one in (*counts, len(some) - read - refused))])
     return lines
 
 
@@ -236,19 +356,24 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, default=Path("hostile"), help="(%(default)s)")
     options = parser.parse_args(arguments)
     warmup()
+    for module, _ in COMMANDS.values():
+        import_module(module)
+    broken_inputs.usual(), metrics_of_state()  # before children are forked
     rankmill.engine.memory.LEAST = 1  # labels of small files, too, are then held range by range
     if options.case is not None:
         return run_again(options.seed, options.case, options.keep)
+    work = partial(run_case, options.seed, options.keep)
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        every = pool.map(partial(run_case, options.seed), range(options.cases), chunksize=10)
+        every = pool.map(work, range(options.cases), chunksize=10)
     for line in table(every):
         print("| " + " | ".join(line) + " |")
-    failures = [one for one in every if one.outcome not in GOOD]
-    for one in failures:
+    faults = [one for one in every if one.outcome not in GOOD]
+    for one in faults:
         again = f"python benchmarks/hostile.py --seed {options.seed} --case {one.number}"
-        print(f"{again}\n    {one.command}, {one.damage}: {one.outcome}")
-    print(f"{options.cases:,} cases, {len(failures):,} failed")
-    return int(bool(failures))
+        kept = options.keep / f"{options.seed}-{one.number}"
+        print(f"{again}   # {kept}\n    {one.kind}, {one.damage}: {one.outcome}")
+    print(f"{options.cases:,} cases, {len(faults):,} faults")
+    return int(bool(faults))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,24 @@
-"""Read Parquet files with pyarrow, and score them with the oracle of the tests.
+"""Read files without rankmill, with pyarrow or Python, and score them with the tests' oracle.
 
 Each function prints its results, because it runs in a process that pyarrow may end.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
 import json
+import math
+import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import feather, orc
 
 from broken import SIDES
 
@@ -131,3 +137,182 @@ def count(column: pa.ChunkedArray) -> int:
     if not pa.types.is_nested(column.type):
         return len(column)
     return sum(max(1, length or 0) for length in pc.list_value_length(column).to_pylist())
+
+
+# ------------------------------------------------------------------ other formats
+
+
+class UndecidedError(Exception):
+    """A file of which nobody says what it holds, such as an id with a blank in it."""
+
+
+Row = dict[str, Any]
+"""What a row holds by role: query, item, rank, and number for gains and scores."""
+
+_INTEGER = re.compile(r"\s*[+-]?[\d_]+\s*")
+_CANONICAL = re.compile(r"0|-?[1-9]\d{0,17}")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?(e[+-]?\d+)?")
+
+
+def print_formats(sides: dict[str, tuple[str, Path]], roles: Roles, metrics: Sequence[str]) -> None:
+    """Print the metrics of files of other formats, by their kinds; nothing where undecided."""
+    try:
+        labels, predictions = (lists_of(*sides[side], roles[side], side) for side in SIDES)
+        if "gain" not in roles["labels"] and sides["labels"][0] not in BY_SCORE:
+            labels = {query: [item for item, _ in pairs] for query, pairs in labels.items()}
+    except (UndecidedError, ValueError, TypeError, KeyError, RecursionError, EOFError, OSError):
+        return  # errors of pyarrow are among these
+    expected = oracle.evaluate(labels, predictions, metrics)
+    print(json.dumps({"queries": expected.queries, **expected.metrics}))
+
+
+def lists_of(kind: str, path: Path, roles: dict[str, str], side: str) -> dict[Any, Any]:
+    """The lists of a file, read without rankmill."""
+    number = "gain" if side == "labels" else "score"
+    columns = {role: roles[role] for role in ("query", "item", "rank") if role in roles}
+    if number in roles:
+        columns["number"] = roles[number]
+    rows = READERS[kind](path, columns, side)
+    if any(isinstance(row["item"], list) for row in rows):
+        found = {}
+        for row in rows:
+            items = row["item"] or []
+            numbers = row["number"] or [] if "number" in columns else [None] * len(items)
+            found[row["query"]] = list(zip(items, numbers, strict=True))
+        if None in found or len(found) < len(rows):
+            raise UndecidedError
+        return found
+    order = "rank" if "rank" in columns else "confidence" if number == "score" else "file"
+    ordered = order != "confidence" or "number" in columns or kind in BY_SCORE
+    return oracle.lists_of_rows(
+        [(row["query"], row["item"], row.get("rank"), row.get("number")) for row in rows],
+        order if ordered else "file",
+    )
+
+
+def rows_of_table(read: Callable[[str], pa.Table]) -> Callable[..., list[Row]]:
+    def rows(path: Path, columns: dict[str, str], side: str) -> list[Row]:
+        table = read(str(path))
+        table.validate(full=True)
+        found = [values(table.column(name)) for name in columns.values()]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*found, strict=True)]
+
+    return rows
+
+
+def read_feather(path: str) -> pa.Table:
+    return feather.read_table(path, memory_map=False)
+
+
+def text_of(path: Path) -> str:
+    raw = path.read_bytes()
+    if path.suffix == ".gz":
+        raw = gzip.decompress(raw)
+    elif path.suffix == ".zst":
+        with pa.CompressedInputStream(pa.BufferReader(raw), "zstd") as stream:
+            raw = stream.read()
+    text = raw.decode()
+    if re.search(r"[^\n\t -\U0010ffff]|\ufeff", text):  # controls
+        raise UndecidedError
+    return text
+
+
+def rows_of_csv(delimiter: str) -> Callable[..., list[Row]]:
+    def rows(path: Path, columns: dict[str, str], side: str) -> list[Row]:
+        header, *lines = csv.reader(text_of(path).splitlines(), delimiter=delimiter, strict=True)
+        if len(set(header)) < len(header) or any(len(line) != len(header) for line in lines):
+            raise UndecidedError
+        return [cells(dict(zip(header, line, strict=True)), columns) for line in lines]
+
+    return rows
+
+
+def cells(row: Row, columns: dict[str, str]) -> Row:
+    """The cells of a row of text by role; those that are JSON are lists."""
+    found: Row = {}
+    for role, name in columns.items():
+        cell = row[name]
+        if cell.startswith("["):
+            listed = json.loads(cell)
+            found[role] = [as_number(one) if role == "number" else as_text(one) for one in listed]
+        else:
+            found[role] = as_text(cell) if role in ("query", "item") else as_number(cell)
+    return found
+
+
+def as_text(cell: Any) -> bytes | None:
+    """An id; integers are as their text, if it is the only one that they have."""
+    if cell is None:
+        return None
+    text = str(cell) if isinstance(cell, int) and not isinstance(cell, bool) else cell
+    if not isinstance(text, str) or not text or text != text.strip() or set(text) & set("\"'\\"):
+        raise UndecidedError
+    if _INTEGER.fullmatch(text) and not _CANONICAL.fullmatch(text):
+        raise UndecidedError
+    return text.encode()
+
+
+def as_number(cell: Any) -> float:
+    if isinstance(cell, str) and not _NUMBER.fullmatch(cell):
+        raise UndecidedError
+    if isinstance(cell, bool) or not math.isfinite(number := float(cell)):
+        raise UndecidedError
+    return number
+
+
+def rows_of_trec(path: Path, columns: dict[str, str], side: str) -> list[Row]:
+    found = []
+    for line in text_of(path).removesuffix("\n").split("\n"):
+        fields = line.split()
+        if len(fields) != (4 if side == "labels" else 6) or fields[0].startswith("#"):
+            raise UndecidedError
+        number = as_number(fields[3 if side == "labels" else 4])
+        found.append({"query": as_text(fields[0]), "item": as_text(fields[2]), "number": number})
+    return found
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; UndecidedError if it has a key twice."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise UndecidedError
+    return dict(pairs)
+
+
+def rows_of_json_lines(path: Path, columns: dict[str, str], side: str) -> list[Row]:
+    lines = text_of(path).removesuffix("\n").split("\n")
+    told = [json.loads(line, object_pairs_hook=once) for line in lines]
+    found: list[Row] = []
+    for row in told:
+        items = [as_text(one) for one in row[columns["item"]]]
+        found.append({"query": as_text(row[columns["query"]]), "item": items})
+        if "number" in columns:
+            found[-1]["number"] = [as_number(one) for one in row[columns["number"]]]
+    ids = {type(row[columns["query"]]) for row in told}
+    items = {type(one) for row in told for one in row[columns["item"]] if one is not None}
+    if len(ids) > 1 or len(items) > 1:  # a number, and a text that may stand for it
+        raise UndecidedError
+    return found
+
+
+def rows_of_json_by_query(path: Path, columns: dict[str, str], side: str) -> list[Row]:
+    return [
+        {"query": as_text(query), "item": as_text(item), "number": as_number(number)}
+        for query, items in json.loads(text_of(path), object_pairs_hook=once).items()
+        for item, number in items.items()
+    ]
+
+
+READERS: dict[str, Callable[..., list[Row]]] = {
+    "Arrow file": rows_of_table(lambda path: pa.ipc.open_file(path).read_all()),
+    "Arrow stream": rows_of_table(lambda path: pa.ipc.open_stream(path).read_all()),
+    "Feather": rows_of_table(read_feather),
+    "ORC": rows_of_table(orc.read_table),
+    "CSV": rows_of_csv(","),
+    "CSV, wide": rows_of_csv(","),
+    "TSV": rows_of_csv("\t"),
+    "TREC": rows_of_trec,
+    "JSON Lines": rows_of_json_lines,
+    "JSON by query": rows_of_json_by_query,
+}
+BY_SCORE = ("TREC", "JSON by query")
+"""Formats whose rows stand in no order, and which have a number in each."""

@@ -170,6 +170,7 @@ class Files(ThreadingHTTPServer):
         self.folder = folder
         self.seen: list[tuple[str, str]] = []
         self.fails_next: list[int] = []
+        self.pause = 0.0  # before each byte of a content
 
     @property
     def url(self) -> str:
@@ -209,6 +210,9 @@ class _Giving(BaseHTTPRequestHandler):
             self.send_header(key, value)
         self.end_headers()
         if self.command == "GET":
-            self.wfile.write(data)
+            for byte in data if self.server.pause else ():
+                time.sleep(self.server.pause)
+                self.wfile.write(bytes([byte]))
+            self.wfile.write(b"" if self.server.pause else data)
 
     do_HEAD = do_GET  # noqa: N815

@@ -20,6 +20,7 @@ BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import broken  # noqa: E402
+import broken_inputs  # noqa: E402
 import hostile  # noqa: E402
 import judge  # noqa: E402
 import peers  # noqa: E402
@@ -159,20 +160,22 @@ def test_scaling_of_shifted_copies(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ broken files, and kills
 
 
-def test_broken_files() -> None:
-    script = [sys.executable, str(BENCHMARKS / "hostile.py"), "--cases=30"]
+def test_broken_files(tmp_path: Path) -> None:
+    script = [sys.executable, str(BENCHMARKS / "hostile.py"), "--cases=200", "--keep", tmp_path]
     finished = subprocess.run(script, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stdout + finished.stderr
-    *rows, told = finished.stdout.splitlines()
-    assert told == "30 cases, 0 failed"
-    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
-    assert sum(int(row[2]) for row in cells) == 30
-    for damage, _, cases, scored, refused, failed in cells:
-        assert int(scored) + int(refused) == int(cases)
-        assert failed == "0"
-        if damage == "none":
-            assert scored == cases
-    assert sum(int(row[4]) for row in cells) > 10
+    head, _, *rows, told = finished.stdout.splitlines()
+    assert told == "200 cases, 0 faults"
+    names, *table = [[cell.strip() for cell in row.strip("|").split("|")] for row in (head, *rows)]
+    cells = [dict(zip(names, row, strict=True)) for row in table]
+    assert {*broken_inputs.FORMATS, hostile.PARQUET} <= {row["kind"] for row in cells}
+    assert sum(int(row["cases"]) for row in cells) == 200
+    for row in cells:
+        assert int(row["read"]) + int(row["refused"]) == int(row["cases"])
+        assert int(row["held"]) <= int(row["read"])
+        assert row["faults"] == "0"
+    for name in ("held", "refused"):
+        assert sum(int(row[name]) for row in cells) > 20
 
 
 ENDS = {

@@ -484,6 +484,33 @@ def test_a_process_that_ends_in_an_upload_leaves_nothing(
         assert "nothing written" in error
 
 
+# ------------------------------------------------------------------ servers that drip
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_given_up(
+    folder: Path, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rankmill.stores.fsspec_files.WHOLE_SECONDS", 0.4)
+    with served(Files(folder)) as web:
+        web.pause = 0.05  # there is always a next byte within the limit for one
+        url = f"{web.url}/labels.parquet"
+        begin = time.monotonic()
+        code, _, error = run("evaluate", url, url, "-m", "map")
+    assert time.monotonic() - begin < 10
+    assert code == 3
+    assert error.startswith(f"error: {url} cannot be read: the store is too slow: it took longer")
+
+
+def test_a_large_range_is_asked_for_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    local = rankmill.evaluate(folder / "labels.parquet", folder / "labels.parquet", ["map"])
+    monkeypatch.setattr("rankmill.stores.fsspec_files.LARGEST_RANGE", 100)
+    with served(Files(folder)) as web:
+        url = f"{web.url}/labels.parquet"
+        assert rankmill.evaluate(url, url, ["map"]).metrics == local.metrics
+        ranges = [asked.removeprefix("bytes=").split("-") for _, asked in web.seen if asked]
+    assert {int(last) - int(first) < 100 for first, last in ranges} == {True}
+
+
 # ------------------------------------------------------------------ credentials are never shown
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -19,6 +21,7 @@ __all__ = [
     "ResourceError",
     "UsageError",
     "is_shortage",
+    "outside",
     "plural",
     "positive",
     "shortage",
@@ -164,6 +167,36 @@ def is_shortage(error: BaseException, doing: str) -> bool:
         return False
     error.add_note(doing)
     return True
+
+
+@contextmanager
+def outside(name: str, remedy: str = "write or fetch it again") -> Iterator[None]:
+    """Raise InputError, which names an input, for what other errors its reading ends in.
+
+    This is the boundary to data from outside: bytes that are no text, numbers out of range, nesting
+    without end and values of another type make Python and its libraries raise errors of many
+    kinds. A shortage of the machine stays one.
+
+    Examples
+    --------
+    >>> with outside("run.json"):
+    ...     int("seven")
+    Traceback (most recent call last):
+        ...
+    rankmill.errors.InputError: run.json cannot be read: invalid literal for int() ...
+    """
+    try:
+        yield
+    except (RankmillError, BrokenPipeError, AssertionError, ImportError, NameError):
+        raise
+    except RecursionError:
+        raise InputError(f"{name} cannot be read: it is nested too deep; {remedy}") from None
+    except Exception as error:
+        if is_shortage(error, f"reading {name}"):
+            raise
+        told = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+        told += " is missing" if isinstance(error, KeyError) else ""
+        raise InputError(f"{name} cannot be read: {told}; {remedy}") from error
 
 
 def plural(count: int, noun: str, *verb: str) -> str:

@@ -123,9 +123,9 @@ class _Commands(click.Group):
         except BrokenPipeError:
             return 0, ""  # the reader of our output has seen enough of it
         except Exception as error:
-            reason = process.why_output_fails() if isinstance(error, OSError) else None
-            if reason is not None:
-                return 2, f"error: cannot write to standard output: {reason}"
+            failed = process.output_failure() if isinstance(error, OSError) else None
+            if failed is not None:
+                return 4 if isinstance(failed, ResourceError) else 2, _message(str(failed))
             if isinstance(error, FileNotFoundError) and process.is_folder_gone():
                 return 2, "error: the working folder was removed; change to another"
             short = process.shortage_message(error)

@@ -46,7 +46,7 @@ def deliver(
     view: View,
     format: str,
     output: str | None,
-    more: Sequence[tuple[str, str | bytes | pa.Table]] = (),
+    more: Sequence[tuple[str, str | bytes | pa.Table | None]] = (),
 ) -> None:
     """Write a view to the file `output`, else print it; with it texts, pictures and tables.
 

@@ -25,7 +25,7 @@ from rankmill.cli.options import (
 from rankmill.cli.paging import check_page, page_of, report_option
 from rankmill.cli.progress import Progress
 from rankmill.cli.suffixes import STANDARD_OUTPUT
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, is_shortage
 from rankmill.results.table_files import NAMED
 
 if TYPE_CHECKING:
@@ -218,4 +218,6 @@ def _append(path: str, found: Verdict) -> None:
         with open(path, "a", encoding="utf-8") as file:
             file.write(markdown(found) + "\n")
     except OSError as error:
+        if is_shortage(error, f"writing {path}"):
+            raise
         raise UsageError(f"cannot write to {path}: {error.strerror or error}") from None

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from rankmill.cli.process import why_output_fails
+from rankmill.cli.process import output_failure
 from rankmill.cli.suffixes import STANDARD_OUTPUT, check_names
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
@@ -148,9 +148,10 @@ def check_outputs(
         If an output file cannot be written, is one of the inputs, is in a place where the next run
         would read it as an input, or has a suffix that stands for another format.
     """
-    reason = why_output_fails() if output is None or STANDARD_OUTPUT in others.values() else None
-    if reason is not None:
-        raise UsageError(f"cannot write to standard output: {reason}; give a file with -o")
+    printed = output is None or STANDARD_OUTPUT in others.values()
+    failed = output_failure() if printed else None
+    if failed is not None:
+        raise failed
     given = {"o": output, **others}
     if any(path is not None and os.path.isfile(local_path(path)) for path in given.values()):
         _open_files(inputs)

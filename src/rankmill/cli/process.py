@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TextIO
 import click
 
 from rankmill import signals
-from rankmill.errors import shortage
+from rankmill.errors import RankmillError, ResourceError, UsageError, shortage
 from rankmill.results.escaping import visible_message
 from rankmill.stores.urls import redacted
 
@@ -24,9 +24,9 @@ __all__ = [
     "end",
     "is_folder_gone",
     "is_terminal",
+    "output_failure",
     "prepare",
     "shortage_message",
-    "why_output_fails",
 ]
 
 EXIT_CODES = """
@@ -81,10 +81,12 @@ def is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def why_output_fails() -> str | None:
-    """Return why standard output cannot be written; None if it can, or if this is unknown."""
+def output_failure() -> RankmillError | None:
+    """Return the error of a standard output that cannot be written; None if it can, or unknown."""
+    cannot = "cannot write to standard output"
+    closed = UsageError(f"{cannot}: it is closed")
     if sys.stdout is None:
-        return "it is closed"
+        return closed
     try:
         sys.stdout.flush()  # a flush that failed before fails again
         os.write(sys.stdout.fileno(), b"")
@@ -93,9 +95,12 @@ def why_output_fails() -> str | None:
     except OSError as error:
         if error.errno is None:  # the stream has no file, for example in a test or a notebook
             return None
-        return "it is closed" if error.errno == errno.EBADF else (error.strerror or str(error))
+        if error.errno == errno.EBADF:
+            return closed
+        kind = UsageError if shortage(error) is None else ResourceError  # a full disk
+        return kind(f"{cannot}: {error.strerror or error}")
     except ValueError:
-        return "it is closed"
+        return closed
     return None
 
 
@@ -140,7 +145,7 @@ _SHORTAGES = {
     ),
     "room": (
         "no room left on disk",
-        "Make room, or set TMPDIR to a folder that has some.",
+        "Make room, or write to another place; TMPDIR names the folder of temporary files.",
     ),
     "a temporary folder": (
         "no folder for temporary files",

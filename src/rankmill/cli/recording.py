@@ -54,8 +54,8 @@ class Recording:
 
     def record_run(
         self, found: Found, labels: Any = None, predictions: Any = None
-    ) -> list[tuple[str, pa.Table]]:
-        """Return the run as a file to write with the other outputs; none without a history.
+    ) -> list[tuple[str, pa.Table | None]]:
+        """Return what `write_files` is to write of the run; nothing without a history.
 
         Parameters
         ----------
@@ -66,11 +66,11 @@ class Recording:
         """
         if self.history is None and self.mlflow is None:
             return []
-        from rankmill.gate.record import path_of, run_table
+        from rankmill.gate.record import contents_of, run_table
 
         files = {"labels": labels, "predictions": predictions}
         self.run = run_table(found, tags=self.tags, time=self.time, **files)
-        return [] if self.history is None else [(path_of(self.run, self.history), self.run)]
+        return [] if self.history is None else contents_of(self.run, self.history)
 
     def log_run(self, files: Sequence[str | None] = ()) -> None:
         """Tell MLflow of the recorded run, with files that were written; at the very end."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rankmill.columns.ids import is_text_type
 from rankmill.compare.segments import DERIVED, Classes, classes_of
 from rankmill.engine.labels import at_rows, read_label_facts
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, outside
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.asked import Asked, Key
 from rankmill.sources.comparable import id_columns
@@ -101,7 +101,8 @@ def read_classes(
     """
     tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
     _check_names(cuts, labels, tables)
-    found = {}
+    found: dict[str, Any] = {}
+    origin = dict.fromkeys(cuts.columns, labels.source.name)
     if cuts.columns:
         found = read_label_facts(labels, index, cuts.columns, workers)
     for one, asked in zip(tables, cuts.tables, strict=True):
@@ -110,13 +111,22 @@ def read_classes(
         if unknown and not part and not (index.find(one.queries) >= 0).any():
             warn_of_strangers(asked)
         found |= at
-    return {name: classes_of(name, column) for name, column in found.items()}
+        origin |= dict.fromkeys(at, name_of_table(asked))
+    classes = {}
+    for name, column in found.items():
+        with outside(f"{origin[name]}: column {name!r}"):
+            classes[name] = classes_of(name, column)
+    return classes
 
 
 def warn_of_strangers(table: Any) -> None:
     """Warn that no query of a table is among the labels."""
-    name = shown(os.fspath(table)) if isinstance(table, str | os.PathLike) else "a table"
-    warn(f"by: no query of {name} is among the labels: check that their ids agree")
+    warn(f"by: no query of {name_of_table(table)} is among the labels: check that their ids agree")
+
+
+def name_of_table(table: Any) -> str:
+    """Return what messages call a table that `by` names."""
+    return shown(os.fspath(table)) if isinstance(table, str | os.PathLike) else "a table"
 
 
 def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:

@@ -15,9 +15,9 @@ from rankmill.engine.wide_rows import RowBlocks
 from rankmill.engine.wide_writer import write_rows
 from rankmill.errors import UsageError, positive
 from rankmill.results.files import check_target
-from rankmill.sources.asked import Role
+from rankmill.sources.asked import MEMORY, Role
 from rankmill.sources.comparable import check_comparable
-from rankmill.sources.inputs import MEMORY, Input, map_lists, with_integer_ids
+from rankmill.sources.inputs import Input, map_lists, with_integer_ids
 from rankmill.sources.long import ScatteredRowsError
 from rankmill.sources.sorting import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers

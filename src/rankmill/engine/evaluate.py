@@ -17,8 +17,9 @@ from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result
 from rankmill.results.systems import Results
 from rankmill.semantics.choices import Semantics
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.facts import NO_FACTS, Kind
-from rankmill.sources.inputs import MEMORY, Input
+from rankmill.sources.inputs import Input
 from rankmill.threads import Workers
 
 # The parameters of `evaluate` that are no options.

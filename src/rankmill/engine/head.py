@@ -9,10 +9,10 @@ from rankmill.columns.ids import id_value
 from rankmill.columns.ranked import Lists
 from rankmill.engine.role import NOTHING, Named, open_as
 from rankmill.errors import InputError, RankmillError
-from rankmill.sources.asked import Asked, Role, column_names
+from rankmill.sources.asked import MEMORY, Asked, Role, column_names
 from rankmill.sources.base import Batch, Source, batch_of
 from rankmill.sources.formats import compression_of
-from rankmill.sources.inputs import MEMORY, Input
+from rankmill.sources.inputs import Input
 from rankmill.sources.long import group_lists, long_rows
 from rankmill.sources.opening import open_source
 from rankmill.sources.wide import wide_lists

@@ -21,8 +21,9 @@ from rankmill.metrics.registry import check_defined, parse_all, skipped_names, s
 from rankmill.semantics.choices import Semantics
 from rankmill.semantics.presets import semantics_of
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.facts import NO_FACTS, Kind
-from rankmill.sources.inputs import MEMORY, Input, open_inputs
+from rankmill.sources.inputs import Input, open_inputs
 
 Progress = Callable[[int, int | None], None]
 

@@ -18,8 +18,9 @@ from rankmill.fuse.runs import ReadAgainError, Run, check_positions, side_by_sid
 from rankmill.fuse.trec import write_run
 from rankmill.results.files import check_target
 from rankmill.semantics.choices import DEFAULT
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.comparable import check_comparable
-from rankmill.sources.inputs import MEMORY, check_options, open_input, with_one_id_type
+from rankmill.sources.inputs import check_options, open_input, with_one_id_type
 from rankmill.threads import Workers
 
 WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}

@@ -1,7 +1,6 @@
 """What a system is compared with: predictions, an earlier run by query, or the numbers of one."""
 
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from rankmill.columns.seal import seal_of_json, seal_of_table
 from rankmill.compare.aligned import Aligned
 from rankmill.compare.joined import Joined
 from rankmill.engine.job import Job
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.beside import beside_of, beside_of_job, looks_at
 from rankmill.gate.history import history as read_history
 from rankmill.gate.runs import rules_text
@@ -24,11 +23,13 @@ from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
 from rankmill.stores.opened import opened
 
+# The square of a number of a run is a number.
+LARGEST = 1e150
 BASELINE, CANDIDATE = "baseline", "candidate"
 IN_MEMORY = "a table"
 # The parts of a result in JSON that are objects.
 _NUMBERS = "metrics", "standard_errors", "lists", "audit"
-_PARTS = (*_NUMBERS, "semantics", "scope")
+_PARTS = (*_NUMBERS, "semantics", "scope", "inputs")
 # What the checksum of a result does not cover.
 _UNSEALED = ("seconds", "checksum", "values_checksum")
 
@@ -144,11 +145,12 @@ def _read_json(path: str) -> Mapping[str, Any] | None:
     """Return the result in a file, None if it holds something else."""
     if not path.endswith(".json"):
         return None
-    try:
-        with open(path, encoding="utf-8") as file:
-            told = json.load(file)
-    except (ValueError, OSError):
-        return None  # perhaps predictions as JSON: their reader tells what is wrong
+    with outside(path, "evaluate it again"):
+        try:
+            with open(path, encoding="utf-8") as file:
+                told = json.load(file)
+        except (ValueError, OSError):
+            return None  # perhaps predictions as JSON: their reader tells what is wrong
     if isinstance(told, dict) and {"rankmill", "word", "result"} <= told.keys():
         told = told["result"]  # a verdict
     if isinstance(told, dict) and {"rankmill", "systems"} <= told.keys():
@@ -174,6 +176,9 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
         ]
     if not wrong and not isinstance(told.get("queries", 0), int):
         wrong = ["queries"]
+    if not wrong:
+        inputs = told.get("inputs", {}).items()
+        wrong = [f"inputs: {name}" for name, one in inputs if not _is_input(one)]
     if wrong:
         raise InputError(
             f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
@@ -188,8 +193,14 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
     return {"metrics": {}, **told}
 
 
+def _is_input(one: Any) -> bool:
+    if not isinstance(one, dict):
+        return False
+    return isinstance(one.get("columns", {}), dict) and isinstance(one.get("rows", 0), int | None)
+
+
 def _is_number(one: Any) -> bool:
-    return one is None or (isinstance(one, int | float) and math.isfinite(one))
+    return one is None or (isinstance(one, int | float) and abs(one) <= LARGEST)
 
 
 def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
@@ -202,7 +213,7 @@ def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
         table = pq.read_table(path, partitioning=None)
         table.validate(full=True)
         return table
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         return None  # the reader of predictions tells what is wrong
 
 

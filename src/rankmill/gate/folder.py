@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rankmill.errors import InputError, is_shortage
+from rankmill.errors import InputError, is_shortage, outside
 from rankmill.gate.runs import Run, read_summary, runs_of_rows, time_of_name
 from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, shown
@@ -98,11 +98,13 @@ class Folder(NamedTuple):
 
     def _read(self, name: str) -> list[Run]:
         opened(f"{self.name.rstrip('/')}/{name}")
-        try:
-            run = read_summary(self._end(name))
-            return self._rows(name) if run is None else [run]
-        except FileNotFoundError:
-            return []
+        move = "it is no run that --history wrote, or is broken: move it elsewhere"
+        with outside(f"{self.name.rstrip('/')}/{name}", move):
+            try:
+                run = read_summary(self._end(name))
+                return self._rows(name) if run is None else [run]
+            except FileNotFoundError:
+                return []
 
     def _end(self, name: str) -> bytes:
         """The last bytes of a file."""
@@ -122,25 +124,13 @@ class Folder(NamedTuple):
 
     def _rows(self, name: str) -> list[Run]:
         """The runs of a file by its rows; columns that are not known are not read."""
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
-        try:
-            with pq.ParquetFile(path, filesystem=self.filesystem) as file:
-                there = [one for one in _COLUMNS if one in file.schema_arrow.names]
-                rows = file.read(there, use_threads=False).to_pylist()
-            return runs_of_rows(rows)
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError) as why:
-            if is_shortage(why, f"reading {name}"):
-                raise
-            raise InputError(
-                f"{self.name.rstrip('/')}/{name} is no run that --history wrote, or is broken "
-                f"({str(why).splitlines()[0] if str(why) else type(why).__name__}): move it "
-                "elsewhere"
-            ) from None
+        with pq.ParquetFile(path, filesystem=self.filesystem) as file:
+            there = [one for one in _COLUMNS if one in file.schema_arrow.names]
+            rows = file.read(there, use_threads=False).to_pylist()
+        return runs_of_rows(rows)
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove files; one that is gone already is no error."""

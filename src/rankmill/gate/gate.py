@@ -20,7 +20,7 @@ from rankmill.compare.sums import Sums
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.job import make_job
 from rankmill.engine.options import options_of, split_options
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
@@ -198,7 +198,8 @@ def asked_of(
     elif baseline is not None:
         earlier = opened(baseline, canonical)
     if earlier is not None:
-        check_alike(earlier, job, canonical)
+        with outside(earlier.source, "evaluate it again"):
+            check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
     names_of_settings = ("confidence", "moved", "worst_slices")
     settings = Settings(**{name: given[name] for name in names_of_settings})

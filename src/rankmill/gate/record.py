@@ -34,7 +34,7 @@ from rankmill.stores.urls import is_url, join, local_path
 if TYPE_CHECKING:
     from rankmill.semantics.choices import Semantics
 
-__all__ = ["SCHEMA", "Found", "check_history", "path_of", "record", "run_table"]
+__all__ = ["SCHEMA", "Found", "check_history", "contents_of", "record", "run_table"]
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
@@ -143,9 +143,9 @@ def record(
     """
     check_history(history)
     table = run_table(found, tags=tags, labels=labels, predictions=predictions, time=time)
-    path = path_of(table, history)
-    write_files([(path, table)])
-    return path
+    contents = contents_of(table, history)
+    write_files(contents)
+    return contents[-1][0]
 
 
 def check_history(history: str | Path) -> None:
@@ -158,12 +158,11 @@ def check_history(history: str | Path) -> None:
     check_target(folder if missing else join(folder, new_name(datetime.now(UTC)) + ".parquet"))
 
 
-def path_of(table: pa.Table, history: str | Path) -> str:
-    """Return the path of a run in a history, whose folder is made if it is missing."""
+def contents_of(table: pa.Table, history: str | Path) -> list[tuple[str, pa.Table | None]]:
+    """Return what `write_files` writes for a run: the folder of a history, and the file in it."""
     folder = _folder(history)
-    if not is_url(folder):
-        Path(folder).mkdir(exist_ok=True)
-    return join(folder, f"{table['run'][0]}.parquet")
+    made = [] if is_url(folder) else [(folder, None)]
+    return [*made, (join(folder, f"{table['run'][0]}.parquet"), table)]
 
 
 def _folder(history: str | Path) -> str:

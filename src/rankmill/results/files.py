@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from rankmill import signals
-from rankmill.errors import UsageError, shortage
+from rankmill.errors import UsageError, is_shortage
 from rankmill.results.table_files import write_by_suffix
 from rankmill.stores.opened import is_opened
 from rankmill.stores.urls import is_url, local_path, shown
@@ -22,7 +22,7 @@ from rankmill.stores.urls import is_url, local_path, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Content: TypeAlias = str | bytes | pa.Table
+    Content: TypeAlias = str | bytes | pa.Table | None
 
 __all__ = ["check_target", "whole_file", "write_files", "write_table", "write_text"]
 
@@ -80,12 +80,12 @@ def check_target(path: str | Path) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a text in UTF-8, whole or not at all; UsageError if that cannot be done."""
+    """Write a text in UTF-8, whole or not at all, as `write_files` does."""
     write_files([(path, text)])
 
 
 def write_table(path: str | Path, table: pa.Table) -> None:
-    """Write a table as its suffix says, whole or not at all; UsageError if that cannot be done."""
+    """Write a table as its suffix says, whole or not at all, as `write_files` does."""
     write_files([(path, table)])
 
 
@@ -96,13 +96,23 @@ def write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
     KeyboardInterrupt, everything is as it was. A symbolic link is followed and stays; a file that
     is replaced leaves its permissions to the new one. A URL gets its object when all contents are
     complete, before the files are put into place. A target that is no regular file (a pipe,
-    /dev/null) is written to itself, when all others are complete.
+    /dev/null) is written to itself, when all others are complete. A path whose content is None is a
+    folder, which is made if it is missing.
 
     Raises
     ------
     UsageError
         If a file cannot be made or put into place.
+    OSError
+        If there is no room left on the disk.
     """
+    with ExitStack() as made:
+        for path in [path for path, content in contents if content is None]:
+            made.enter_context(_folder_for_files(path))
+        _write_files([one for one in contents if one[1] is not None])
+
+
+def _write_files(contents: Sequence[tuple[str | Path, Content]]) -> None:
     contents = [(local_path(str(path)), content) for path, content in contents]
     for path, _ in contents:
         check_target(path)
@@ -145,6 +155,22 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
                 yield stack.enter_context(open(path, "ab"))
         else:
             yield from stack.enter_context(_complete_files([path]))
+
+
+@contextmanager
+def _folder_for_files(folder: str | Path) -> Iterator[None]:
+    """Make a folder if it is missing; on an exception it goes again, if it is empty."""
+    if os.path.isdir(folder):
+        yield
+        return
+    with _told(folder):
+        Path(folder).mkdir(exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # another process wrote a file to it
+            os.rmdir(folder)
+        raise
 
 
 def _fill(file: BinaryIO, content: Content, path: str | Path) -> None:
@@ -279,8 +305,7 @@ def _told(path: str | Path) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        found = shortage(error)
-        if found is not None and found[0] != "room":
+        if is_shortage(error, f"writing {shown(str(path))}"):
             raise
         raise UsageError(_failure(path, error)) from error
 

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,8 @@ from rankmill.sources.base import BATCH_BYTES, Batch, Source
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.formats import compression_of
-from rankmill.sources.ipc_blocks import MAGIC, Blocks, read_blocks
-from rankmill.sources.reading import Identity, blamed, broken, native
+from rankmill.sources.ipc_blocks import MAGIC, Blocks, buffers_of, decompressed, read_blocks
+from rankmill.sources.reading import Identity, blamed, broken, check_room, native
 from rankmill.sources.stream import joined, sliced, unknown_sizes
 
 STREAM_MAGIC = b"\xff\xff\xff\xff"
@@ -39,6 +40,7 @@ class IpcPart:
     stored: Any
     folders: dict[str, Any]
     blocks: Blocks | None
+    memory: int
 
     @property
     def schema(self) -> Any:
@@ -57,7 +59,7 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
     opened = [_opened(file) for file in files]
     folders = folder_columns(files, [stored for _, stored, _ in opened])
     parts = [
-        IpcPart(file, identity, stored, of_file, blocks)
+        IpcPart(file, identity, stored, of_file, blocks, asked.memory)
         for file, (identity, stored, blocks), of_file in zip(files, opened, folders, strict=True)
     ]
     known = [None if part.blocks is None else sum(part.blocks.rows) for part in parts]
@@ -172,8 +174,13 @@ def _of_file(
         with blamed(part.file, part.identity, "its footer"):
             raw = stack.enter_context(native(part.file))
             reader = pa.ipc.open_file(raw, options=_options(part, stored))
+        wanted = _buffers(part, stored)
         for number in numbers:
             with blamed(part.file, part.identity, f"record batch {number}"):
+                start, head = blocks.starts[number], blocks.heads[number]
+                raw.seek(start)
+                size = decompressed(raw.read(head), wanted, partial(_at, raw, start + head))
+                check_room(part.file, f"record batch {number}", size, part.memory)
                 data = reader.get_batch(number)
             if data.num_rows != blocks.rows[number]:
                 check_unchanged(part.file, part.identity)
@@ -190,8 +197,10 @@ def _of_stream(part: IpcPart, stored: list[str]) -> Iterator[Any]:
         with blamed(part.file, part.identity, "its schema"):
             raw = _Remembering(stack.enter_context(_raw(part.file)))
             reader = pa.ipc.open_stream(raw, options=_options(part, stored))
+        sizes = _sizes_of_stream(part, _buffers(part, stored))
         for number in itertools.count():
             with blamed(part.file, part.identity, f"record batch {number}"):
+                check_room(part.file, f"record batch {number}", next(sizes, 0), part.memory)
                 data = next(reader, None)
             if data is None:
                 break
@@ -204,6 +213,42 @@ def _of_stream(part: IpcPart, stored: list[str]) -> Iterator[Any]:
                     f"more bytes follow the end marker after record batch {number - 1}; expected "
                     "one stream in a file"
                 )
+
+
+def _buffers(part: IpcPart, stored: list[str]) -> set[int] | None:
+    """The numbers of the buffers of some columns in a record batch; None if they are not known."""
+    wanted: set[int] = set()
+    first = 0
+    for field in part.stored:
+        count = buffers_of(field.type)
+        if count is None:
+            return None
+        wanted |= {*range(first, first + count)} if field.name in stored else set()
+        first += count
+    return wanted
+
+
+def _at(raw: Any, body: int, start: int, size: int) -> bytes:
+    """Some bytes of the body of a record batch."""
+    raw.seek(body + start)
+    found: bytes = raw.read(size)
+    return found
+
+
+def _sizes_of_stream(part: IpcPart, wanted: set[int] | None) -> Iterator[int]:
+    """Yield the decompressed bytes of the record batches of a stream; none if not compressed."""
+    with _raw(part.file) as raw:
+        for message in pa.ipc.MessageReader.open_stream(_Remembering(raw)):
+            if message.type == "record batch":
+                body = message.body
+                size = decompressed(
+                    message.metadata.to_pybytes(),
+                    wanted,
+                    lambda start, size, body=body: body.slice(start, size).to_pybytes(),  # type: ignore[misc]
+                )
+                if not size:
+                    return
+                yield size
 
 
 class _Remembering:

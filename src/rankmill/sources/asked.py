@@ -7,6 +7,10 @@ from typing import Any, Literal, NamedTuple
 
 from rankmill.errors import UsageError
 
+# The default memory limit in bytes. If the confidences need more, they are read twice; if scattered
+# rows need more, they are grouped on disk.
+MEMORY = 1 << 30
+
 Role = Literal["labels", "predictions", "train", "items", "features"]
 
 
@@ -90,6 +94,8 @@ class Asked:
         More columns of the labels.
     encoding : str or None
         The encoding of text; by default UTF-8.
+    memory : int
+        How many bytes a part of a file may take that is held whole.
     """
 
     role: Role = "labels"
@@ -99,6 +105,7 @@ class Asked:
     item: str | None = None
     facts: tuple[str, ...] = ()
     encoding: str | None = None
+    memory: int = MEMORY
 
     @classmethod
     def of(cls, role: Role, options: Mapping[str, Any]) -> "Asked":

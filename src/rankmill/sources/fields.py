@@ -202,7 +202,8 @@ def scan(block: TextBlock, layout: Layout, fields: list[int]) -> Rows:
     """
     wanted = np.full(layout.fields, -1)
     wanted[fields] = np.arange(len(fields))
-    most = count_lines(block.data) + 1
+    # A row has a delimiter or a line end behind each field, which bounds the rows of many fields.
+    most = min(count_lines(block.data), (len(block.data) + 1) // max(1, layout.fields)) + 1
     starts, ends = np.empty((2, len(fields), most), np.int64)
     doubled = np.zeros(len(fields), np.bool_)
     lines = np.empty(most, np.int64)

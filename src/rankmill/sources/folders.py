@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankmill.errors import InputError
 from rankmill.sources.files import File
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -21,8 +22,10 @@ def folder_columns(files: Sequence[File], schemas: Sequence[Any]) -> list[dict[s
         for file, schema in zip(files, schemas, strict=True)
     ]
     values: dict[str, set[str]] = {}
-    for texts in held:
+    for file, texts in zip(files, held, strict=True):
         for key, text in texts.items():
+            if not f"{key}{text}".isascii():
+                _check_text(f"{key}={text}", file)
             values.setdefault(key, set()).add(text)
     whole = {
         key: all(re.fullmatch(r"0|-?[1-9][0-9]{0,17}", one) for one in texts - {HIVE_NULL})
@@ -38,6 +41,16 @@ def folder_columns(files: Sequence[File], schemas: Sequence[Any]) -> list[dict[s
         }
         for texts in held
     ]
+
+
+def _check_text(folder: str, file: File) -> None:
+    """Raise InputError if the name of a folder, which makes a column, is not UTF-8."""
+    try:
+        folder.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{file.name}: the name of its folder {folder!r} is not UTF-8; rename it"
+        ) from None
 
 
 def whole_schema(schema: Any, folders: Mapping[str, Any]) -> Any:

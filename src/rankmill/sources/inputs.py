@@ -13,7 +13,7 @@ from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.sources.asked import Asked, Query, Role, column_names, column_of, key_of
+from rankmill.sources.asked import MEMORY, Asked, Query, Role, column_names, column_of, key_of
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.comparable import check_comparable, id_columns
 from rankmill.sources.facts import NO_FACTS, Kind, find_facts
@@ -27,10 +27,6 @@ from rankmill.sources.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
 Value = TypeVar("Value")
-
-# The default memory limit in bytes. If the confidences need more, they are read twice; if scattered
-# rows need more, they are grouped on disk.
-MEMORY = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -148,7 +144,8 @@ def open_input(
     name = kind if isinstance(numbers, Ragged) else numbers
     chosen = {**chosen, kind: name}
     named = chosen.get("query"), chosen.get("item")
-    asked = Asked(role, told_format, column_names(columns), *named, tuple(facts), encoding)
+    names = column_names(columns)
+    asked = Asked(role, told_format, names, *named, tuple(facts), encoding, memory)
     source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
     try:
         if source.key is None:

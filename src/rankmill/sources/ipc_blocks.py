@@ -5,15 +5,19 @@ parsed, and each position is checked.
 """
 
 import struct
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 MAGIC = b"ARROW1"
 CONTINUED = 0xFFFFFFFF
 RECORD_BATCH = 3  # the type of a message
 # Writers align messages to at most this many bytes, and one end marker stands before the footer.
 LARGEST_GAP = 64 + 8
+
+_TEXTS = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 _BLOCK = np.dtype(
     {"names": ["start", "head", "body"], "formats": ["<i8", "<i4", "<i8"], "offsets": [0, 8, 16]}
@@ -105,6 +109,52 @@ def _rows(message: bytes, body: int) -> int:
     if not 0 <= rows <= 1 << 48:
         raise ValueError(f"a record batch has {rows} rows")
     return rows
+
+
+def buffers_of(kind: Any) -> int | None:
+    """How many buffers an array of a type has in a record batch; None if its batch tells."""
+    if pa.types.is_null(kind):
+        return 0
+    if pa.types.is_dictionary(kind):
+        return 2
+    if pa.types.is_union(kind) or "view" in str(kind) or isinstance(kind, pa.BaseExtensionType):
+        return None
+    own = 1 if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind) else 2
+    if kind in _TEXTS:
+        own = 3
+    below = [buffers_of(kind.field(place).type) for place in range(kind.num_fields)]
+    return None if None in below else own + sum(filter(None, below))
+
+
+def decompressed(message: bytes, wanted: set[int] | None, at: Callable[[int, int], bytes]) -> int:
+    """The bytes that buffers of a record batch take without their compression; 0 if it has none.
+
+    Parameters
+    ----------
+    message
+        The metadata of the record batch.
+    wanted
+        The numbers of the buffers; None stands for all.
+    at
+        Gives some bytes of the body: their place and number.
+    """
+    begin = 8 if _number("<I", message, 0) == CONTINUED else 0
+    root = begin + _number("<I", message, begin)
+    kind, header = (_field(message, root, number) for number in (1, 2))
+    if not (kind and header) or message[kind] != RECORD_BATCH:
+        return 0
+    header += _number("<I", message, header)
+    place = _field(message, header, 2)
+    if not place or not _field(message, header, 3):
+        return 0
+    place += _number("<I", message, place)
+    total = 0
+    for number in range(_number("<I", message, place)):
+        start, length = struct.unpack_from("<qq", message, place + 4 + 16 * number)
+        if length >= 8 and (wanted is None or number in wanted):
+            size = _number("<q", at(start, 8), 0)
+            total += length if size < 0 else size  # -1: stored as it is
+    return total
 
 
 def _blocks(raw: bytes, root: int, field: int) -> Any:

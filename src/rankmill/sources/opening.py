@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ragged import Ragged
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError, UsageError, outside
 from rankmill.sources import objects, producers
 from rankmill.sources.asked import Asked, Role
 from rankmill.sources.base import Source
@@ -136,7 +136,8 @@ def open_paths(paths: list[str], asked: Asked) -> Source:
 def _open_files(files: list[File], name: str, asked: Asked) -> Source:
     if asked.encoding:
         files = [replace(file, encoding=asked.encoding) for file in files]
-    kinds = {file.name: asked.format or format_of(file, asked) for file in files}
+    with outside(name):
+        kinds = {file.name: asked.format or format_of(file, asked) for file in files}
     if len(set(kinds.values())) > 1:
         listed = ", ".join(f"{name} is {kind}" for name, kind in list(kinds.items())[:3])
         raise InputError(
@@ -145,5 +146,52 @@ def _open_files(files: list[File], name: str, asked: Asked) -> Source:
         )
     kind = kinds[files[0].name]
     module = importlib.import_module(f"rankmill.sources.{FORMATS[kind].module}")
-    source: Source = module.open_files(files, name, replace(asked, format=kind))
-    return source
+    with outside(name):
+        source: Source = module.open_files(files, name, replace(asked, format=kind))
+    for file, schema in source.schemas.items():
+        _check_names(file, schema)
+    return _bounded(source)
+
+
+def _check_names(file: str, schema: Any) -> None:
+    """Raise InputError if a column of a file has a name that is not UTF-8."""
+    for place in range(len(schema)):
+        try:
+            _ = schema.field(place).name
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{file}: the name of column {place + 1} is not UTF-8 ({error.object!r}); rename it"
+            ) from None
+
+
+def _bounded(source: Source) -> Source:
+    """The source of files, in which every error of reading is one of the data."""
+
+    def read(each: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(*asked: Any) -> list[Iterator[Any]]:
+            with outside(source.name):
+                return [_blocks(piece, source.name) for piece in each(*asked)]
+
+        return opened
+
+    def derived(make: Callable[..., Source]) -> Callable[..., Source]:
+        def made(*asked: Any) -> Source:
+            with outside(source.name):
+                return _bounded(make(*asked))
+
+        return made
+
+    return replace(
+        source,
+        pieces=read(source.pieces),
+        lists=source.lists and read(source.lists),
+        typed=source.typed and derived(source.typed),
+        within=source.within and derived(source.within),
+    )
+
+
+def _blocks(piece: Iterator[Any], name: str) -> Iterator[Any]:
+    """The blocks of a piece; one that is a function makes its batch within the boundary too."""
+    with outside(name):
+        for block in piece:
+            yield outside(name)(block) if callable(block) else block

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankmill.columns.place import Place
@@ -11,7 +11,7 @@ from rankmill.sources.asked import Asked
 from rankmill.sources.base import Batch, Source
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
-from rankmill.sources.reading import Identity, blamed, broken, native
+from rankmill.sources.reading import Identity, blamed, broken, check_room, native
 from rankmill.sources.stream import joined, sliced, unknown_sizes
 
 
@@ -25,6 +25,7 @@ class OrcPart:
     rows: int
     stripes: int
     folders: dict[str, Any]
+    memory: int
 
     @property
     def schema(self) -> Any:
@@ -43,7 +44,7 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
     opened = [_opened(file) for file in files]
     folders = folder_columns(files, [part.stored for part in opened])
     parts = [
-        OrcPart(part.file, part.identity, part.stored, part.rows, part.stripes, of_file)
+        replace(part, folders=of_file, memory=asked.memory)
         for part, of_file in zip(opened, folders, strict=True)
     ]
     return Source(
@@ -67,7 +68,7 @@ def _opened(file: File) -> OrcPart:
         found = orc.ORCFile(raw)
         if found.nrows and not found.nstripes:
             raise ValueError(f"it says {found.nrows} rows, but names no stripe")
-        return OrcPart(file, identity, found.schema, found.nrows, found.nstripes, {})
+        return OrcPart(file, identity, found.schema, found.nrows, found.nstripes, {}, 0)
 
 
 @dataclass
@@ -109,8 +110,20 @@ def _read(part: OrcPart, stripe: int, columns: list[str], count: _Count) -> Iter
 def _stripe(part: OrcPart, stripe: int, columns: list[str]) -> Any:
     from pyarrow import orc
 
+    # pyarrow tells the rows of all stripes, and those of one only when it has read them.
+    rows = part.rows // part.stripes
+    width = sum(map(_least_width, map(part.stored.field, columns)))
     with blamed(part.file, part.identity, f"stripe {stripe}"), native(part.file) as raw:
+        check_room(part.file, f"a stripe of {rows:,} rows", rows * width, part.memory)
         data = orc.ORCFile(raw).read_stripe(stripe, columns=columns)
         check_unchanged(part.file, part.identity)
         data.validate(full=True)
     return data
+
+
+def _least_width(field: Any) -> int:
+    """The bytes that a row of a column takes at least; a text or list has an offset."""
+    try:
+        return max(1, int(field.type.bit_width) // 8)
+    except ValueError:
+        return 4

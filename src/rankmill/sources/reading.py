@@ -15,6 +15,10 @@ from rankmill.sources.footers import REMEDY, first_line
 # A failed request for more bytes than this, and more than so many times the size of the file, comes
 # from a broken length in the file.
 LARGE = 1 << 30
+# No compression makes one byte of more than so many.
+MOST_TIMES = 1_000_000
+# A part of a file may take so many bytes whatever the limit of memory.
+SMALL = 1 << 26
 TIMES = 1000
 
 Identity = tuple[int, int, int, int]
@@ -54,6 +58,20 @@ def blamed(file: File, identity: Identity, what: str) -> Iterator[None]:
 def broken(file: File, what: str) -> InputError:
     """Return the error for a file that breaks the rules of its format."""
     return InputError(f"{file.name} is broken: {what}. {REMEDY}")
+
+
+def check_room(file: File, what: str, size: int, memory: int) -> None:
+    """Raise InputError if a part of a file, which is held whole, takes more than `memory` bytes.
+
+    Compressed, it may take a thousandth of that, so it is asked for before it is decompressed.
+    """
+    if size > MOST_TIMES * file.identity()[2]:
+        raise broken(file, f"{what} cannot be read: its lengths add up to {size:,} bytes")
+    if size > max(memory, SMALL):
+        raise InputError(
+            f"{file.name}: {what} takes {size:,} bytes without its compression, which are held "
+            f"whole, but --memory (memory) allows {memory:,}: allow more, or write smaller parts"
+        )
 
 
 def _asks_too_much(error: BaseException, identity: Identity) -> bool:

@@ -81,6 +81,8 @@ def failure(name: str, error: BaseException) -> str:
     if _ELSEWHERE.search(text):
         return "the bucket is in another region; add ?region=NAME to the URL"
     if _NO_ANSWER.search(text) or isinstance(error, (TimeoutError, ConnectionError)):
+        if "it took longer" in text:
+            return f"the store is too slow: {_line(error)}. Try again later, or download it"
         return (
             f"the store did not answer, also when asked again ({_line(error)}). Check the network "
             "and the URL, and try again later"

@@ -25,6 +25,10 @@ ATTEMPTS = 4
 FIRST_PAUSE = 0.1
 CONNECT_SECONDS = 5
 READ_SECONDS = 30
+# A web server may send a byte now and then without an end: one request may take so long in all,
+# and asks for so many bytes at most.
+WHOLE_SECONDS = 300
+LARGEST_RANGE = 1 << 26
 # The fields by which file systems tell that a file was replaced.
 _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
@@ -63,7 +67,9 @@ def _web_options(url: str) -> dict[str, Any]:
     """Options for web servers: proxies and ~/.netrc of the environment, and limits of time."""
     import aiohttp
 
-    limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
+    limits = aiohttp.ClientTimeout(
+        total=WHOLE_SECONDS, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS
+    )
     return {
         "client_kwargs": {"trust_env": True, "timeout": limits},
         "encoded": "%" in url,  # a signed URL is sent as it is
@@ -72,6 +78,7 @@ def _web_options(url: str) -> dict[str, Any]:
 
 def _asked(work: Callable[[], Value]) -> Value:
     """The value of work(), asked again a few times if it fails for a reason that may pass."""
+    begin = time.monotonic()
     for attempt in range(ATTEMPTS):
         try:
             return work()
@@ -81,6 +88,8 @@ def _asked(work: Callable[[], Value]) -> Value:
             lasting = is_missing(error) or is_refused(error) or isinstance(error, _LASTING)
             if lasting or attempt == ATTEMPTS - 1:
                 raise
+            if time.monotonic() - begin >= WHOLE_SECONDS:
+                raise TimeoutError(f"it took longer than {WHOLE_SECONDS} seconds") from error
         time.sleep(FIRST_PAUSE * 2**attempt)
     raise AssertionError("unreachable")
 
@@ -176,10 +185,13 @@ class _Ranges(io.RawIOBase):
         end = self._size if size is None or size < 0 else min(start + size, self._size)
         if start == end:
             return b""
-        with reading(self._name):
-            data: bytes = _asked(lambda: self._range(start, end))
+        parts = []
+        for first in range(start, end, LARGEST_RANGE):
+            last = min(first + LARGEST_RANGE, end)
+            with reading(self._name):
+                parts.append(_asked(partial(self._range, first, last)))
         self._place = end
-        return data
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _range(self, start: int, end: int) -> bytes:
         data: bytes = self._filesystem.cat_file(self._path, start=start, end=end)
