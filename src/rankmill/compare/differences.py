@@ -18,14 +18,22 @@ EQUAL = "equal within the margin"
 class Estimate(NamedTuple):
     """The value of a metric for one system: a mean over queries with its interval.
 
-    All but the value are None where fewer than two queries count. For gap, which is no mean over
-    queries, they are those of a jackknife.
+    All but the value are None where fewer than two queries count. Where all have the same value,
+    the interval is what the range of the metric leaves open, and None without such a range. For
+    gap, which is no mean over queries, they are those of a jackknife.
     """
 
     value: float | None
     standard_error: float | None = None
     low: float | None = None
     high: float | None = None
+
+    @property
+    def half(self) -> float | None:
+        """Half of the interval, the longer one where it is not the same to both sides."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        return max(self.high - self.value, self.value - self.low)
 
 
 class Tested(NamedTuple):
@@ -34,7 +42,9 @@ class Tested(NamedTuple):
     Attributes
     ----------
     p, corrected_p : float or None
-        The p-value, and the one that is corrected over all metrics and systems.
+        The p-value, and the one that is corrected over all metrics and systems. Of a margin, what
+        is corrected is the larger one of p and of the chance that the range of the metric leaves to
+        queries that were not seen.
     low, high : float or None
         The ends of the interval of the difference, which is not corrected.
     direction : int
@@ -59,8 +69,12 @@ class Difference:
     value : float or None
     relative : float or None
         The difference over the value of the baseline; None where that is 0.
+    relative_low, relative_high : float or None
+        The interval of `relative` by Fieller's theorem; None where it has no end, as the value of
+        the baseline may be 0.
     low, high : float or None
-        The interval of the first test that has one.
+        The interval of the first test that has one. Where no query differs from the others in its
+        difference, it is what the range of the metric leaves open, and None without such a range.
     cohen_d : float or None
         The mean of the differences of queries over their standard deviation; None where it is 0.
     won, tied, lost : int or None
@@ -83,6 +97,8 @@ class Difference:
 
     value: float | None
     relative: float | None = None
+    relative_low: float | None = None
+    relative_high: float | None = None
     low: float | None = None
     high: float | None = None
     cohen_d: float | None = None

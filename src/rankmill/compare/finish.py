@@ -5,7 +5,8 @@ from typing import Any
 
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.differences import Difference, Estimate, Settings
-from rankmill.compare.judging import Judged, differences, estimates, judged
+from rankmill.compare.intervals import estimates
+from rankmill.compare.judging import Judged, differences, judged
 from rankmill.compare.significance import check_weighted
 from rankmill.compare.slices import tested_slices
 from rankmill.compare.state import ComparisonState

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from rankmill.compare.differences import Difference, Estimate, Tested
+from rankmill.compare.distributions import t_quantile
+from rankmill.compare.intervals import relative, relative_ends
 from rankmill.compare.jackknife import estimate, interval, jackknife_test
-from rankmill.compare.judging import Judged, relative
+from rankmill.compare.judging import Judged
 from rankmill.engine.tally import Tally
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import Better
@@ -78,8 +80,15 @@ def pooled_difference(
     found = jackknife_test(less, spread, confidence)
     direction = (less > 0) - (less < 0)
     tests = {"t": Tested(found.p, None, found.low, found.high, direction)}
-    ends = found.low, found.high
-    return Difference(less, relative(less, base), *ends, tests=tests, better=better)
+    ends: tuple[float | None, float | None] = (None, None)
+    if spread is not None and spread.standard_error:
+        spreads = estimate(*one), estimate(*other)
+        errors = [None if each is None else each.standard_error for each in spreads]
+        t = t_quantile((1 + confidence) / 2, spread.freedom)
+        ends = relative_ends(value, base, (errors[0], errors[1], spread.standard_error), t, True)
+    return Difference(
+        less, relative(less, base), *ends, found.low, found.high, tests=tests, better=better
+    )
 
 
 class Pooled(NamedTuple):

@@ -1,7 +1,8 @@
 """The slices of a comparison, tested, and those in which a system lost most."""
 
 from rankmill.compare.differences import Difference, Loss, Settings, Slice
-from rankmill.compare.judging import Judged, differences, estimates, first_test, judged
+from rankmill.compare.intervals import estimates
+from rankmill.compare.judging import Judged, differences, first_test, judged
 from rankmill.compare.segments import natural
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
