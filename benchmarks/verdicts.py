@@ -20,7 +20,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rankmill.compare.distributions import largest_share
-from rankmill.compare.intervals import interval_of
 from rankmill.compare.sums import column_of
 from rankmill.gate.judge import _word
 from rankmill.gate.measured import Measured, drop_of

@@ -155,6 +155,7 @@ def test_all_slices_hold_together(dumps):
         "map@5",
         by="country",
         confidence=1 - 0.05 / 3,
+        correction="none",
     )
     absolute = word(dumps, "italy", "map@5[country=*] drop <= 0.01", baseline=dumps["old"])
     for one, expected in zip(absolute.outcomes, compared.slices, strict=True):

@@ -70,7 +70,7 @@ def test_of_hits_the_least_mean_is_the_bound_of_their_share(hits):
     expected = stats.beta.ppf(0.025, hits, 51 - hits) if hits else 0.0
     found = least_mean(spread_of(values), 0.0, 0.025)
     assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
-    if 0 < hits:
+    if hits > 0:
         assert chance_of_less(spread_of(values), 0.0, found) == pytest.approx(0.025, rel=1e-5)
 
 
@@ -202,3 +202,37 @@ def test_ranges_are_read_from_their_texts():
         assert REGISTRY[name].bounds == (0.0, math.inf)
     assert REGISTRY["utility"].bounds == (-math.inf, math.inf)
     assert REGISTRY["ild_cosine"].bounds == (0.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"tests": "bootstrap"}, "with fewer than 40 queries bootstrap finds"),
+        ({"tests": ["t", "bca"]}, "with fewer than 150 queries bca finds"),
+        ({"tests": "t"}, ""),
+    ],
+)
+def test_a_test_that_does_not_keep_its_promise_says_so(options, told):
+    labels = pa.table({"user_id": range(30), "items": [[1]] * 30})
+    runs = {
+        name: pa.table({"user_id": range(30), "items": [[q % n // (n - 1)] for q in range(30)]})
+        for name, n in (("a", 3), ("b", 2))
+    }
+    notes = rankmill.compare(labels, runs, "hit@1", **options).notes
+    assert len(notes) == bool(told)
+    assert all(told in one for one in notes)
+
+
+@pytest.mark.parametrize(("heavy", "told"), [(60, "no t test"), (6, "are rough"), (1.5, "")])
+def test_few_effective_queries_are_told(heavy, told):
+    n = 40
+    weights = [heavy if q < 3 else 1.0 for q in range(n)]
+    labels = pa.table({"user_id": range(n), "items": [[1]] * n, "w": weights})
+    runs = {
+        name: pa.table({"user_id": range(n), "items": [[int(q % m == 0)] for q in range(n)]})
+        for name, m in (("a", 3), ("b", 2))
+    }
+    found = rankmill.compare(labels, runs, "hit@1", weight="w")
+    assert (not told and not found.notes) or told in found.notes[0]
+    one = found.differences["hit@1"]["b"]
+    assert (one.verdict is None) == (one.low is None) == (told == "no t test")

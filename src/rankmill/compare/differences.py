@@ -165,7 +165,10 @@ class Slice:
         Its value for these queries; None where it is not known.
     queries : int
     values, differences
-        As in a `Comparison`. Tests are corrected over all slices of one name together.
+        As in a `Comparison`. Tests are corrected over all queries and all slices of one name
+        together, and the intervals of differences hold together with the confidence asked for.
+    confidence : float or None
+        That of each interval of a difference alone, which Bonferroni makes of it.
     """
 
     by: tuple[str, ...]
@@ -173,10 +176,12 @@ class Slice:
     queries: int
     values: dict[str, dict[str, Estimate]]
     differences: dict[str, dict[str, Difference]]
+    confidence: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers."""
         told = {"by": list(self.by), "value": list(self.value), "queries": self.queries}
+        told["confidence"] = self.confidence
         return told | {"metrics": by_metric(self.values, self.differences)}
 
 
@@ -190,7 +195,10 @@ class Loss(NamedTuple):
         As in a `Slice`; one or two names cut.
     difference : Difference
     looked_at : int
-        The number of tests that the correction is over.
+        The number of tests that the correction and the interval are over.
+    shrunk : float
+        The difference, drawn towards that of all queries by as much as chance makes slices of this
+        way to cut differ. Losses are sorted by it, times the weight of the queries.
     """
 
     metric: str
@@ -200,6 +208,7 @@ class Loss(NamedTuple):
     queries: int
     difference: Difference
     looked_at: int
+    shrunk: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers."""

@@ -5,6 +5,7 @@ the beta distribution, which bounds shares, is below 1e-7.
 """
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 _STANDARD = NormalDist()
@@ -77,6 +78,7 @@ def t_quantile(p: float, freedom: float) -> float:
     return _t_above(1.0 - p, freedom)
 
 
+@lru_cache(1024)  # slices of one size, and several numbers of each of them
 def _t_above(tail: float, freedom: float) -> float:
     """Return the positive t with P(T > t) = tail."""
     t = abs(normal_quantile(tail))

@@ -105,6 +105,16 @@ def relative_ends(
     return None if math.isinf(low) else low, None if math.isinf(high) else high
 
 
+def beyond_alike(
+    one: Spread, bounds: tuple[float, float], confidence: float
+) -> tuple[float, float]:
+    """Return by how much less and more a mean may be of values that are all the same."""
+    low, high = open_interval(one, bounds, confidence)
+    if one.error or low is None or high is None:
+        return 0.0, 0.0
+    return one.mean - low, high - one.mean
+
+
 def relative_ends_of(
     column: Column, base: AnyMean, spec: MetricSpec, confidence: float, alike: Outcome | None
 ) -> tuple[float | None, float | None]:
@@ -112,12 +122,13 @@ def relative_ends_of(
     paired, mine = column.paired, column.mean
     if paired is None or too_few(paired) or paired.standard_error is None:
         return None, None
-    less = more = 0.0
+    value = Spread(mine.mean or 0.0, mine.standard_error or 0.0, paired.effective)
+    less, more = beyond_alike(value, spec.bounds, confidence)
     if alike is not None:  # the differences may be others by so much as was not seen
         if alike.low is None or alike.high is None:
             return None, None
         mean = paired.mean or 0.0
-        less, more = mean - alike.low, alike.high - mean
+        less, more = max(less, mean - alike.low), max(more, alike.high - mean)
     t = t_quantile((1 + confidence) / 2, paired.freedom)
     errors = mine.standard_error, base.standard_error, paired.standard_error
     return relative_ends(mine.mean, base.mean, errors, t, spec.bounds[0] >= 0, (less, more))

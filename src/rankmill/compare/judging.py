@@ -36,8 +36,11 @@ from rankmill.compare.unseen import Spread, chance_of_less, least_mean
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
 
-OF_SPREAD = ("t", "bootstrap", "bca")
+RESAMPLED = ("bootstrap", "bca")
+OF_SPREAD = ("t", *RESAMPLED)
 """The tests that have an interval, and say nothing where all differences are the same."""
+LEAST_BEYOND = 5
+"""How many resampled means there have to be beyond an end of an interval."""
 
 Judged: TypeAlias = dict[tuple[Any, ...], Difference]
 """A metric and a system, perhaps behind a slice -> their difference from the baseline."""
@@ -107,7 +110,13 @@ def tested(
         if alike is not None and name in OF_SPREAD:
             outcome = alike._replace(test=name)
         tests[name] = _as_tested(outcome)._replace(direction=_direction(name, paired))
-    intervals = [one for one in tests.values() if one.low is not None]
+    # Too few means lie beyond the ends of an interval of very high confidence, as of many slices.
+    rare = (1 - settings.confidence) / 2 * settings.replicates < LEAST_BEYOND
+    intervals = [
+        one
+        for name, one in tests.items()
+        if one.low is not None and not (rare and name in RESAMPLED)
+    ]
     # A test without an interval is shown with the one of the t-test.
     interval = intervals[0] if intervals else _as_tested(alike or run("t"))
     ends = relative_ends_of(column, base, spec, settings.confidence, alike)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rankmill.compare.distributions import t_quantile
-from rankmill.compare.intervals import open_interval, relative_ends
+from rankmill.compare.intervals import beyond_alike, open_interval, relative_ends
 from rankmill.compare.jackknife import estimate
 from rankmill.compare.significance import LEAST_EFFECTIVE
 from rankmill.compare.sums import Column
@@ -200,10 +200,11 @@ def drop_of(
     if confidence is None or ends is None:
         return Interval(0.0 - gain / b)
     t, both = _of_t(one, confidence)
-    low, high = relative_ends(
-        *(v, b, (one.error, one.base_error, both), t, one.bounds[0] >= 0),
-        (ends.less, ends.more) if sign > 0 else (ends.more, ends.less),
-    )
+    own = beyond_alike(Spread(v, one.error or 0.0, one.mine.size), one.bounds, confidence)
+    other = (ends.less, ends.more) if sign > 0 else (ends.more, ends.less)
+    beyond = max(own[0], other[0]), max(own[1], other[1])
+    errors = one.error, one.base_error, both
+    low, high = relative_ends(v, b, errors, t, one.bounds[0] >= 0, beyond)
     change = -math.inf if low is None else low, math.inf if high is None else high
     return Interval(0.0 - gain / b, *_turned(change, -sign))
 
