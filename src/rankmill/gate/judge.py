@@ -182,7 +182,7 @@ def _reason(
     told = f"limit {rule.limit_text}"
     if math.isinf(found.number):
         told = f"no share of 0, {told}"
-    elif confidence is not None and one.why:
+    elif confidence is not None and found.low is None and one.why:
         told = f"no interval, as {one.why}, {told}"
     elif confidence is not None and found.low is not None and found.high is not None:
         what = "drop " if rule.measure == "drop" else ""

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.intervals import beyond_alike, open_interval, relative_ends
-from rankmill.compare.jackknife import estimate
+from rankmill.compare.jackknife import interval_within
+from rankmill.compare.pooled import few_hits, spread_of
 from rankmill.compare.significance import LEAST_EFFECTIVE
 from rankmill.compare.sums import Column
 from rankmill.compare.unseen import Spread, least_mean
@@ -33,6 +34,8 @@ class Measured(NamedTuple):
         The standard error of the mean of the paired differences; None if they are not paired.
     bounds : tuple of float
         The range of the metric; infinite where it has none, or is no mean over queries.
+    groups : LeftOut or None
+        What the jackknife left out for the system.
     effective, base_effective : float or None
         The effective numbers of queries of weights, if there are some.
     """
@@ -45,6 +48,7 @@ class Measured(NamedTuple):
     base_queries: int = 0
     difference_error: float | None = None
     bounds: tuple[float, float] = NO_BOUNDS
+    groups: LeftOut | None = None
     effective: float | None = None
     base_effective: float | None = None
 
@@ -77,23 +81,31 @@ class Measured(NamedTuple):
         if isinstance(mine, str):
             return cls(value, None, 0, base)
         groups = len(mine.sizes)
-        found = cls(value, _error(mine), groups, base)
+        found = cls(value, _error(mine), groups, base, groups=mine)
         if isinstance(theirs, str):
             return found
-        less = LeftOut(mine.whole - theirs.whole, mine.values - theirs.values, mine.sizes)
+        if few_hits([mine, theirs]):
+            return found._replace(error=None)
+        less = mine._replace(whole=mine.whole - theirs.whole, values=mine.values - theirs.values)
         return found._replace(
             base_error=_error(theirs), base_queries=groups, difference_error=_error(less)
         )
 
     @property
+    def too_few(self) -> bool:
+        """Whether weights leave too few effective queries for an interval."""
+        sizes = self.effective, self.base_effective
+        return any(one is not None and one < LEAST_EFFECTIVE for one in sizes)
+
+    @property
     def why(self) -> str:
-        """Why weights leave no interval, or ""."""
-        few = [
-            one
-            for one in (self.effective, self.base_effective)
-            if one is not None and one < LEAST_EFFECTIVE
-        ]
-        return f"the weights leave {min(few):.3g} effective queries" if few else ""
+        """Why there may be no interval, or ""."""
+        if self.too_few:
+            return f"the weights leave {self.mine.size:.3g} effective queries"
+        if self.groups is not None and (few := few_hits([self.groups])):
+            return few
+        alike = self.error == 0 or self.difference_error == 0
+        return "all queries are alike" if alike else ""
 
     @property
     def mine(self) -> "_Side":
@@ -132,7 +144,7 @@ class _Side(NamedTuple):
 
 
 def _error(one: LeftOut) -> float | None:
-    spread = estimate(*one)
+    spread = spread_of(one)
     return None if spread is None else spread.standard_error
 
 
@@ -163,9 +175,16 @@ def value_of(one: Measured, confidence: float | None, *, up: bool = True) -> Int
     """
     if one.value is None:
         return None
+    if one.groups is not None and confidence is not None:
+        few, jackknife = few_hits([one.groups]), spread_of(one.groups)
+        if few or jackknife is None:
+            return Interval(one.value)
+        return Interval(
+            one.value, *interval_within(one.value, jackknife, one.groups.most, confidence)
+        )
     sign = 1 if up else -1
     spread, freedom = one.mine.spread(sign), one.mine.freedom
-    if confidence is None or spread is None or one.why or freedom < 1:
+    if confidence is None or spread is None or one.too_few or freedom < 1:
         return Interval(one.value)
     ends = _ends(spread, freedom, _turned(one.bounds, sign), confidence)
     if ends is None:
@@ -192,7 +211,7 @@ def drop_of(
         return None
     sign = -1 if better == "lower" else 1
     gain = sign * (v - b)
-    ends = None if confidence is None or one.why else _gain(one, confidence, sign)
+    ends = None if confidence is None or one.too_few else _gain(one, confidence, sign)
     if not relative:
         return Interval(0.0 - gain, *((-ends.high, -ends.low) if ends else (None, None)))
     if b <= 0:
