@@ -259,6 +259,7 @@ def _table(found: Comparison, metric: str) -> Table:
         *(Column(title(one), "p") for one in settings.tests),
         Column("result"),
         Column("relative", "change"),
+        Column(f"{level} interval", "changes"),
         Column("d", "error"),
         *(Column(name, "share") for name in ("won", "tied", "lost")),
     ]
@@ -273,7 +274,7 @@ def _table(found: Comparison, metric: str) -> Table:
 
 def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     if one is None:
-        return [None, None, *[None] * len(settings.tests), "", *[None] * 5]
+        return [None, None, *[None] * len(settings.tests), "", *[None] * 6]
     interval = None if one.low is None or one.high is None else (one.low, one.high)
     tests = [one.tests.get(test) for test in settings.tests]
     if len(tests) == 1:  # a metric such as gap has one test, whatever is asked for
@@ -281,7 +282,7 @@ def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     return [
         *(one.value, interval),
         *(None if test is None else test.corrected_p for test in tests),
-        *(one.verdict or "not tested", one.relative, one.cohen_d),
+        *(one.verdict or "not tested", one.relative, one.relative_interval, one.cohen_d),
         *map(one.share, (one.won, one.tied, one.lost)),
     ]
 

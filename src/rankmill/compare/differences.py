@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -117,6 +118,14 @@ class Difference:
         if self.value is None or self.better == "neither":
             return None
         return -self.value if self.better == "lower" else self.value
+
+    @property
+    def relative_interval(self) -> tuple[float, float] | None:
+        """The ends of the interval of `relative`, infinite where it has none."""
+        if self.relative is None or self.low is None:
+            return None
+        low, high = self.relative_low, self.relative_high
+        return -math.inf if low is None else low, math.inf if high is None else high
 
     @property
     def order(self) -> float:

@@ -51,7 +51,7 @@ def finish(
     losses: list[Loss] = []
     if settings.worst_slices:
         losses = losses_of(state, settings, judged(found | cut.found, settings))
-    notes = [*facts.pop("notes", []), *side_notes(sides_of(metrics)), *few_notes(state, settings)]
+    notes = [*facts.pop("notes", []), *few_notes(state, settings), *side_notes(sides_of(metrics))]
     return Comparison(
         baseline=state.baseline,
         values={metric: dict(values[metric]) for metric in metrics},

@@ -156,12 +156,9 @@ def _forest(header: Sequence[object], rows: Sequence[tuple[object, ...]], small:
 
 def _dot(one: object, *, relative: bool) -> Dot:
     assert isinstance(one, Difference)
-    factor = 1.0
-    if relative and one.value and one.relative is not None:
-        factor = one.relative / one.value
-    value, low, high = (
-        None if end is None else end * factor for end in (one.value, one.low, one.high)
-    )
+    value, low, high = one.value, one.low, one.high
+    if relative:
+        value, (low, high) = one.relative, one.relative_interval or (None, None)
     return Dot(value, low, high, SUBJECT, tone_of(one))
 
 
@@ -183,7 +180,7 @@ def slices(subject: Subject) -> Iterator[Section]:
         ]
         title = words.slices_words(cut, first, system)
         lead = say(
-            "{} of {} against {} in slices of the queries; p is corrected within each way to cut. "
+            "{} of {} against {} in slices of the queries; p and intervals are corrected over all. "
             "Axes leave out the ends of intervals of slices with few queries.",
             *(name(first), name(system), name(subject.baseline)),
         )
