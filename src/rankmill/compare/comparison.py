@@ -307,12 +307,13 @@ def _told(found: Comparison) -> list[str]:
 
 def _facts(found: Comparison) -> Facts:
     settings = found.settings
-    tested = sum(bool(one.tests) for of in found.differences.values() for one in of.values())
+    tested = sum(one.tests_run for one in (found.whole, *found.slices))
+    family = "metrics times systems" + (", of all queries and each slice" if found.slices else "")
     test = f"{', '.join(settings.tests)}; p "
     test += (
         "not corrected"
         if settings.correction == "none"
-        else f"corrected by {settings.correction} over {tested:,} (metrics times systems)"
+        else f"corrected by {settings.correction} over {tested:,} ({family})"
     )
     if TUKEY in settings.tests and settings.correction != "none":
         means = len(found.values) - len(found.pooled)

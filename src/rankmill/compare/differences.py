@@ -187,6 +187,11 @@ class Slice:
     differences: dict[str, dict[str, Difference]]
     confidence: float | None = None
 
+    @property
+    def tests_run(self) -> int:
+        """How many of its differences were tested."""
+        return sum(bool(one.tests) for of in self.differences.values() for one in of.values())
+
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers."""
         told = {"by": list(self.by), "value": list(self.value), "queries": self.queries}
