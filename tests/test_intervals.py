@@ -8,9 +8,11 @@ import pytest
 from scipy import optimize, stats
 
 import rankmill
+from rankmill.compare.differences import Settings
 from rankmill.compare.distributions import beta_tail, largest_share
+from rankmill.compare.judging import differences, judged
 from rankmill.compare.ratios import Pair, largest_ratio, least_ratio
-from rankmill.compare.sums import column_of
+from rankmill.compare.sums import Sums, column_of
 from rankmill.compare.unseen import Spread, chance_of_less, least_mean
 from rankmill.gate.judge import _word
 from rankmill.gate.measured import Measured, drop_of, value_of
@@ -152,6 +154,17 @@ def test_queries_that_all_win_by_the_same(by, expected):
         assert (swapped.low, swapped.high) == pytest.approx((-one.high, -one.low))
     chance = min(1.0, 2 * chance_of_less(Spread(by, 0.0, 40), -1.0, 0.0))
     assert (chance <= 0.05) == (expected == "better")
+
+
+def test_rounding_is_no_spread():
+    old = np.random.default_rng(0).integers(0, 90, 40) / 100
+    new = old + 0.01
+    assert len(set(new - old)) > 1
+    sums = Sums(40, {"map": {"a": column_of(old, None, None), "b": column_of(new, old, None)}}, {})
+    one = judged(differences(sums, "a", Settings(), 1), Settings())["map", "b"]
+    assert one.verdict == "no difference shown"
+    assert one.low < -0.05
+    assert word("hit@1 drop <= 1%", new, old) == "not enough data"
 
 
 def test_tied_queries_are_equal_only_if_there_are_many():

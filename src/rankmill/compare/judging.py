@@ -102,8 +102,10 @@ def tested(
         seed=settings.seed,
         threads=threads,
     )
-    spread = paired.standard_error or too_few(paired)
-    alike = None if spread else of_alike(paired, spec, settings.confidence)
+    alike = None
+    spread = Spread(paired.mean or 0.0, paired.standard_error or 0.0, paired.effective)
+    if spread.alike and not too_few(paired):
+        alike = of_alike(paired, spec, settings.confidence)
     tests = {}
     for name in settings.tests:
         outcome = Outcome(name, joint, None, None) if name == TUKEY else run(name)

@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 from rankmill.compare.distributions import beta_tail, largest_share
 
+# Values that are equal in exact numbers differ by less than this share of their mean.
+ROUNDING = 1e-9
+
 
 class Spread(NamedTuple):
     """A mean with its standard error, and how many values of equal weight it is over."""
@@ -19,6 +22,11 @@ class Spread(NamedTuple):
     mean: float
     error: float
     n: float
+
+    @property
+    def alike(self) -> bool:
+        """Whether the values are the same, but for rounding."""
+        return self.error * math.sqrt(max(self.n, 0.0)) <= ROUNDING * abs(self.mean)
 
     @property
     def negative(self) -> "Spread":

@@ -261,7 +261,7 @@ def _ends(
     one: Spread, freedom: float, bounds: tuple[float, float], confidence: float
 ) -> _Ends | None:
     """Return the ends of a mean of which less is worse; None without a spread and a range."""
-    if not one.error:
+    if one.alike:
         low, high = open_interval(one, bounds, confidence)
         if low is None or high is None:
             return None
