@@ -43,7 +43,8 @@ def finish(
     values = estimates(state.whole, settings.confidence) | dict(pooled or {})
     found = differences(state.whole, state.baseline, settings, threads) | (pooled_differences or {})
     metrics = metrics or state.metrics
-    cut = differences_of_slices(state, settings, threads, len(found))
+    whole = sum(bool(one.tests) for one in found.values())
+    cut = differences_of_slices(state, settings, threads, whole)
     family = judged(found | cut.alone, settings)  # all queries, and the slices of them
     by_metric: dict[str, dict[str, Difference]] = {metric: {} for metric in metrics}
     for metric, name in found:

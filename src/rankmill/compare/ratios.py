@@ -42,7 +42,7 @@ def least_ratio(one: Pair, t: float) -> float:
     0.9
     >>> round(least_ratio(Pair(0.9, 1.0, 0.01, 0.01, 0.005), 2.0), 4)
     0.7212
-    >>> least_ratio(Pair(0.9, 1.0, 0.01, 1.0, 0.005), 2.0)
+    >>> least_ratio(Pair(0.1, 1.0, 0.01, 1.0, 0.005), 2.0)
     -inf
     """
     square = one.base**2 - t * t * one.of_base
@@ -65,6 +65,8 @@ def largest_ratio(one: Pair, t: float) -> float:
     --------
     >>> round(largest_ratio(Pair(0.9, 1.0, 0.01, 0.01, 0.005), 2.0), 4)
     1.1121
+    >>> largest_ratio(Pair(0.9, 1.0, 0.01, 1.0, 0.005), 2.0)
+    inf
     """
     turned = one._replace(value=-one.value, covariance=-one.covariance)
     return -least_ratio(turned, t)
