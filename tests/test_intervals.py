@@ -129,6 +129,17 @@ def test_queries_that_are_alike_do_not_hold_a_rule(rule):
     assert word("hit@1 drop <= 0.03", nothing, nothing) == "held"
 
 
+def test_one_loss_of_300_is_not_held_where_t_would():
+    old, new = np.ones(300), np.ones(300)
+    new[0] = 0
+    found = drop_of(measured(old, new), 0.95, relative=False)
+    t = stats.ttest_1samp(old - new, 0).confidence_interval(0.95)
+    assert t.high < 0.01 < found.high == pytest.approx(stats.beta.isf(0.025, 2, 299), rel=1e-6)
+    assert found.low == pytest.approx(t.low)
+    assert word("hit@1 drop <= 0.01", old, new) == word("hit@1 drop <= 1%", old, new)
+    assert word("hit@1 drop <= 0.01", old, new) == "not enough data"
+
+
 def test_two_queries_do_not_regress():
     assert word("hit@1 drop <= 3%", np.ones(2), np.zeros(2)) == "not enough data"
     assert word("hit@1 drop <= 3%", np.ones(9), np.zeros(9)) == "regressed"
