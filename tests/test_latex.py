@@ -187,7 +187,7 @@ def test_slices_losses_and_moved_queries_are_tables_too():
     assert country[1][2:3] + country[2][2:3] == ["poor", "good"]
     assert len(main) == 3
     assert len(more) == len({(one.metric, one.system) for one in found.losses}) + 2
-    assert "p is corrected over all slices" in of(found)
+    assert "p is corrected over all queries and all slices" in of(found)
 
 
 @pytest.mark.parametrize("count", [0, 1])

@@ -254,22 +254,22 @@ def _table(found: Comparison, metric: str) -> Table:
         *(Column(title(one), "p") for one in settings.tests),
         Column("result"),
         Column("relative", "change"),
+        Column(f"{level} interval", "changes"),
         Column("d", "error"),
         *(Column(name, "share") for name in ("won", "tied", "lost")),
     ]
     winner = found.winner(metric)
     rows: list[list[Cell]] = []
-    for name, (value, _, _, high) in found.values[metric].items():
-        marked = Best(value) if value is not None and name == winner else value
-        half = None if value is None or high is None else high - value
+    for name, one in found.values[metric].items():
+        marked = Best(one.value) if one.value is not None and name == winner else one.value
         more = _cells(found.differences[metric].get(name), settings)
-        rows.append([name, marked, half, *more])
+        rows.append([name, marked, one.half, *more])
     return Table(columns, rows)
 
 
 def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     if one is None:
-        return [None, None, *[None] * len(settings.tests), "", *[None] * 5]
+        return [None, None, *[None] * len(settings.tests), "", *[None] * 6]
     interval = None if one.low is None or one.high is None else (one.low, one.high)
     tests = [one.tests.get(test) for test in settings.tests]
     if len(tests) == 1:  # a metric such as gap has one test, whatever is asked for
@@ -277,7 +277,7 @@ def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
     return [
         *(one.value, interval),
         *(None if test is None else test.corrected_p for test in tests),
-        *(one.verdict or "not tested", one.relative, one.cohen_d),
+        *(one.verdict or "not tested", one.relative, one.relative_interval, one.cohen_d),
         *map(one.share, (one.won, one.tied, one.lost)),
     ]
 
@@ -301,12 +301,13 @@ def _told(found: Comparison) -> list[str]:
 
 def _facts(found: Comparison) -> Facts:
     settings = found.settings
-    tested = sum(bool(one.tests) for of in found.differences.values() for one in of.values())
+    tested = sum(one.tests_run for one in (found.whole, *found.slices))
+    family = "metrics times systems" + (", of all queries and each slice" if found.slices else "")
     test = f"{', '.join(settings.tests)}; p "
     test += (
         "not corrected"
         if settings.correction == "none"
-        else f"corrected by {settings.correction} over {tested:,} (metrics times systems)"
+        else f"corrected by {settings.correction} over {tested:,} ({family})"
     )
     if TUKEY in settings.tests and settings.correction != "none":
         means = len(found.values) - len(found.pooled)

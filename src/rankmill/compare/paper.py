@@ -44,14 +44,14 @@ def paper_parts(
     """Return the table of all queries with its note, and a table for each way to cut them."""
     columns = [Column("system"), *_metric_columns(whole)]
     table = Table(columns, [[name, *cells] for name, *cells in _rows(baseline, whole)])
-    count = sum(bool(one.tests) for of in whole.differences.values() for one in of.values())
+    count = sum(one.tests_run for one in (whole, *slices))
     note = f"Means over {plural(whole.queries, 'query')}. {_how_tested(baseline, settings, count)}"
     parts: list[Part] = [table, " ".join([note, *_legend(table)]), *notes]
     for by in dict.fromkeys(one.by for one in slices):
         parts += _slice_parts(baseline, [one for one in slices if one.by == by])
     if slices:
         parts.append(
-            "In slices of the queries, p is corrected over all slices, metrics and systems."
+            "p is corrected over all queries and all slices, metrics and systems together."
         )
     return parts
 

@@ -117,6 +117,7 @@ def plot_comparison(
     differences = [one for each in every for of in each.differences.values() for one in of.values()]
     level = f"{100 * settings.confidence:.6g}%"
     title = f"Difference from {name_text(baseline, 28)}, with {level} intervals"
+    title += " (of slices for all together)" if slices and settings.correction != "none" else ""
     return _figure(columns, title, _verdicts(differences))
 
 

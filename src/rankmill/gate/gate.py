@@ -13,6 +13,7 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
+from rankmill.compare.few import few_notes
 from rankmill.compare.joined import join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
@@ -301,7 +302,7 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[] if earlier is None else [*earlier.notes],
+        notes=[*(earlier.notes if earlier is not None else ()), *few_notes(state, asked.settings)],
     )
 
 

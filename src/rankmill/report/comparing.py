@@ -66,10 +66,10 @@ def metrics(subject: Subject) -> Section:
         scale = together if single else _scale(of.values())
         for i, system in enumerate(subject.shown):
             one = of[system]
-            half = None if one.high is None or one.value is None else one.high - one.value
             dot = Dot(one.value, one.low, one.high, class_of(subject, system))
             named = [name(metric) if i == 0 else ""] + ([] if single else [name(system)])
-            rows.append([*named, number(one.value), half_width(half), charts.track([dot], scale)])
+            told = number(one.value), half_width(one.half)
+            rows.append([*named, *told, charts.track([dot], scale)])
     start = 0 if single else 1
     header = ["metric", *([] if single else ["system"]), "value", level]
     header.append(charts.axis(together) if single else "an axis for each metric")
@@ -157,12 +157,9 @@ def _forest(header: Sequence[object], rows: Sequence[tuple[object, ...]], small:
 
 def _dot(one: object, *, relative: bool) -> Dot:
     assert isinstance(one, Difference)
-    factor = 1.0
-    if relative and one.value and one.relative is not None:
-        factor = one.relative / one.value
-    value, low, high = (
-        None if end is None else end * factor for end in (one.value, one.low, one.high)
-    )
+    value, low, high = one.value, one.low, one.high
+    if relative:
+        value, (low, high) = one.relative, one.relative_interval or (None, None)
     return Dot(value, low, high, SUBJECT, tone_of(one))
 
 
@@ -184,7 +181,7 @@ def slices(subject: Subject) -> Iterator[Section]:
         ]
         title = words.slices_words(cut, first, system)
         lead = say(
-            "{} of {} against {} in slices of the queries; p is corrected within each way to cut. "
+            "{} of {} against {} in slices of the queries; p and intervals are corrected over all. "
             "Axes leave out the ends of intervals of slices with few queries.",
             *(name(first), name(system), name(subject.baseline)),
         )

@@ -25,6 +25,7 @@ Kind: TypeAlias = Literal[
     "p",  # a probability; a very small one is only said to be small
     "share",  # of 1, in percent
     "change",  # a signed relative difference, in percent
+    "changes",  # two of them, which may be infinite
     "correlation",  # from -1 to 1
 ]
 """How the cells of a column are shown."""
@@ -62,7 +63,7 @@ class Column(NamedTuple):
     @property
     def left(self) -> bool:
         """Whether its cells are left-aligned."""
-        return self.kind in ("text", "range", "interval")
+        return self.kind in ("text", "range", "interval", "changes")
 
 
 class Table(NamedTuple):
@@ -187,6 +188,8 @@ def _text(kind: Kind, cell: Any, decimals: int) -> str:
         return "..".join(_number_text(end, decimals, 6) for end in cell)
     if kind == "interval":
         return "..".join(_text("difference", end, decimals) for end in cell)
+    if kind == "changes":
+        return "..".join(f"{end:+.1%}" if math.isfinite(end) else "unbounded" for end in cell)
     if kind == "p":
         return f"{cell:.4f}" if cell >= _SMALLEST_P else f"<{_SMALLEST_P}"
     if kind == "correlation":

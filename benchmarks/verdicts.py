@@ -1,0 +1,367 @@
+"""Hold what verdicts conclude to what they promise, by simulated nights and comparisons.
+
+    python benchmarks/verdicts.py [--repetitions 2000] [--seed 0] [--only relative ...]
+
+Each row is a setting, what is promised of it, and what was measured. A rate that may be at most so
+much is off if its lower 99 % bound is above it; one that is to be at least so much, if its upper
+bound is below. The script ends with 1 if a row is off. Values of queries are drawn as arrays, and
+go through the functions that compare and gate call; a few go through the whole commands.
+
+A further promise is a function that yields rows, and a line in `PROMISES`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import to_ids
+from rankmill.compare.differences import BETTER, EQUAL, WORSE, Difference, Settings
+from rankmill.compare.distributions import largest_share
+from rankmill.compare.few import LEAST_RESAMPLED
+from rankmill.compare.finish import finish
+from rankmill.compare.judging import differences as differences_of
+from rankmill.compare.judging import judged
+from rankmill.compare.paired import paired_of
+from rankmill.compare.pooled import pooled_estimates
+from rankmill.compare.significance import run_test
+from rankmill.compare.state import ComparisonState, Slices
+from rankmill.compare.sums import Sums, column_of
+from rankmill.gate.gate import gate
+from rankmill.gate.judge import _word
+from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
+from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap_counts import GapCounter
+from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
+from rankmill.semantics.choices import Semantics
+from rankmill.semantics.scope import Scope
+from rankmill.threads import Workers
+
+UNIT = (0.0, 1.0)
+BOUND = 0.01
+
+
+class Row(NamedTuple):
+    """A rate that was counted, and the least or the most that it may be."""
+
+    what: str
+    count: int
+    of: int
+    most: float = 1.0
+    least: float = 0.0
+
+    @property
+    def kept(self) -> bool:
+        """Whether the rate may be as promised, by its 99 % bounds."""
+        low = 1 - largest_share(self.of - self.count, self.of, BOUND)
+        return low <= self.most and largest_share(self.count, self.of, BOUND) >= self.least
+
+    def cells(self) -> list[str]:
+        promised = f"at least {self.least:.3g}" if self.least else f"at most {self.most:.3g}"
+        return [self.what, promised, f"{self.count / self.of:.4g}", "yes" if self.kept else "NO"]
+
+
+class Asked(NamedTuple):
+    """How often to repeat, and the random numbers."""
+
+    repetitions: int
+    random: np.random.Generator
+
+
+def night(rule: Rule, old: np.ndarray, new: np.ndarray, confidence: float) -> str:
+    """Return the word of a rule about the drop of values of queries."""
+    one = Measured.of(column_of(new, old, None), column_of(old, None, None), UNIT)
+    found = drop_of(one, confidence, relative=rule.relative, better="higher")
+    return UNDECIDED if found is None else _word(rule, found, confidence)
+
+
+def hits(asked: Asked, queries: int, rate: float) -> np.ndarray:
+    return (asked.random.random(queries) < rate).astype(float)
+
+
+# --------------------------------------------------------------------- relative drops
+
+SETTINGS = (
+    *((10, 0.1, 20), (30, 0.2, 20), (100, 0.1, 20), (300, 0.03, 20), (30, 0.5, 20)),
+    *((1000, 0.05, 20), (100, 0.02, 5), (1000, 0.002, 1), (300, 0.1, 1), (3000, 0.1, 1)),
+    (20, 0.9, 20),
+)
+"""The queries of a slice, their rate of hits, and the number of slices."""
+
+
+def relative(asked: Asked) -> Iterator[Row]:
+    """Nothing changed: no night may be stopped; a true drop of 25 % is seen."""
+    rule = parse_rule("hit@1 drop <= 3% confidence 0.95")
+    for queries, rate, slices in SETTINGS:
+        confidence = 1 - (1 - 0.95) / slices
+        alarms = 0
+        for _ in range(asked.repetitions):
+            drawn = (hits(asked, queries, rate) for _ in range(2 * slices))
+            pairs = zip(drawn, drawn, strict=True)
+            alarms += any(night(rule, *pair, confidence) == REGRESSED for pair in pairs)
+        what = f"1: alarms, {slices} slices of {queries:,} queries, rate {rate}"
+        yield Row(what, alarms, asked.repetitions, most=0.04)
+    few = parse_rule("hit@1 drop <= 50% confidence 0.999999")
+    old = np.zeros(1000)
+    old[0] = 1
+    stopped = night(few, old, np.zeros(1000), 0.999999) == REGRESSED
+    yield Row("1: alarms, 1 hit of 1,000 that is lost, drop <= 50%", int(stopped), 1, most=0.0)
+    seen = sum(
+        night(rule, hits(asked, 3000, 0.2), hits(asked, 3000, 0.147), 0.95) == REGRESSED
+        for _ in range(asked.repetitions)
+    )
+    # The delta method sees 99.7 % of them.
+    yield Row("1: true drops of 26.5 % seen, 3,000 queries", seen, asked.repetitions, least=0.996)
+
+
+# --------------------------------------------------------------------- what was not seen
+
+
+def unseen(asked: Asked) -> Iterator[Row]:
+    """A true drop of 50 % is not held, however few queries there are."""
+    rule = parse_rule("hit@1 drop <= 3% confidence 0.95")
+    for queries in (2, 30, 100, 300, 1000):
+        for rate in (0.02, 0.1):
+            held = 0
+            for _ in range(asked.repetitions):
+                old = hits(asked, queries, rate)
+                held += night(rule, old, old * hits(asked, queries, 0.5), 0.95) == HELD
+                held += night(rule, old, hits(asked, queries, rate / 2), 0.95) == HELD
+            what = f"4: held, true drop of 50 %, {queries:,} queries, rate {rate}"
+            yield Row(what, held, 2 * asked.repetitions, most=0.025)
+    wide = parse_rule("hit@1 drop <= 10% confidence 0.95")
+    held = 0
+    for _ in range(asked.repetitions):
+        old, other = hits(asked, 1000, 0.2), hits(asked, 1000, 0.2)
+        held += night(wide, old, np.where(hits(asked, 1000, 0.01), other, old), 0.95) == HELD
+    what = "4: held, nothing changed but 1 % of queries, drop <= 10%, 1,000 queries"
+    yield Row(what, held, asked.repetitions, least=0.95)
+    absolute = parse_rule("hit@1 drop <= 0.01 confidence 0.95")
+    for queries in (30, 100, 300, 1000):
+        held = 0
+        for _ in range(asked.repetitions):
+            old = hits(asked, queries, 0.9)
+            lost = hits(asked, queries, 0.0101 / 0.9)
+            held += night(absolute, old, old * (1 - lost), 0.95) == HELD
+        what = f"4: held, drop just beyond <= 0.01, {queries:,} queries"
+        yield Row(what, held, asked.repetitions, most=0.025)
+
+    for queries, by, least, most in ((40, 0.2, 1.0, 1.0), (40, 0.01, 0.0, 0.0), (2, 0.0, 0.0, 0.0)):
+        found = judged_alone(np.full(queries, by), margin=0.05)
+        shown = found.verdict in (BETTER, WORSE, EQUAL)
+        yield Row(f"4: decided, {queries} queries that all win by {by}", shown, 1, most, least)
+    equal = 0
+    for _ in range(asked.repetitions):
+        lost = -hits(asked, 100, 0.051)
+        equal += judged_alone(lost, margin=0.05).verdict == EQUAL
+    yield Row(
+        "4: equal within 0.05, true loss of 0.051, 100 queries", equal, asked.repetitions, 0.05
+    )
+
+
+def judged_alone(
+    differences: np.ndarray, test: str = "t", margin: float | None = None
+) -> Difference:
+    """Return a difference with its verdict, as compare has it of two systems in one metric."""
+    settings = Settings(tests=(test,), margin=margin, replicates=999)
+    base = np.where(differences < 0, 1.0, 0.0)
+    sums = Sums(
+        len(base),
+        {"map": {"a": column_of(base, None, None), "b": column_of(base + differences, base, None)}},
+        {},
+    )
+    return judged(differences_of(sums, "a", settings, 1), settings)["map", "b"]
+
+
+# --------------------------------------------------------------------- weights
+
+
+def weighted(asked: Asked) -> Iterator[Row]:
+    """Nothing changed: from 10 effective queries on the t test keeps its level."""
+    for sigma, queries in ((0.5, 15), (1.0, 50), (1.5, 50), (2.0, 200), (2.5, 500)):
+        rejected = tested = few = 0
+        for _ in range(asked.repetitions):
+            weights = np.exp(asked.random.normal(0, sigma, queries))
+            drawn = asked.random.normal(0, 0.2, queries)
+            paired = column_of(drawn, np.zeros(queries), weights).paired
+            assert paired is not None
+            p = run_test("t", paired).p
+            few += paired.effective < 10 and p is not None
+            tested += p is not None
+            rejected += p is not None and p <= 0.05
+        what = f"log-normal weights, sigma {sigma}, {queries} queries"
+        yield Row(f"5: tested below 10 effective queries, {what}", few, asked.repetitions, most=0.0)
+        if tested:
+            yield Row(f"5: rejected at 5 %, {what}", rejected, tested, most=0.06)
+
+
+# --------------------------------------------------------------------- resampling
+
+
+def resampled(asked: Asked) -> Iterator[Row]:
+    """Nothing changed: from the number of queries on that a note names, few are rejected."""
+    for name, least in LEAST_RESAMPLED.items():
+        rejected = apart = 0
+        for seed in range(asked.repetitions):
+            paired = paired_of(ap_differences(asked, least))
+            one = run_test(name, paired, replicates=999, seed=seed, threads=1)
+            rejected += one.p is not None and one.p <= 0.05
+            if name == "bca" and one.p is not None and one.low is not None and one.high is not None:
+                apart += (one.p <= 0.05) == (one.low <= 0 <= one.high)
+        yield Row(f"6: rejected at 5 %, {name}, {least} queries", rejected, asked.repetitions, 0.07)
+    yield Row("6: p of bca and its interval disagree", apart, asked.repetitions, most=0.0)
+    ties = np.concatenate([np.ones(2), np.zeros(998)])
+    shown = judged_alone(ties, "bca").verdict == BETTER
+    yield Row("6: better by bca, 2 wins and 998 ties", shown, 1, most=0.0)
+
+
+def ap_differences(asked: Asked, queries: int) -> np.ndarray:
+    """Return differences with ties, zeros and a long tail, as those of average precision."""
+    kinds = np.array([0.0, 0.0, 0.0, 0.05, 0.1, 0.25, 0.5, 1.0])
+    one, other = asked.random.choice(kinds, (2, queries), p=kinds_share(kinds))
+    return one - other
+
+
+def kinds_share(kinds: np.ndarray) -> np.ndarray:
+    falling = 1 / (1 + 8 * kinds)
+    return falling / falling.sum()
+
+
+# --------------------------------------------------------------------- gap
+
+
+def gap(asked: Asked) -> Iterator[Row]:
+    """1 % of predictions are hits: an interval that is shown covers, and stays in the range."""
+    semantics = Semantics()
+    with Workers(1) as workers:
+        truth = gap_left_out(asked, 300_000, semantics, workers)
+        assert truth is not None
+        repetitions = max(1, asked.repetitions // 4)
+        for queries in (20, 50, 100, 300, 1000):
+            wrong = shown = out = 0
+            for _ in range(repetitions):
+                one = gap_left_out(asked, queries, semantics, workers)
+                if one is None:
+                    continue
+                found = pooled_estimates({"a": one.whole}, {"a": one}, 0.95)["a"]
+                if found.low is not None and found.high is not None:
+                    shown += 1
+                    wrong += not found.low <= truth.whole <= found.high
+                    out += found.low < 0 or found.high > 1
+            what = f"{queries:,} queries, {shown / repetitions:.0%} with an interval"
+            yield Row(f"7: intervals of gap that miss, {what}", wrong, repetitions, most=0.07)
+            yield Row(f"7: intervals of gap beyond 0 to 1, {what}", out, repetitions, most=0.0)
+
+
+def gap_left_out(
+    asked: Asked, queries: int, semantics: Semantics, workers: Workers
+) -> LeftOut | None:
+    """Return gap without each group, of queries with ten predictions that are rarely right."""
+    shape = queries, 10
+    easy = asked.random.normal(0, 1, (queries, 1))
+    seen = asked.random.normal(0, 1, shape)
+    right = asked.random.random(shape) < 0.01 * np.exp(0.5 * (easy + seen) - 0.25)
+    right &= np.cumsum(right, axis=1) <= 1
+    sure = 0.5 * easy + seen + asked.random.normal(0, 0.7, (queries, 1))
+    confidence = np.round(1 / (1 + np.exp(-sure)), 2)
+    ids, labels = to_ids(np.arange(queries), "query"), np.ones(queries, np.int64)
+    rows = Tagged(confidence.ravel(), np.repeat(groups_of(ids), 10), right.ravel())
+    groups = GapGroups((rows,), rows.nbytes, rows.nbytes).close(ids, labels, labels > 0)
+    correct = Gap.of([rows.confidences[rows.correct]]).correct
+    counter = GapCounter(correct, workers)
+    counter.add(rows.confidences)
+    return groups.left_out(correct, counter.finish(), semantics, workers)
+
+
+# --------------------------------------------------------------------- slices
+
+
+def slices(asked: Asked) -> Iterator[Row]:
+    """Nothing changed: no interval and no word of 40 slices says otherwise."""
+    for queries in (30, 200):
+        apart = worded = 0
+        for _ in range(asked.repetitions):
+            parts = []
+            for _ in range(40):
+                old, new = hits(asked, queries, 0.3), hits(asked, queries, 0.3)
+                of = {"a": column_of(old, None, None), "b": column_of(new, old, None)}
+                parts.append(Sums(queries, {"map": of}, {}))
+            whole = reduce(Sums.merge, parts)
+            cut = {("group",): {(str(i),): one for i, one in enumerate(parts)}}
+            found = finish(state_of(whole, cut), Settings(), 1)
+            every = [one.differences["map"]["b"] for one in found.slices]
+            apart += any(one.low is not None and one.low > 0 for one in every) or any(
+                one.high is not None and one.high < 0 for one in every
+            )
+            every.append(found.differences["map"]["b"])
+            worded += any(one.verdict in (BETTER, WORSE) for one in every)
+        what = f"40 slices of {queries} queries"
+        yield Row(f"8: a slice interval without 0, {what}", apart, asked.repetitions, most=0.05)
+        yield Row(f"8: better or worse anywhere, {what}", worded, asked.repetitions, most=0.05)
+
+
+def state_of(whole: Sums, cut: Slices) -> ComparisonState:
+    counted = dict.fromkeys("ab", 0)
+    job = ("a", "b"), "a", ("map",), Semantics(), "linear", Scope()
+    return ComparisonState(*job, whole, cut, counted, 0, counted)
+
+
+# --------------------------------------------------------------------- whole commands
+
+
+def commands(asked: Asked) -> Iterator[Row]:
+    """The gate itself, from tables: the same code answers."""
+    nights, queries = max(1, asked.repetitions // 50), 200
+    slices = pa.array([f"c{i % 20}" for i in range(queries)])
+    labels = pa.table({"user_id": range(queries), "items": [[1]] * queries, "country": slices})
+    alarms = held = 0
+    for _ in range(nights):
+        old, new = (hits(asked, queries, 0.1) for _ in range(2))
+        tables = [
+            pa.table({"user_id": range(queries), "items": [[int(hit)] for hit in one]})
+            for one in (old, new, old * hits(asked, queries, 0.5))
+        ]
+        rule = "hit@1[country=*] drop <= 3%"
+        alarms += gate(labels, tables[1], rule, baseline=tables[0]).word == REGRESSED
+        whole = "hit@1 drop <= 3% confidence 0.95"
+        lost = gate(labels, tables[2], whole, baseline=tables[0], undecided="fail")
+        held += lost.word == HELD
+    yield Row("1: alarms of the gate itself, 20 slices of 10 queries", alarms, nights, most=0.04)
+    yield Row("4: held by the gate itself, half of the hits lost", held, nights, most=0.025)
+
+
+PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
+    "relative": relative,
+    "unseen": unseen,
+    "weighted": weighted,
+    "resampled": resampled,
+    "gap": gap,
+    "slices": slices,
+    "commands": commands,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", nargs="+", default=list(PROMISES), choices=PROMISES)
+    given = parser.parse_args()
+    kept = True
+    print("| what | promised | measured | kept |\n|---|---|---:|---|")
+    for name in given.only:
+        for row in PROMISES[name](Asked(given.repetitions, np.random.default_rng(given.seed))):
+            print("|", " | ".join(row.cells()), "|", flush=True)
+            kept &= row.kept
+    return not kept
+
+
+if __name__ == "__main__":
+    sys.exit(main())
