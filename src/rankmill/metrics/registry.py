@@ -25,7 +25,7 @@ from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.semantics.presets import presets_of
+from rankmill.semantics.presets import PRESETS, preset_named
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
@@ -222,11 +222,12 @@ def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
 
 
 def parse_all(
-    texts: str | Iterable[str], rel: float | None = None, semantics: Semantics = DEFAULT
+    texts: str | Iterable[str], rel: float | None = None, semantics: object = DEFAULT
 ) -> list[Metric]:
     """The metrics asked for, each once, in order; a text may hold several, between commas.
 
-    `rel` is as in `parse`. What `skipped_names` finds is left out, unless it is all that there is.
+    `rel` is as in `parse`, and `semantics` as they are given. What `skipped_names` finds is left
+    out, unless it is all that there is.
     """
     names = split_names(texts)
     skipped = skipped_names(names, semantics)
@@ -234,9 +235,10 @@ def parse_all(
     return list({metric.text: metric for metric in (parse(one, rel) for one in left)}.values())
 
 
-def skipped_names(names: Iterable[str], semantics: Semantics) -> list[str]:
-    """What the evaluator with these semantics has among its measures and is no metric, as num_q."""
-    known = {name for one in presets_of(semantics) for name in one.skipped}
+def skipped_names(names: Iterable[str], semantics: object) -> list[str]:
+    """What the evaluator of a preset has among its measures and is no metric, such as num_q."""
+    named = preset_named(semantics)
+    known = PRESETS[named].skipped if named else ()
     return [one for one in names if isinstance(one, str) and one.strip().lower() in known]
 
 
@@ -332,7 +334,5 @@ def check_defined(metric: Metric, semantics: Semantics) -> None:
             "has no closed form of its expected value over ties here: choose another order than "
             "'expected'"
         )
-    for preset in presets_of(semantics):
-        why = why or preset.refused.get(metric.name, "")
     if why:
         raise UsageError(f"{metric.text} {why}")
