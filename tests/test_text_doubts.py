@@ -353,11 +353,10 @@ def test_the_encoding_is_that_of_labels_and_predictions(
     other = text.write(tmp_path, "o.csv", "query,item,x\nq,é,1\n".encode("latin-1"))
     more: dict[str, Any] = {"encoding": "latin-1", "labels_as": "csv-long"}
     more |= {"predictions_as": "csv-long", option: other}
+    systems = {"a": sides[1], "b": {"q": ["é"]}}
+    of: Any = (rankmill.compare, systems) if option == "by" else (rankmill.evaluate, sides[1])
     with pytest.raises(InputError) as caught:
-        if option == "by":
-            rankmill.compare(sides[0], {"a": sides[1], "b": {"q": ["é"]}}, metric, **more)
-        else:
-            rankmill.evaluate(*sides, metric, **more)
+        of[0](sides[0], of[1], metric, **more)
     told = "save the file as UTF-8, or name its encoding, such as latin-1 or cp1252, that of labels"
     tells(caught.value, ["o.csv: line 2: byte 3 is 0xe9", told])
 
