@@ -282,9 +282,12 @@ def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, 
         found.setdefault(canonical(metric.text), metric.text)
         at = "" if metric.cut is None else f"@{number_text(metric.cut)}"
         behind = f":{metric.summary}" if metric.summary else ""
+        ends = dict.fromkeys((metric.spec.name, *metric.spec.aliases), behind)
+        of = (metric.spec.name, metric.summary)
+        ends |= {name: "" for name, known in _SUMMARISED.items() if known[:2] == of}
         for inner in _spelled_parameters(metric, rel):
-            for name in (metric.spec.name, *metric.spec.aliases):
-                found.setdefault(canonical(f"{name}{inner}{at}{behind}"), metric.text)
+            for name, end in ends.items():
+                found.setdefault(canonical(f"{name}{inner}{at}{end}"), metric.text)
             if (cut := metric.cut) is None:
                 continue
             for name in metric.spec.cut_names:
