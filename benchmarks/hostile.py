@@ -364,7 +364,12 @@ def main(arguments: list[str] | None = None) -> int:
         return run_again(options.seed, options.case, options.keep)
     work = partial(run_case, options.seed, options.keep)
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
-        every = pool.map(work, range(options.cases), chunksize=10)
+        every = []
+        for one in pool.imap_unordered(work, range(options.cases), chunksize=10):
+            every.append(one)
+            if one.outcome not in GOOD or len(every) % 500 == 0:  # a long run may be stopped
+                print(f"{len(every):,}: {one.number} {one.outcome}", file=sys.stderr, flush=True)
+    every.sort(key=lambda one: one.number)
     for line in table(every):
         print("| " + " | ".join(line) + " |")
     faults = [one for one in every if one.outcome not in GOOD]

@@ -136,7 +136,8 @@ def test_the_table_tells_values_reasons_and_what_moves_nothing():
     ]
     assert rows[4][0] == "  no effect"
     assert rows[4][4] == (
-        "ap_divisor labels, repeated_labels error, order item_descending, no_relevant zero"
+        "ap_divisor labels, repeated_labels error, order item_descending_float32, "
+        "no_relevant scored"
     )
     assert rows[5][0] == "spark"
     assert rows[5][5] == "meanAveragePrecisionAt(k)"

@@ -467,6 +467,14 @@ def test_bad_objects(labels: Any, runs: Any, kind: type[RankmillError], wanted: 
         rankmill.evaluate(labels, runs, "map")
 
 
+def test_a_series_alone_is_no_table() -> None:
+    series = pytest.importorskip("polars", reason="Polars is not installed").Series("items", [[1]])
+    with pytest.raises(InputError, match="expected a table, with a column of query ids beside"):
+        rankmill.evaluate(GOOD, series, "map")
+    with pytest.raises(UsageError, match="by is a Series of values alone: give a table .* query"):
+        rankmill.compare(GOOD, {"a": GOOD, "b": GOOD}, "map", by=series)
+
+
 def test_numbers_beside_lists_are_pairs() -> None:
     with pytest.raises(UsageError, match=r"\(item, number\) pairs"):
         rankmill.evaluate([[1]], [[1]], "gap", score=[[0.5]])

@@ -111,6 +111,19 @@ def test_a_hyphen_is_standard_output_or_refused(run, folder, command, option, ta
     assert sorted(os.listdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [("v.csv", "a folder of Parquet to v.csv: .csv stands for another format"), ("-", "and not -")],
+)
+def test_spark_writes_values_of_queries_into_a_folder(run, folder, path, wanted):
+    """It says so before Spark is looked for."""
+    before = sorted(os.listdir())
+    code, out, err = run("spark", "l.csv", "p.csv", "-m", "map@2", "--per-query", path)
+    assert (code, out) == (2, "")
+    assert wanted in err
+    assert sorted(os.listdir()) == before
+
+
 def test_a_history_is_not_standard_output(run, folder):
     before = sorted(os.listdir())
     code, out, err = run("evaluate", "l.csv", "p.csv", "-m", "map@2", "--history", "-")

@@ -150,6 +150,9 @@ def test_canonical_names_are_their_own() -> None:
         assert canonical(name) == name
     found = spellings(parse_all("rbp(rel=2,p=0.8)@3"))
     assert found["rbp(p=0.8,rel=2)@3"] == found["rbp(rel=2)@3"] == "rbp(p=0.8,rel=2)@3"
+    found = spellings(parse_all("gm_map,num_ret:sum", 2), 2)
+    assert found["gm_map"] == found["map(rel=2):gm"] == "gm_map(rel=2)"
+    assert found["numret"] == "num_ret:sum"
 
 
 def test_the_rows_are_whole() -> None:

@@ -293,6 +293,7 @@ def test_tukey_takes_all_systems_at_once():
         ("contry", "no column 'contry' for the slices"),
         ("missing.csv", "missing.csv"),
         ({"query": [1]}, "by cannot be a dict"),
+        (np.array(["de"]), "by is a ndarray of values alone"),
         ("", "by holds an empty name"),
         ("items", "column 'items' holds list"),
         ("many", "many has 1,500 values; expected 1,000 at most"),

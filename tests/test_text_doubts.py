@@ -332,12 +332,33 @@ def test_text_that_is_not_utf_8(
 def test_each_side_has_its_encoding(tmp_path: Path) -> None:
     labels = text.write(tmp_path, "l.csv", "query,item\nq,é\n".encode())
     run = text.write(tmp_path, "p.csv", "query,item\nq,é\n".encode("utf-16"))
-    with pytest.raises(InputError, match=r"p.csv is text in UTF-16; .* --encoding NAME"):
+    with pytest.raises(InputError, match=r"p.csv is text in UTF-16; .* encoding="):
         scored(labels, run)
     with pytest.raises(InputError, match=r"l.csv: line 1 holds bytes that are no text in utf-16"):
         scored(labels, run, encoding="utf-16")
     assert scored(labels, run, encoding="utf-16", label_encoding="utf-8")["map@5"] == 1
     assert scored(run, labels, label_encoding="utf-16")["map@5"] == 1
+
+
+@pytest.mark.small
+@pytest.mark.parametrize(
+    ("option", "metric"),
+    [("train", "novelty@5"), ("items", "coverage@5"), ("features", "ild_cosine@5"), ("by", "map")],
+)
+def test_the_encoding_is_that_of_labels_and_predictions(
+    tmp_path: Path, option: str, metric: str
+) -> None:
+    """Other files are UTF-8: nobody is sent to an option that does not reach them."""
+    sides = [text.write(tmp_path, name, "query,item\nq,é\n".encode("latin-1")) for name in "lp"]
+    other = text.write(tmp_path, "o.csv", "query,item,x\nq,é,1\n".encode("latin-1"))
+    more: dict[str, Any] = {"encoding": "latin-1", "labels_as": "csv-long"}
+    more |= {"predictions_as": "csv-long", option: other}
+    systems = {"a": sides[1], "b": {"q": ["é"]}}
+    of: Any = (rankmill.compare, systems) if option == "by" else (rankmill.evaluate, sides[1])
+    with pytest.raises(InputError) as caught:
+        of[0](sides[0], of[1], metric, **more)
+    told = "save the file as UTF-8, or name its encoding, such as latin-1 or cp1252, that of labels"
+    tells(caught.value, ["o.csv: line 2: byte 3 is 0xe9", told])
 
 
 @pytest.mark.small

@@ -117,10 +117,10 @@ def test_what_only_10_has() -> None:
 @pytest.mark.parametrize(
     ("metric", "preset", "message"),
     [
-        ("rbp", "trec_eval-10", "rbp is graded in trec_eval 10: ask for graded_rbp"),
+        ("rbp", "trec_eval-10", "rbp under the preset trec_eval-10: in trec_eval 10 it is graded"),
         *(
-            (name, "trec_eval", f"{name} is of trec_eval 10: choose the preset trec_eval-10")
-            for name in ("rbp(p=0.5)", "graded_rbp", "rbp_resid", "unj@5", "dcg")
+            (name, "trec_eval", f"{name} under the preset trec_eval: it is of trec_eval 10: choose")
+            for name in ("rbp(p=0.5)", "graded_rbp", "rbp_resid", "unj@5", "unj_5", "dcg")
         ),
         ("unj@5", {"preset": "trec_eval", "unpredicted": "zero"}, "is of trec_eval 10"),
     ],

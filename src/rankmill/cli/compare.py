@@ -33,7 +33,6 @@ from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.table_files import NAMED
-from rankmill.semantics.presets import semantics_of
 from rankmill.stores.urls import redacted
 
 __all__ = ["command"]
@@ -172,7 +171,7 @@ def command(
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
-    parse_all(metrics, semantics=semantics_of(options["semantics"]))
+    parse_all(metrics, semantics=options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:

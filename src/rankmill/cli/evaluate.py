@@ -31,7 +31,6 @@ from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import same_queries, systems_view
 from rankmill.results.table_files import NAMED, suffix_of
 from rankmill.results.writers import write
-from rankmill.semantics.presets import semantics_of
 
 __all__ = ["command"]
 
@@ -131,7 +130,7 @@ def command(
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
-    asked = parse_all(metrics, semantics=semantics_of(options["semantics"]))
+    asked = parse_all(metrics, semantics=options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     files = {"per_query": per_query, "curve": curve, "report": report}

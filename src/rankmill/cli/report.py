@@ -26,7 +26,6 @@ from rankmill.cli.suffixes import check_names
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results import files as writing
-from rankmill.semantics.presets import semantics_of
 
 __all__ = ["command"]
 
@@ -96,7 +95,7 @@ def command(
             "say -o - to print it all the same"
         )
     report = None if report == "-" else report
-    parse_all(metrics, semantics=semantics_of(options["semantics"]))
+    parse_all(metrics, semantics=options["semantics"])
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_outputs(report, [source, *runs.values(), *catalogue_sources({**options, "by": by})])

@@ -27,7 +27,6 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.cluster_plan import cluster_plan_view
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import systems_view
-from rankmill.semantics.presets import semantics_of
 from rankmill.stores.urls import is_url, redacted
 
 __all__ = ["command"]
@@ -119,7 +118,7 @@ def command(
             "Spark does not drop padding: replace it by null in the files, or use rankmill evaluate"
         )
     output = None if output == "-" else output
-    parse_all(metrics, semantics=semantics_of(options["semantics"]))
+    parse_all(metrics, semantics=options["semantics"])
     # Those that are files of this machine, and not in the file system of Spark.
     inputs = [one for text in (labels, *systems.values()) for one in text.split(",")]
     if per_query == "-":

@@ -54,7 +54,7 @@ def aside_of(metrics: Any, options: Mapping[str, Any]) -> Aside:
     rel = options["rel"]
     semantics = semantics_of(options["semantics"])
     of_all = None if rel is None else REL.read(str(rel), "all metrics")
-    asked = parse_all(metrics, of_all, semantics)
+    asked = parse_all(metrics, of_all, options["semantics"])
     limit = max(one.limit for one in asked)
     lines = [one for one in asked if one.spec.kernel and one.spec.cutoff != "none"]
     cutoffs = {

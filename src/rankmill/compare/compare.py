@@ -25,7 +25,6 @@ from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
 from rankmill.results.described import beside
 from rankmill.results.result import Result
-from rankmill.semantics.presets import semantics_of
 from rankmill.threads import Workers, thread_count
 
 # The options of `compare` that say how to compare, and not how to score.
@@ -263,7 +262,7 @@ def compare_part(
     base, cuts = _baseline(runs, baseline), cuts_of(by)
     if "label_popularity" in cuts.derived:
         raise UsageError("label_popularity needs the labels of all queries: compare does that")
-    for metric in parse_all(metrics, semantics=semantics_of(options["semantics"])):
+    for metric in parse_all(metrics, semantics=options["semantics"]):
         if metric.spec.kernel is None:
             raise UsageError(
                 f"{metric.text} is no mean over queries, and is not part of a state: compare all "

@@ -47,7 +47,7 @@ def cuts_of(by: Any) -> Cuts:
     Raises
     ------
     UsageError
-        If a name is empty, or a pandas Series does not tell its name, or whose values it holds.
+        If a name is empty, or a Series does not tell its name, or whose values it holds.
     """
     if by is None:
         return Cuts()
@@ -66,8 +66,14 @@ def cuts_of(by: Any) -> Cuts:
 
 def _frame_of(table: Any) -> Any:
     """Return a pandas Series, whose index holds query ids, as a DataFrame; else what is given."""
-    if not hasattr(table, "rename_axis") or table.ndim != 1:
+    if len(getattr(table, "shape", ())) != 1:
         return table
+    if not hasattr(table, "rename_axis"):
+        raise UsageError(
+            f"by is a {type(table).__name__} of values alone: give a table that has a column of "
+            "query ids too, such as polars.DataFrame({'query': ids, 'country': values}), or name a "
+            "column of the labels, as in by='country'"
+        )
     if table.name is None:
         raise UsageError(
             "by is a Series without a name: name it as its slices, as in series.rename('country')"

@@ -245,7 +245,7 @@ def make_job(
     if depth is not None:
         depth = positive(depth, "depth")
     counting = semantics_of(semantics)
-    asked = parse_all(metrics, rel, counting)
+    asked = parse_all(metrics, rel, semantics)
     memory = positive(memory, "memory")
     gain_function = canonical_gain_function(gain_function)
     check_under(semantics, asked)
@@ -265,7 +265,7 @@ def make_job(
     _check_features(features, asked)
     scope = Scope(rel, depth, bool(judged_only), weight, bool(drop_seen))
     beside = {"train": train, "items": items, "item_group": item_group, "features": features}
-    beside |= {"skipped": tuple(skipped_names(split_names(metrics), counting)), **more}
+    beside |= {"skipped": tuple(skipped_names(split_names(metrics), semantics)), **more}
     return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **beside)
 
 

@@ -1,5 +1,6 @@
 """What metrics are called in the evaluators that presets are of, and which of them they lack."""
 
+import re
 from collections.abc import Iterable
 
 from rankmill.metrics.base import Metric
@@ -65,6 +66,7 @@ _NAMES = {
     },
     "recommenders": {"coverage": "catalog_coverage", "entropy": "distributional_coverage"},
 }
+_CUT = re.compile(r"[@(]k\b")
 
 
 def names_elsewhere() -> dict[str, dict[str, str]]:
@@ -91,7 +93,11 @@ def name_there(name: str, metric: Metric) -> str:
     """What a metric is called by whom a preset is of, "" if it is not there."""
     metrics = PRESETS[name].metrics if name in PRESETS else {}
     suffix = "@x" if metric.spec.at else "" if metric.k is None else "@k"
-    return metrics.get(f"{metric.name}@{metric.k}") or metrics.get(metric.name + suffix, "")
+    there = metrics.get(f"{metric.name}@{metric.k}") or metrics.get(metric.name + suffix)
+    if there or name not in PRESETS:
+        return there or ""
+    more = re.split(r", (?![^()]*\))", _NAMES.get(name, {}).get(metric.name, ""))
+    return next((one for one in more if bool(_CUT.search(one)) == (metric.k is not None)), "")
 
 
 def notes_on(metrics: Iterable[Metric], semantics: Semantics) -> list[str]:

@@ -117,8 +117,7 @@ class Gini(OfExposure):
     @classmethod
     def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
         """Return the aggregate from a row that `to_row` made."""
-        less = f"{prefix}less"  # which rows had not before there was a choice
-        return cls(rows.count(row, f"{prefix}limit"), rows.count(row, less) if less in row else 1)
+        return cls(rows.count(row, f"{prefix}limit"), rows.count(row, f"{prefix}less"))
 
     def value(self, exposure: Exposure) -> float | None:
         """Return the sum of (2 j - n - 1) c_j by rising count, / (n - less) / all."""

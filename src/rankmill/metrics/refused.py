@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from rankmill.errors import UsageError
 from rankmill.metrics.base import REL, Metric
-from rankmill.semantics.presets import PRESETS
+from rankmill.semantics.presets import PRESETS, preset_named
 
 _QUERIES = "every result has its number of queries, as queries"
 _INTENTS = (
@@ -46,8 +46,14 @@ EVERYWHERE = {
 }
 
 _OVER_QUERIES = "without the preset, auc is the mean over queries"
-# Preset -> name in small letters. A name whose parameters are given is not one of these.
+_ONLY_TREC_10 = "it is of trec_eval 10: choose the preset trec_eval-10"
+# Preset -> name in small letters.
 _UNDER = {
+    "trec_eval": dict.fromkeys(("rbp", "graded_rbp", "rbp_resid", "unj", "dcg"), _ONLY_TREC_10),
+    "trec_eval-10": {
+        "rbp": "in trec_eval 10 it is graded: type graded_rbp"
+        " for that; it is binary without the preset"
+    },
     "replay": {
         "novelty": "in RePlay it is the share of the first k that a query did not have in "
         "training, which is not computed; type MeanInvUserFreq@10 for novelty@10 as it is here"
@@ -71,6 +77,8 @@ _UNDER = {
         "it is here",
     },
 }
+# Not refused where their parameters are given.
+_BY_DEFAULT = {("lenskit", "rbp")}
 
 
 def check_under(semantics: Any, metrics: Iterable[Metric]) -> None:
@@ -78,13 +86,12 @@ def check_under(semantics: Any, metrics: Iterable[Metric]) -> None:
 
     `semantics` are as given: the name of a preset, or a mapping with one, perhaps changed.
     """
-    preset = semantics.get("preset") if isinstance(semantics, Mapping) else semantics
-    if not isinstance(preset, str):
-        return
+    preset = preset_named(semantics)
     of_preset = _UNDER.get(preset, {})
     for metric in metrics:
-        name = re.split(r"[(@:]", metric.text)[0].strip().lower()
-        if name in of_preset and not dict(metric.given).keys() - {REL.name}:
+        name = re.split(r"[(@:]|_\d", metric.text)[0].strip().lower()
+        says_which = (preset, name) in _BY_DEFAULT and dict(metric.given).keys() - {REL.name}
+        if name in of_preset and not says_which:
             raise UsageError(f"{metric.text} under the preset {preset}: {of_preset[name]}")
 
 

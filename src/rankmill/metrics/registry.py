@@ -25,7 +25,7 @@ from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.semantics.presets import presets_of
+from rankmill.semantics.presets import PRESETS, preset_named
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
@@ -222,11 +222,12 @@ def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
 
 
 def parse_all(
-    texts: str | Iterable[str], rel: float | None = None, semantics: Semantics = DEFAULT
+    texts: str | Iterable[str], rel: float | None = None, semantics: object = DEFAULT
 ) -> list[Metric]:
     """The metrics asked for, each once, in order; a text may hold several, between commas.
 
-    `rel` is as in `parse`. What `skipped_names` finds is left out, unless it is all that there is.
+    `rel` is as in `parse`, and `semantics` as they are given. What `skipped_names` finds is left
+    out, unless it is all that there is.
     """
     names = split_names(texts)
     skipped = skipped_names(names, semantics)
@@ -234,9 +235,10 @@ def parse_all(
     return list({metric.text: metric for metric in (parse(one, rel) for one in left)}.values())
 
 
-def skipped_names(names: Iterable[str], semantics: Semantics) -> list[str]:
-    """What the evaluator with these semantics has among its measures and is no metric, as num_q."""
-    known = {name for one in presets_of(semantics) for name in one.skipped}
+def skipped_names(names: Iterable[str], semantics: object) -> list[str]:
+    """What the evaluator of a preset has among its measures and is no metric, such as num_q."""
+    named = preset_named(semantics)
+    known = PRESETS[named].skipped if named else ()
     return [one for one in names if isinstance(one, str) and one.strip().lower() in known]
 
 
@@ -280,9 +282,12 @@ def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, 
         found.setdefault(canonical(metric.text), metric.text)
         at = "" if metric.cut is None else f"@{number_text(metric.cut)}"
         behind = f":{metric.summary}" if metric.summary else ""
+        ends = dict.fromkeys((metric.spec.name, *metric.spec.aliases), behind)
+        of = (metric.spec.name, metric.summary)
+        ends |= {name: "" for name, known in _SUMMARISED.items() if known[:2] == of}
         for inner in _spelled_parameters(metric, rel):
-            for name in (metric.spec.name, *metric.spec.aliases):
-                found.setdefault(canonical(f"{name}{inner}{at}{behind}"), metric.text)
+            for name, end in ends.items():
+                found.setdefault(canonical(f"{name}{inner}{at}{end}"), metric.text)
             if (cut := metric.cut) is None:
                 continue
             for name in metric.spec.cut_names:
@@ -332,7 +337,5 @@ def check_defined(metric: Metric, semantics: Semantics) -> None:
             "has no closed form of its expected value over ties here: choose another order than "
             "'expected'"
         )
-    for preset in presets_of(semantics):
-        why = why or preset.refused.get(metric.name, "")
     if why:
         raise UsageError(f"{metric.text} {why}")

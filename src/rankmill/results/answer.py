@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 # What may differ between two answers of the same call, or of the same data in other files.
-_APART = ("rankmill", "inputs", "seconds")
+_APART = ("rankmill", "inputs", "seconds", "checksum")
 
 
 class Answer:

@@ -2,12 +2,11 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
+from dataclasses import dataclass, fields, replace
 
 from rankmill.errors import UsageError
 from rankmill.semantics.choices import Semantics
-from rankmill.semantics.trec_eval import TREC_10, TREC_EVAL, TREC_OPTIONS, TREC_SKIPPED
+from rankmill.semantics.trec_eval import TREC_EVAL, TREC_OPTIONS, TREC_SKIPPED
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,6 @@ class Preset:
         The code or the page that was read or run to find the semantics.
     note : str
         The differences that the fields of `Semantics` cannot express, and other remarks.
-    free : tuple of str
-        The fields of `Semantics` that an option of that evaluator chooses.
-    refused : mapping of str to str
-        Metric of rankmill -> why its name would mislead here, and what to ask for.
     skipped : tuple of str
         Names in that evaluator's lists of measures that are no number of a query.
     """
@@ -37,8 +32,6 @@ class Preset:
     metrics: dict[str, str]
     source: str
     note: str = ""
-    free: tuple[str, ...] = ()
-    refused: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
 
 
@@ -56,8 +49,6 @@ PRESETS: dict[str, Preset] = {
         TREC_EVAL,
         "trec_eval 9.0.8, run, also by way of pytrec-eval-terrier 0.5.11",
         f"It holds scores as float32, and 10 as double. {TREC_OPTIONS}",
-        free=("unpredicted",),
-        refused=dict.fromkeys(TREC_10, "is of trec_eval 10: choose the preset trec_eval-10"),
         skipped=TREC_SKIPPED,
     ),
     "trec_eval-10": Preset(
@@ -76,8 +67,6 @@ PRESETS: dict[str, Preset] = {
         "here. With -c such a query has a document of its own making, which counts in utility and "
         "rbp_resid if these have parameters. With gains for levels, its rbp divides by the largest "
         f"that is named. {TREC_OPTIONS}",
-        free=("unpredicted",),
-        refused={"rbp": "is graded in trec_eval 10: ask for graded_rbp"},
         skipped=TREC_SKIPPED,
     ),
     "ml_metrics": Preset(
@@ -325,14 +314,13 @@ def preset(name: str) -> Preset:
     return PRESETS[name]
 
 
-@cache
-def presets_of(semantics: Semantics) -> list[Preset]:
-    """The presets of these semantics, whatever their free fields are."""
-    return [
-        one
-        for one in PRESETS.values()
-        if set(semantics.differences(one.semantics)) <= set(one.free)
-    ]
+def preset_named(given: object) -> str:
+    """The preset that is named in what `semantics_of` takes, though choices of it may be changed.
+
+    "" if there is none.
+    """
+    name = given.get("preset") if isinstance(given, Mapping) else given
+    return name if isinstance(name, str) and name in PRESETS else ""
 
 
 def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:

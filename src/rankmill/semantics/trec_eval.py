@@ -31,8 +31,6 @@ TREC_EVAL = {
     "ndcg_rel": "ndcg_rel",
     "rndcg": "Rndcg",
 }
-# What only 10 has; its rbp is graded_rbp.
-TREC_10 = ("rbp", "graded_rbp", "rbp_resid", "unj", "dcg")
 TREC_SKIPPED = ("runid", "num_q")
 TREC_OPTIONS = (
     "-c is unpredicted='zero', -l 2 is --rel 2, -M 100 is --depth 100, and -J is --judged-only. "

@@ -10,10 +10,10 @@ from rankmill.errors import InputError, UsageError
 
 READ_BYTES = 1 << 20
 BYTE_ORDER_MARK = codecs.BOM_UTF8
-# How to name the encoding of an input.
+# How to name an encoding; other files, such as those of slices and of training, are UTF-8.
 HOW = (
-    "--encoding NAME (--label-encoding for labels alone) on the command line, encoding= "
-    "(label_encoding=) in Python"
+    "that of labels and predictions with --encoding NAME (--label-encoding for labels alone) on "
+    "the command line, encoding= (label_encoding=) in Python"
 )
 
 
@@ -50,7 +50,7 @@ def check_utf8(data: bytearray, size: int, file: str, line: int) -> None:
     if zero >= 0:
         raise NulError(
             f"{_spot(data, zero, file, line)} is 0, which no text holds: write the file anew, or "
-            f"name its encoding, such as utf-16-le: {HOW}"
+            f"name its encoding, such as utf-16-le, {HOW}"
         )
     if data.isascii():
         return
@@ -62,7 +62,7 @@ def check_utf8(data: bytearray, size: int, file: str, line: int) -> None:
         bad = _first_wrong(bytes(data[:size]))
         raise InputError(
             f"{_spot(data, bad, file, line)} is {data[bad]:#x}, and no UTF-8 there; save the "
-            f"file as UTF-8, or name its encoding, such as latin-1 or cp1252: {HOW}"
+            f"file as UTF-8, or name its encoding, such as latin-1 or cp1252, {HOW}"
         ) from None
     finally:
         del text  # what exports a buffer cannot be cut
@@ -146,6 +146,6 @@ class Recoded:
                 line += before.count("\n")
             raise InputError(
                 f"{self._name}: line {line} holds bytes that are no text in {self._encoding}; "
-                f"expected that encoding throughout: name another with {HOW}"
+                f"expected that encoding throughout: name another, {HOW}"
             ) from None
         return text

@@ -35,7 +35,10 @@ def open_reader(value: Any, role: Role) -> Source:
     try:
         return open_once(name, pa.RecordBatchReader.from_stream(value))
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise InputError(f"{name} is no stream of record batches: {error}") from None
+        raise InputError(
+            f"{name} is no stream of record batches: {error}; expected a table, with a column of "
+            "query ids beside that of items"
+        ) from None
 
 
 def open_polars(frame: Any, role: Role) -> Source:

@@ -174,8 +174,8 @@ def _check_start(chunk: bytearray, name: str) -> None:
     for mark, encoding in OTHER_ENCODINGS.items():
         if chunk.startswith(mark):
             raise InputError(
-                f"{name} is text in {encoding.upper()}; expected UTF-8: save it as UTF-8, or say "
-                f"that it is {encoding}: {HOW}"
+                f"{name} is text in {encoding.upper()}; expected UTF-8: save it as UTF-8, or "
+                f"name its encoding, {encoding}, {HOW}"
             )
     if b"\r" in chunk and b"\n" not in chunk:
         raise InputError(
