@@ -15,6 +15,7 @@ from numbers import Integral, Real
 from typing import Any
 
 __all__ = [
+    "AnotherWayError",
     "InputError",
     "RankmillError",
     "RegressionError",
@@ -169,6 +170,10 @@ def is_shortage(error: BaseException, doing: str) -> bool:
     return True
 
 
+class AnotherWayError(Exception):
+    """No fault of the data: reading begins again in another way. No caller of rankmill meets it."""
+
+
 @contextmanager
 def outside(name: str, remedy: str = "write or fetch it again") -> Iterator[None]:
     """Raise InputError, which names an input, for what other errors its reading ends in.
@@ -187,7 +192,9 @@ def outside(name: str, remedy: str = "write or fetch it again") -> Iterator[None
     """
     try:
         yield
-    except (RankmillError, BrokenPipeError, AssertionError, ImportError, NameError):
+    except (RankmillError, AnotherWayError):
+        raise
+    except (BrokenPipeError, AssertionError, ImportError, NameError):
         raise
     except RecursionError:
         raise InputError(f"{name} cannot be read: it is nested too deep; {remedy}") from None
