@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankmill.columns.ids import to_ids
-from rankmill.compare.jackknife import estimate, interval, jackknife_test
+from rankmill.compare.jackknife import estimate, interval, interval_within, jackknife_test
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import GapCounter
 from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
@@ -115,6 +115,8 @@ def check(
             spread = estimate(whole, without, base.sizes)
             assert spread is not None
             low, high = interval(whole, spread, 0.95)
+            if what == "gap":
+                low, high = interval_within(whole, spread, base.most, 0.95)
             covered[what] += low <= truths[what] <= high
         none = as_good.whole - base.whole
         spread = estimate(none, as_good.values - base.values, base.sizes)

@@ -170,7 +170,10 @@ def test_a_system_against_itself():
     found = compare(labels, {"a": poor, "b": dict(reversed(poor.items()))}, tests=list(TESTS))
     for metric in METRICS:
         one = found.differences[metric]["b"]
-        assert (one.value, one.low, one.high, one.cohen_d) == (0, 0, 0, None)
+        assert (one.value, one.cohen_d) == (0, None)
+        # 60 equal queries leave open that 1 in 17 differs, by all of the range.
+        share = 1 - 0.025 ** (1 / 60)
+        assert (one.low, one.high) == pytest.approx((-share, share))
         assert (one.won, one.tied, one.lost) == (0, 60, 0)
         assert {tested.p for tested in one.tests.values()} == {1}
         assert {tested.corrected_p for tested in one.tests.values()} == {1}

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.special import logit
 
 import rankmill
 from rankmill.compare.differences import Difference, Estimate
@@ -71,7 +72,7 @@ def test_edge_cases_are_never_nan() -> None:
     assert estimate(0.5, np.array([0.5, 0.5]), np.array([7, 1])) == Spread(0.0, 1)
     assert jackknife_test(0.1, None, 0.95) == ("t", None, None, None)
     assert jackknife_test(0.0, None, 0.95) == ("t", None, None, None)
-    assert jackknife_test(0.0, Spread(0.0, 9), 0.95) == ("t", 1.0, 0.0, 0.0)
+    assert jackknife_test(0.0, Spread(0.0, 9), 0.95) == ("t", 1.0, None, None)
     assert jackknife_test(0.1, Spread(0.0, 9), 0.95) == ("t", None, None, None)
 
 
@@ -125,9 +126,15 @@ def test_systems_are_compared_by_the_same_groups() -> None:
     assert (new.sizes == old.sizes).all()
     for name, one in (("old", old), ("new", new)):
         error = plainly(one.whole, one.values.tolist(), one.sizes.tolist())
-        half = stats.t.ppf(0.975, len(one.sizes) - 1) * error
-        wanted = (of[name], error, of[name] - half, of[name] + half)
-        assert shown[name] == pytest.approx(wanted, rel=1e-9)
+        value, low, high = (shown[name][i] for i in (0, 2, 3))
+        assert (value, shown[name].standard_error) == pytest.approx((of[name], error), rel=1e-9)
+        # Of the logit, with as many degrees of freedom as groups make up the error.
+        share = one.sizes / one.sizes.sum()
+        pseudo = (1 / share - 1) * (one.whole - one.values)
+        parts = (pseudo - (share * pseudo).sum()) ** 2 / (1 / share - 1)
+        freedom = min(len(share) - 1, parts.sum() ** 2 / (parts**2).sum())
+        half = stats.t.ppf(0.975, freedom) * error / (value * (1 - value))
+        assert logit([low, high]) == pytest.approx([logit(value) - half, logit(value) + half])
     found = pooled_difference(of, left, "old", "new", 0.95)
     less = of["new"] - of["old"]
     error = plainly(less, (new.values - old.values).tolist(), new.sizes.tolist())
@@ -148,8 +155,37 @@ def test_systems_are_compared_by_the_same_groups() -> None:
 def test_a_system_against_itself() -> None:
     values, without = scored(labels(300), RUNS, ["gap@2"])
     found = pooled_difference(values["gap@2"], without["gap@2"], "old", "same", 0.95)
-    assert (found.value, found.relative, found.low, found.high) == (0.0, 0.0, 0.0, 0.0)
-    assert found.tests["t"] == (1.0, None, 0.0, 0.0, 0)
+    # The groups have no spread, so that there is no interval.
+    assert (found.value, found.relative, found.low, found.high) == (0.0, 0.0, None, None)
+    assert found.tests["t"] == (1.0, None, None, None, 0)
+
+
+@pytest.mark.small
+def test_few_hits_have_no_interval_and_say_so() -> None:
+    tables = {
+        name: pa.table(
+            {
+                "query": range(60),
+                "items": [[q if q < hits else -1] for q in range(60)],
+                "score": [[7 * q % 60 / 60] for q in range(60)],
+            }
+        )
+        for name, hits in (("few", 4), ("many", 30))
+    }
+    found = rankmill.compare(labels(60), tables, "gap")
+    few, many = (found.values["gap"][name] for name in tables)
+    assert (few.low, few.high) == (None, None)
+    assert many.low is not None
+    assert many.high is not None
+    assert 0 < many.low < many.value < many.high < 1
+    assert "there is none for few, which has fewer than 10 hits" in found.notes[0]
+    # A collapse is still seen: one of the two has hits enough.
+    assert found.differences["gap"]["many"].low is not None
+    verdict = rankmill.gate(
+        labels(60), tables["few"], "gap >= 0.001 confidence 0.95", undecided="fail"
+    )
+    assert verdict.word == "not enough data"
+    assert "4 hits are too few" in verdict.outcomes[0].reason
 
 
 @pytest.mark.small

@@ -365,7 +365,7 @@ def test_a_system_against_itself(n):
     for name in TESTS:
         interval = (0.0, 0.0) if name in ("t", "bootstrap", "bca") else (None, None)
         assert found[name] == (1.0, *interval)
-    assert found["equivalence"] == ((None,) * 3 if n == 1 else (0.0, 0.0, 0.0))
+    assert found["equivalence"] == (None, None, None)
 
 
 @pytest.mark.small
@@ -376,6 +376,35 @@ def test_the_same_difference_everywhere_has_no_t(n):
         assert found[name] == (None, None, None)
     assert found["sign"][0] == found["wilcoxon"][0] == 2 * 0.5**n
     assert found["randomization"][0] == (2 * 0.5**n if n < 12 else 0.01)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("seed", range(6))
+def test_the_p_of_bca_inverts_the_interval_that_is_shown(seed):
+    draw = np.random.default_rng(seed)
+    given = draw.choice([-1.0, 0.0, 0.0, 0.5, 1.0], 25) if seed % 2 else draw.normal(0.3, 1, 15)
+    paired = paired_of(given)
+    p = run_test("bca", paired, replicates=999).p
+    for share in (0.5, 0.2, 0.1, 0.05, 0.02, 0.99 * p, 1.01 * p):
+        found = run_test("bca", paired, replicates=999, confidence=1 - share)
+        assert (found.low <= 0 <= found.high) == (p >= share)
+
+
+@pytest.mark.small
+def test_two_wins_among_ties_are_not_shown_by_bca():
+    found = run_test("bca", paired_of(np.array([1.0] * 2 + [0.0] * 998)))
+    assert found.low == 0
+    assert found.p > 0.05
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("name", ["t", "bootstrap", "bca"])
+@pytest.mark.parametrize("given", [[0.3, 0.3, -0.1, 0, 1], [1, -1, 0.5, 0, -0.5], [2, -1, -1, 0]])
+def test_intervals_mirror_when_systems_are_swapped(name, given):
+    one, other = (
+        run_test(name, paired_of(sign * np.array(given)), replicates=499) for sign in (1.0, -1.0)
+    )
+    assert (one.p, one.low, one.high) == (other.p, -other.high, -other.low)
 
 
 @pytest.mark.small

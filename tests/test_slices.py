@@ -59,12 +59,16 @@ def test_each_slice_is_a_comparison_of_its_queries():
             test = stats.ttest_rel(after, before)
             assert difference.value == pytest.approx((after - before).mean(), rel=1e-13)
             assert difference.tests["t"].p == pytest.approx(test.pvalue, rel=1e-10)
-            low, high = test.confidence_interval()
+            # 7 slices and all queries, in two metrics: all their intervals hold together.
+            low, high = test.confidence_interval(1 - 0.05 / 16)
+            assert one.confidence == 1 - (1 - 0.95) / 16
             assert (difference.low, difference.high) == pytest.approx((low, high), rel=1e-9)
             value = one.values[metric]["good"]
             assert value.value == pytest.approx(after.mean(), rel=1e-13)
             assert value.standard_error == pytest.approx(stats.sem(after), rel=1e-10)
             ps[one.by, one.value, metric] = difference.tests["t"]
+    for metric in METRICS:
+        ps[metric] = found.differences[metric]["good"].tests["t"]
     corrected = correct([one.p for one in ps.values()], "holm")
     assert [one.corrected_p for one in ps.values()] == corrected
     verdicts = {one.value[0]: one.differences["map@3"]["good"].verdict for one in found.slices}
@@ -148,17 +152,63 @@ def test_order_of_rows_changes_no_slice():
     assert numbers(again) == numbers(whole)
 
 
+def test_the_whole_and_its_slices_are_one_family():
+    labels, runs, *_ = cut()
+    alone = rankmill.compare(labels, runs, "map@3").differences["map@3"]["good"]
+    found = rankmill.compare(labels, runs, "map@3", by="country", correction="bonferroni")
+    whole = found.differences["map@3"]["good"]
+    assert whole.tests["t"].p == alone.tests["t"].p
+    assert (whole.low, whole.high) == (alone.low, alone.high)
+    for one in [whole, *(each.differences["map@3"]["good"] for each in found.slices)]:
+        assert one.tests["t"].corrected_p == pytest.approx(min(1, 5 * one.tests["t"].p))
+    plain = rankmill.compare(labels, runs, "map@3", by="country", correction="none")
+    assert {one.confidence for one in plain.slices} == {0.95}
+
+
+def test_slices_with_too_few_replicates_have_the_interval_of_t():
+    labels, runs, *_ = cut()
+    by_t = rankmill.compare(labels, runs, "map@3", by="country").slices[0]
+    few, many = (
+        rankmill.compare(labels, runs, "map@3", by="country", tests="bootstrap", replicates=n)
+        for n in (999, 4000)
+    )
+    cuts = (found.slices[0] for found in (few, many))
+    one, other, t = (each.differences["map@3"]["good"] for each in (*cuts, by_t))
+    assert (one.low, one.high) == (t.low, t.high) != (other.low, other.high)
+
+
+def test_slices_that_differ_by_chance_shrink_to_the_whole():
+    draw = random.Random(0)
+    labels = {query: [query] for query in range(4000)}
+    runs = {name: {q: [q] if draw.random() < 0.3 else [-1] for q in labels} for name in "ab"}
+    groups = pa.table({"query": list(labels), "group": [f"g{q % 40}" for q in labels]})
+    found = rankmill.compare(labels, runs, "hit@1", by=groups, worst_slices=3)
+    whole = found.differences["hit@1"]["b"].value
+    for one in found.losses:
+        assert one.difference.value < -0.08
+        assert abs(one.shrunk - whole) < 0.3 * abs(one.difference.value - whole)
+    # A slice that did collapse keeps nearly all of its loss.
+    runs["b"] |= {q: [-1] for q in labels if q % 40 == 7}
+    found = rankmill.compare(labels, runs, "hit@1", by=groups, worst_slices=1)
+    [one] = found.losses
+    assert one.value == ("g7",)
+    assert one.difference.value < one.shrunk < 0.4 * one.difference.value
+    # That no query has a hit leaves open that some have.
+    assert -1 == one.difference.relative == one.difference.relative_low
+    assert -0.7 < one.difference.relative_high < -0.5
+
+
 def test_the_slices_that_lost_most():
     labels, runs, *_ = cut()
     found = rankmill.compare(labels, runs, "map@3", by=["country", "age"], worst_slices=4)
     assert [one.by for one in found.losses][:2] == [("country",), ("country", "age")]
     assert all(one.value[0] == "it" for one in found.losses)
-    sums = [one.difference.value * one.queries for one in found.losses]
+    sums = [one.shrunk * one.queries for one in found.losses]
     assert sums == sorted(sums)
-    # 4 countries, 3 ages and all pairs of them were looked at.
-    assert {one.looked_at for one in found.losses} == {4 + 3 + 12}
+    # 4 countries, 3 ages, all pairs of them and all queries were looked at.
+    assert {one.looked_at for one in found.losses} == {4 + 3 + 12 + 1}
     worst = found.losses[0].difference
-    assert worst.tests["t"].corrected_p == pytest.approx(min(1, worst.tests["t"].p * 19), rel=0.2)
+    assert worst.tests["t"].corrected_p == pytest.approx(min(1, worst.tests["t"].p * 20), rel=0.2)
     with pytest.raises(rankmill.UsageError, match="worst_slices needs a way to cut"):
         rankmill.compare(labels, runs, "map@3", worst_slices=4)
 
@@ -243,7 +293,9 @@ def test_all_formats_show_slices():
     text = repr(found)
     assert "map@3 by country" in text
     assert "(unknown)" in text
-    assert "the slices in which good lost most against poor; p corrected over all 16" in text
+    assert "the slices in which good lost most against poor, by the difference shrunk" in text
+    assert "p and intervals corrected over all 20 that" in text
+    assert "map@3 by country; all intervals hold together at 95%" in text
     rows = list(csv.DictReader(io.StringIO(writers.write(view_of(found), "csv"))))
     assert [row["slice"] for row in rows[::3]] == [
         "",

@@ -264,11 +264,10 @@ def _table(found: Comparison, metric: str) -> Table:
     ]
     winner = found.winner(metric)
     rows: list[list[Cell]] = []
-    for name, (value, _, _, high) in found.values[metric].items():
-        marked = Best(value) if value is not None and name == winner else value
-        half = None if value is None or high is None else high - value
+    for name, one in found.values[metric].items():
+        marked = Best(one.value) if one.value is not None and name == winner else one.value
         more = _cells(found.differences[metric].get(name), settings)
-        rows.append([name, marked, half, *more])
+        rows.append([name, marked, one.half, *more])
     return Table(columns, rows)
 
 

@@ -121,7 +121,7 @@ def details_of(
     cut = joined._replace(segments=[*segments, *seen.ways])
     if cut.segments and joined.metrics:
         state = cut.state(workers, crossed=False, rows=False)
-        slices, _ = tested_slices(state, settings, workers.threads)
+        slices = tested_slices(state, settings, workers.threads)
     return Details(
         results={name: replace(one, per_query=None) for name, one in joined.results.items()},
         cutoffs={

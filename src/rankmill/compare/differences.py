@@ -18,14 +18,22 @@ EQUAL = "equal within the margin"
 class Estimate(NamedTuple):
     """The value of a metric for one system: a mean over queries with its interval.
 
-    All but the value are None where fewer than two queries count. For gap, which is no mean over
-    queries, they are those of a jackknife.
+    All but the value are None where fewer than two queries count. Where all have the same value,
+    the interval is what the range of the metric leaves open, and None without such a range. For
+    gap, which is no mean over queries, they are those of a jackknife.
     """
 
     value: float | None
     standard_error: float | None = None
     low: float | None = None
     high: float | None = None
+
+    @property
+    def half(self) -> float | None:
+        """Half of the interval, the longer one where it is not the same to both sides."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        return max(self.high - self.value, self.value - self.low)
 
 
 class Tested(NamedTuple):
@@ -34,7 +42,9 @@ class Tested(NamedTuple):
     Attributes
     ----------
     p, corrected_p : float or None
-        The p-value, and the one that is corrected over all metrics and systems.
+        The p-value, and the one that is corrected over all metrics and systems. Of a margin, what
+        is corrected is the larger one of p and of the chance that the range of the metric leaves to
+        queries that were not seen.
     low, high : float or None
         The ends of the interval of the difference, which is not corrected.
     direction : int
@@ -59,8 +69,12 @@ class Difference:
     value : float or None
     relative : float or None
         The difference over the value of the baseline; None where that is 0.
+    relative_low, relative_high : float or None
+        The interval of `relative` by Fieller's theorem; None where it has no end, as the value of
+        the baseline may be 0.
     low, high : float or None
-        The interval of the first test that has one.
+        The interval of the first test that has one. Where no query differs from the others in its
+        difference, it is what the range of the metric leaves open, and None without such a range.
     cohen_d : float or None
         The mean of the differences of queries over their standard deviation; None where it is 0.
     won, tied, lost : int or None
@@ -83,6 +97,8 @@ class Difference:
 
     value: float | None
     relative: float | None = None
+    relative_low: float | None = None
+    relative_high: float | None = None
     low: float | None = None
     high: float | None = None
     cohen_d: float | None = None
@@ -149,7 +165,10 @@ class Slice:
         Its value for these queries; None where it is not known.
     queries : int
     values, differences
-        As in a `Comparison`. Tests are corrected over all slices of one name together.
+        As in a `Comparison`. Tests are corrected over all queries and all slices of one name
+        together, and the intervals of differences hold together with the confidence asked for.
+    confidence : float or None
+        That of each interval of a difference alone, which Bonferroni makes of it.
     """
 
     by: tuple[str, ...]
@@ -157,10 +176,12 @@ class Slice:
     queries: int
     values: dict[str, dict[str, Estimate]]
     differences: dict[str, dict[str, Difference]]
+    confidence: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers."""
         told = {"by": list(self.by), "value": list(self.value), "queries": self.queries}
+        told["confidence"] = self.confidence
         return told | {"metrics": by_metric(self.values, self.differences)}
 
 
@@ -174,7 +195,10 @@ class Loss(NamedTuple):
         As in a `Slice`; one or two names cut.
     difference : Difference
     looked_at : int
-        The number of tests that the correction is over.
+        The number of tests that the correction and the interval are over.
+    shrunk : float
+        The difference, drawn towards that of all queries by as much as chance makes slices of this
+        way to cut differ. Losses are sorted by it, times the weight of the queries.
     """
 
     metric: str
@@ -184,6 +208,7 @@ class Loss(NamedTuple):
     queries: int
     difference: Difference
     looked_at: int
+    shrunk: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers."""

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.compare.comparison import Comparison
-from rankmill.compare.differences import Difference, Estimate, Settings
-from rankmill.compare.judging import Judged, differences, estimates, judged
+from rankmill.compare.differences import Difference, Estimate, Loss, Settings
+from rankmill.compare.few import few_notes
+from rankmill.compare.intervals import estimates
+from rankmill.compare.judging import Judged, differences, judged
 from rankmill.compare.significance import check_weighted
-from rankmill.compare.slices import tested_slices
+from rankmill.compare.slices import differences_of_slices, losses_of, shown_slices
 from rankmill.compare.state import ComparisonState
 from rankmill.metrics.registry import sides_of
 from rankmill.results.systems import side_notes
@@ -41,11 +43,15 @@ def finish(
     values = estimates(state.whole, settings.confidence) | dict(pooled or {})
     found = differences(state.whole, state.baseline, settings, threads) | (pooled_differences or {})
     metrics = metrics or state.metrics
+    cut = differences_of_slices(state, settings, threads, len(found))
+    family = judged(found | cut.alone, settings)  # all queries, and the slices of them
     by_metric: dict[str, dict[str, Difference]] = {metric: {} for metric in metrics}
-    for (metric, name), one in judged(found, settings).items():
-        by_metric[metric][name] = one
-    slices, losses = tested_slices(state, settings, threads)
-    notes = [*facts.pop("notes", []), *side_notes(sides_of(metrics))]
+    for metric, name in found:
+        by_metric[metric][name] = family.pop((metric, name))
+    losses: list[Loss] = []
+    if settings.worst_slices:
+        losses = losses_of(state, settings, judged(found | cut.found, settings))
+    notes = [*facts.pop("notes", []), *side_notes(sides_of(metrics)), *few_notes(state, settings)]
     return Comparison(
         baseline=state.baseline,
         values={metric: dict(values[metric]) for metric in metrics},
@@ -55,7 +61,7 @@ def finish(
         left_out=dict(state.left_out),
         differing=state.differing,
         unpredicted=dict(state.unpredicted),
-        slices=slices,
+        slices=shown_slices(state, settings, cut, family),
         losses=losses,
         pooled=[metric for metric in metrics if metric not in state.metrics],
         settings=settings,

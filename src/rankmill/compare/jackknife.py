@@ -8,12 +8,25 @@ import numpy as np
 from rankmill.compare.distributions import t_quantile, t_tail
 from rankmill.compare.outcome import Outcome
 
+# With fewer hits, the groups that hold one are too few to tell how far chance moves gap. Measured.
+LEAST_HITS = 10
+
 
 class Spread(NamedTuple):
-    """A standard error and its degrees of freedom."""
+    """A standard error and its degrees of freedom.
+
+    Attributes
+    ----------
+    standard_error : float
+    freedom : int
+        One less than there are groups.
+    effective : float
+        How many groups the error is made of: fewer than there are, where few hold the hits.
+    """
 
     standard_error: float
     freedom: int
+    effective: float = math.inf
 
 
 def estimate(whole: float, left_out: np.ndarray, sizes: np.ndarray) -> Spread | None:
@@ -54,16 +67,18 @@ def estimate(whole: float, left_out: np.ndarray, sizes: np.ndarray) -> Spread | 
     # All pseudo-values less the value itself: nothing is lost where they are close to it.
     pseudo = (ratios - 1) * (whole - left_out)
     deviations = pseudo - (shares * pseudo).sum()
-    variance = math.fsum(deviations**2 / (ratios - 1)) / len(sizes)
-    return Spread(math.sqrt(variance), len(sizes) - 1)
+    parts = deviations**2 / (ratios - 1)
+    total = math.fsum(parts)
+    effective = 1 / math.fsum((parts / total) ** 2) if total else math.inf
+    return Spread(math.sqrt(total / len(sizes)), len(sizes) - 1, effective)
 
 
 def jackknife_test(whole: float, spread: Spread | None, confidence: float) -> Outcome:
     """Return the two-sided t test of a difference, and its interval.
 
     The test is named "t", as t = difference / standard error. If the difference is 0 with each
-    group left out, p is 1. If it is the same number otherwise, or there is one group, there is no
-    spread to compare with, and p and the interval are None.
+    group left out, p is 1. If it is the same number otherwise, or there is one group, p is None.
+    Neither has a spread to make an interval of.
 
     Examples
     --------
@@ -72,12 +87,35 @@ def jackknife_test(whole: float, spread: Spread | None, confidence: float) -> Ou
     0.0482 0.0002 0.0398
     """
     if spread is None or not spread.standard_error:
-        p = 1.0 if spread is not None and not whole else None
-        ends = (0.0, 0.0) if p else (None, None)
-        return Outcome("t", p, *ends)
+        return Outcome("t", 1.0 if spread is not None and not whole else None, None, None)
     low, high = interval(whole, spread, confidence)
     p = min(1.0, 2 * t_tail(abs(whole) / spread.standard_error, spread.freedom))
     return Outcome("t", p, low, high)
+
+
+def interval_within(
+    value: float, spread: Spread, most: float, confidence: float
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the ends of an interval that stays between 0 and `most`; None for both at an end.
+
+    It is the t interval of the logit of the share of `most`, turned back, with the effective number
+    of groups as degrees of freedom: where hits are few, the error is as uncertain as the value.
+
+    Examples
+    --------
+    >>> low, high = interval_within(0.01, Spread(0.005, 99, 12.0), 1.0, 0.95)
+    >>> print(f"{low:.4f} {high:.4f}")
+    0.0033 0.0295
+    """
+    share = value / most
+    if not 0 < share < 1 or not spread.standard_error:
+        return None, None
+    middle = math.log(share / (1 - share))
+    freedom = min(float(spread.freedom), spread.effective)
+    half = t_quantile((1 + confidence) / 2, freedom) * spread.standard_error / most
+    half /= share * (1 - share)
+    low, high = (1 / (1 + math.exp(min(700.0, -end))) for end in (middle - half, middle + half))
+    return most * low, most * high
 
 
 def interval(value: float, spread: Spread, confidence: float) -> tuple[float, float]:

@@ -1,5 +1,6 @@
 """The tests of differences, their correction, and the word that they come to."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,11 +17,10 @@ from rankmill.compare.differences import (
     NOT_SHOWN,
     WORSE,
     Difference,
-    Estimate,
     Settings,
     Tested,
 )
-from rankmill.compare.distributions import t_quantile
+from rankmill.compare.intervals import of_alike, relative, relative_ends_of
 from rankmill.compare.outcome import Outcome
 from rankmill.compare.significance import (
     TESTS,
@@ -28,53 +28,40 @@ from rankmill.compare.significance import (
     equivalence,
     noninferiority,
     run_test,
+    too_few,
     tukey,
 )
-from rankmill.compare.sums import AnyMean, AnyPaired, Sums, WeightedPaired
-from rankmill.metrics.base import Better
+from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums, WeightedPaired
+from rankmill.compare.unseen import Spread, chance_of_less, least_mean
+from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
+
+RESAMPLED = ("bootstrap", "bca")
+OF_SPREAD = ("t", *RESAMPLED)
+"""The tests that have an interval, and say nothing where all differences are the same."""
+LEAST_BEYOND = 5
+"""How many resampled means there have to be beyond an end of an interval."""
 
 Judged: TypeAlias = dict[tuple[Any, ...], Difference]
 """A metric and a system, perhaps behind a slice -> their difference from the baseline."""
 
 
-def estimate(mean: AnyMean, queries: int, confidence: float) -> Estimate:
-    """Return a mean over queries with its interval, of Student's t."""
-    return interval_of(mean.mean, mean.standard_error, queries, confidence)
+def differences(
+    sums: Sums, baseline: str, settings: Settings, threads: int, confidence: float | None = None
+) -> Judged:
+    """Return the tested differences of each metric and system; p is not corrected yet.
 
-
-def interval_of(
-    value: float | None, error: float | None, queries: int, confidence: float = 0.95
-) -> Estimate:
-    """Return a mean over queries with its interval, given its standard error."""
-    if value is None or error is None or queries < 2:
-        return Estimate(value)
-    half = t_quantile((1 + confidence) / 2, queries - 1) * error
-    return Estimate(value, error, value - half, value + half)
-
-
-def estimates(sums: Sums, confidence: float) -> dict[str, dict[str, Estimate]]:
-    """Return the value of each metric and system."""
-    return {
-        metric: {
-            name: estimate(one.mean, getattr(one.mean, "positive", sums.queries), confidence)
-            for name, one in of.items()
-        }
-        for metric, of in sums.columns.items()
-    }
-
-
-def differences(sums: Sums, baseline: str, settings: Settings, threads: int) -> Judged:
-    """Return the tested differences of each metric and system; p is not corrected yet."""
+    `confidence` is that of the intervals, if it is not that of the settings.
+    """
     found: Judged = {}
+    asked = replace(settings, confidence=confidence or settings.confidence)
     for metric, of in sums.columns.items():
         joint = _jointly(sums.rows.get(metric), list(of), baseline, settings, threads)
         for name, one in of.items():
             if one.paired is not None:
-                base, better = of[baseline].mean.mean, parse(metric).better
-                found[metric, name] = tested(
-                    one.paired, base, settings, threads, joint.get(name), better
-                )
+                base, spec = of[baseline].mean, parse(metric).spec
+                told = tested(one, base, asked, threads, joint.get(name), spec)
+                found[metric, name] = _with_margins(told, one.paired, settings, spec)
     return found
 
 
@@ -91,18 +78,19 @@ def _jointly(
 
 
 def tested(
-    paired: AnyPaired,
-    base: float | None,
+    column: Column,
+    base: AnyMean,
     settings: Settings,
     threads: int,
     joint: float | None,
-    better: Better,
+    spec: MetricSpec,
 ) -> Difference:
-    """Return a difference with its tests, which are not corrected yet.
+    """Return a difference with its tests, which are not corrected yet, and not yet of a margin.
 
-    `joint` is the p of Tukey's test, which takes all systems at once; `better` is which side of the
-    metric is better.
+    `joint` is the p of Tukey's test, which takes all systems at once.
     """
+    paired, better = column.paired, spec.better
+    assert paired is not None  # as it is no column of the baseline
     won, lost = _won_and_lost(paired, better)
     if paired.n == 0:
         return Difference(None, won=won, tied=0, lost=lost, better=better)
@@ -114,18 +102,29 @@ def tested(
         seed=settings.seed,
         threads=threads,
     )
+    spread = paired.standard_error or too_few(paired)
+    alike = None if spread else of_alike(paired, spec, settings.confidence)
     tests = {}
     for name in settings.tests:
         outcome = Outcome(name, joint, None, None) if name == TUKEY else run(name)
+        if alike is not None and name in OF_SPREAD:
+            outcome = alike._replace(test=name)
         tests[name] = _as_tested(outcome)._replace(direction=_direction(name, paired))
-    intervals = [one for one in tests.values() if one.low is not None]
+    # Too few means lie beyond the ends of an interval of very high confidence, as of many slices.
+    rare = (1 - settings.confidence) / 2 * settings.replicates < LEAST_BEYOND
+    intervals = [
+        one
+        for name, one in tests.items()
+        if one.low is not None and not (rare and name in RESAMPLED)
+    ]
     # A test without an interval is shown with the one of the t-test.
-    interval = intervals[0] if intervals else _as_tested(run("t"))
-    within = partial(_within_margin, paired=paired, settings=settings)
-    no_worse = partial(noninferiority, better=better)
+    interval = intervals[0] if intervals else _as_tested(alike or run("t"))
+    ends = relative_ends_of(column, base, spec, settings.confidence, alike)
     return Difference(
         value=paired.mean,
-        relative=relative(paired.mean, base),
+        relative=relative(paired.mean, base.mean),
+        relative_low=ends[0],
+        relative_high=ends[1],
         low=interval.low,
         high=interval.high,
         cohen_d=paired.cohen_d,
@@ -133,9 +132,24 @@ def tested(
         tied=paired.tied,
         lost=lost,
         tests=tests,
-        equivalence=within(equivalence),
-        noninferiority=None if better == "neither" else within(no_worse),
         better=better,
+    )
+
+
+def _with_margins(
+    one: Difference, paired: AnyPaired, settings: Settings, spec: MetricSpec
+) -> Difference:
+    """Return a difference with its tests of the margin, if there is one."""
+    if settings.margin is None or one.value is None:
+        return one
+    no_worse = None
+    if one.better != "neither":
+        test = partial(noninferiority, better=one.better)
+        no_worse = _within_margin(test, paired, settings, spec)
+    return replace(
+        one,
+        equivalence=_within_margin(equivalence, paired, settings, spec),
+        noninferiority=no_worse,
     )
 
 
@@ -147,11 +161,28 @@ def _won_and_lost(paired: AnyPaired, better: Better) -> tuple[int | None, int | 
 
 
 def _within_margin(
-    test: Callable[..., Outcome], paired: AnyPaired, settings: Settings
-) -> Tested | None:
-    if settings.margin is None:
-        return None
-    return _as_tested(test(paired, settings.margin, settings.confidence))
+    test: Callable[..., Outcome], paired: AnyPaired, settings: Settings, spec: MetricSpec
+) -> Tested:
+    """Return a test of the margin; what is to be corrected heeds what was not seen too.
+
+    Without a spread p and the interval are those that the range of the metric leaves.
+    """
+    margin, tail = settings.margin or 0.0, 1 - settings.confidence
+    found = _as_tested(test(paired, margin, settings.confidence))
+    width = spec.bounds[1] - spec.bounds[0]
+    if math.isinf(width) or too_few(paired):
+        return found
+    one = Spread(paired.mean or 0.0, paired.standard_error or 0.0, paired.effective)
+    # One side alone counts where the system is to be no worse.
+    up, down = (test is equivalence or spec.better == side for side in ("higher", "lower"))
+    chances = [chance_of_less(one, -width, -margin)] if up else []
+    chances += [chance_of_less(one.negative, -width, -margin)] if down else []
+    unseen = max(chances)
+    if found.p is not None:
+        return found._replace(corrected_p=max(found.p, unseen))
+    low = least_mean(one, -width, tail) if up else None
+    high = -least_mean(one.negative, -width, tail) if down else None
+    return Tested(unseen, None, low, high)
 
 
 def _direction(test: str, paired: AnyPaired) -> int:
@@ -169,11 +200,6 @@ def _direction(test: str, paired: AnyPaired) -> int:
 
 def _as_tested(outcome: Outcome) -> Tested:
     return Tested(outcome.p, None, outcome.low, outcome.high)
-
-
-def relative(difference: float | None, base: float | None) -> float | None:
-    """Return a difference over the value of the baseline; None where that is 0 or unknown."""
-    return None if difference is None or not base else difference / base
 
 
 def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> Judged:
@@ -216,7 +242,7 @@ def _corrected(
     Tukey's p is corrected for all systems of a metric already (`jointly`). Bonferroni's factor,
     the number of metrics, corrects it for these, whatever the correction of other tests.
     """
-    ps = [one.p for one in tests.values()]
+    ps = [one.p if one.corrected_p is None else one.corrected_p for one in tests.values()]
     if not jointly:
         corrected = correct(ps, correction)
     else:

@@ -59,6 +59,16 @@ class Paired:
         return self._sums.count
 
     @property
+    def effective(self) -> float:
+        """The number of queries of equal weight that give a mean of the same variance."""
+        return float(self.n)
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return self._sums.freedom
+
+    @property
     def mean(self) -> float | None:
         """The correctly rounded mean; None without queries."""
         return self._sums.mean

@@ -4,8 +4,16 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from rankmill.compare.differences import Difference, Estimate, Tested
-from rankmill.compare.jackknife import estimate, interval, jackknife_test
-from rankmill.compare.judging import Judged, relative
+from rankmill.compare.distributions import t_quantile
+from rankmill.compare.intervals import relative, relative_ends
+from rankmill.compare.jackknife import (
+    LEAST_HITS,
+    Spread,
+    estimate,
+    interval_within,
+    jackknife_test,
+)
+from rankmill.compare.judging import Judged
 from rankmill.engine.tally import Tally
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import Better
@@ -48,10 +56,24 @@ def pooled_estimates(values: Values, without: Without, confidence: float) -> dic
 
 
 def _estimate(value: float | None, without: LeftOut | str, confidence: float) -> Estimate:
-    spread = None if isinstance(without, str) else estimate(*without)
-    if value is None or spread is None:
+    spread = None if isinstance(without, str) else spread_of(without)
+    if value is None or spread is None or isinstance(without, str):
         return Estimate(value)
-    return Estimate(value, spread.standard_error, *interval(value, spread, confidence))
+    if few_hits([without]):
+        return Estimate(value, spread.standard_error)
+    ends = interval_within(value, spread, without.most, confidence)
+    return Estimate(value, spread.standard_error, *ends)
+
+
+def spread_of(one: LeftOut) -> Spread | None:
+    """Return the spread of a value, from the values without each group."""
+    return estimate(one.whole, one.values, one.sizes)
+
+
+def few_hits(sides: Iterable[LeftOut]) -> str:
+    """Return why there is no interval of gap or of a difference of it, or ""."""
+    hits = max(one.hits for one in sides)
+    return f"{hits} hits are too few" if hits < LEAST_HITS else ""
 
 
 def pooled_difference(
@@ -72,14 +94,21 @@ def pooled_difference(
         return Difference(None, better=better)
     less = value - base
     one, other = without[system], without[baseline]
-    if isinstance(one, str) or isinstance(other, str):
+    if isinstance(one, str) or isinstance(other, str) or few_hits([one, other]):
         return Difference(less, relative(less, base), better=better)
     spread = estimate(one.whole - other.whole, one.values - other.values, one.sizes)
     found = jackknife_test(less, spread, confidence)
     direction = (less > 0) - (less < 0)
     tests = {"t": Tested(found.p, None, found.low, found.high, direction)}
-    ends = found.low, found.high
-    return Difference(less, relative(less, base), *ends, tests=tests, better=better)
+    ends: tuple[float | None, float | None] = (None, None)
+    if spread is not None and spread.standard_error:
+        spreads = spread_of(one), spread_of(other)
+        errors = [None if each is None else each.standard_error for each in spreads]
+        t = t_quantile((1 + confidence) / 2, spread.freedom)
+        ends = relative_ends(value, base, (errors[0], errors[1], spread.standard_error), t, True)
+    return Difference(
+        less, relative(less, base), *ends, found.low, found.high, tests=tests, better=better
+    )
 
 
 class Pooled(NamedTuple):
@@ -128,6 +157,10 @@ def _note(metric: str, without: Without) -> str:
     why = next((one for one in without.values() if isinstance(one, str)), "")
     how = f"no interval and no test, because {why}"
     if not why:
-        groups = next(len(one.sizes) for one in without.values() if isinstance(one, LeftOut))
+        known = {name: one for name, one in without.items() if isinstance(one, LeftOut)}
+        groups = next(len(one.sizes) for one in known.values())
         how = f"its interval is a jackknife over {groups} groups of queries"
+        few = [name for name, one in known.items() if few_hits([one])]
+        if few:
+            how += f"; there is none for {', '.join(few)}, which has fewer than {LEAST_HITS} hits"
     return f"{metric} is no mean over queries: {how}"

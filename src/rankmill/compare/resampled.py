@@ -61,11 +61,13 @@ def bootstrap_test(
     """
     if _is_degenerate(paired):
         return _degenerate("bootstrap", paired)
-    mean = paired.mean or 0.0
-    means = bootstrap_means(paired, replicates, seed, threads)
-    found = np.abs(means - mean) >= abs(mean) - _rounding(paired)
-    low, high = _quantiles(means, (1 - confidence) / 2, (1 + confidence) / 2)
-    return Outcome("bootstrap", (1 + int(found.sum())) / (1 + replicates), low, high)
+    one, sign = _one_way_round(paired)
+    mean = one.mean or 0.0
+    means = bootstrap_means(one, replicates, seed, threads)
+    found = np.abs(means - mean) >= abs(mean) - _rounding(one)
+    ends = _quantiles(means, (1 - confidence) / 2, (1 + confidence) / 2)
+    p = (1 + int(found.sum())) / (1 + replicates)
+    return Outcome("bootstrap", p, *_turned(ends, sign))
 
 
 def bca_test(
@@ -75,26 +77,75 @@ def bca_test(
 
     The ends are the quantiles P(Z < b + (b + z) / (1 - a (b + z))) of the resampled means, with
     b = the quantile of the share of them below the mean, and the acceleration of the jackknife,
-    a = S(d - mean)**3 / (6 (S(d - mean)**2)**1.5); p is 1 - the confidence at which an end of the
-    interval is 0. Efron & Tibshirani, An Introduction to the Bootstrap, 1993, 14.3.
+    a = S(d - mean)**3 / (6 (S(d - mean)**2)**1.5); p is 1 - the largest confidence at which the
+    interval does not hold 0, and at least 1 / (1 + replicates). Efron & Tibshirani, An Introduction
+    to the Bootstrap, 1993, 14.3.
     """
     if _is_degenerate(paired):
         return _degenerate("bca", paired)
-    mean = paired.mean or 0.0
-    means = bootstrap_means(paired, replicates, seed, threads)
-    bias = normal_quantile(_share_below(means, mean, _rounding(paired)))
+    one, sign = _one_way_round(paired)
+    mean = one.mean or 0.0
+    means = np.sort(bootstrap_means(one, replicates, seed, threads))
+    bias = normal_quantile(_share_below(means, mean, _rounding(one)))
     # In units of the standard deviation: the squares then add up to n - 1, at any scale.
-    deviations = (paired.values - mean) / math.sqrt(paired.variance or 1.0)
-    cubes = math.fsum((deviations**3 * paired.counts).tolist())
-    acceleration = cubes / (6 * (paired.n - 1) ** 1.5)
+    deviations = (one.values - mean) / math.sqrt(one.variance or 1.0)
+    cubes = math.fsum((deviations**3 * one.counts).tolist())
+    acceleration = cubes / (6 * (one.n - 1) ** 1.5)
 
     def moved(share: float) -> float:
         return normal_tail(-bias - _bent(bias + normal_quantile(share), acceleration))
 
-    low, high = _quantiles(means, moved((1 - confidence) / 2), moved((1 + confidence) / 2))
-    at_zero = normal_quantile(_share_below(means, 0.0, _rounding(paired))) - bias
-    tail = normal_tail(abs(_bent(at_zero, -acceleration) - bias))
-    return Outcome("bca", max(1 / (1 + replicates), min(1.0, 2 * tail)), low, high)
+    def side(share: float) -> float:
+        """Return the share of which `moved` makes this one."""
+        if not 0 < share < 1:
+            return share
+        return normal_tail(bias - _bent(normal_quantile(share) - bias, -acceleration))
+
+    ends = _quantiles(means, moved((1 - confidence) / 2), moved((1 + confidence) / 2))
+    # The largest share with a quantile of 0 or less, and the smallest with one of 0 or more.
+    least, most = _shares_at_zero(means, _rounding(one))
+    p = max(1 / (1 + replicates), min(1.0, 2 * min(side(most), 1 - side(least))))
+    return Outcome("bca", p, *_turned(ends, sign))
+
+
+def _one_way_round(paired: Paired) -> tuple[Paired, int]:
+    """Return the differences in the way round that two systems have whichever is the baseline.
+
+    The same random numbers then draw from both ways round, and their intervals mirror. With them is
+    1, -1 if they are turned round, or 0 if they are the same in both ways.
+    """
+    other = Paired(0.0 - paired.values[::-1], paired.counts[::-1])
+    mean = paired.mean or 0.0
+    sign = (mean > 0) - (mean < 0)
+    if not sign:
+        ways = [(one.values.tolist(), one.counts.tolist()) for one in (paired, other)]
+        sign = (ways[0] > ways[1]) - (ways[0] < ways[1])
+    return (other, -1) if sign < 0 else (paired, sign)
+
+
+def _turned(ends: tuple[float, float], sign: int) -> tuple[float, float]:
+    """Return the ends for the way round that was asked for."""
+    if not sign:
+        half = (ends[1] - ends[0]) / 2
+        return -half, half
+    return ends if sign > 0 else (0.0 - ends[1], 0.0 - ends[0])
+
+
+def _shares_at_zero(means: np.ndarray, rounding: float) -> tuple[float, float]:
+    """Return the smallest and the largest share whose quantile of ascending means is 0.
+
+    Between two means a quantile is on the line between them, as `numpy.quantile` has it.
+    """
+    below = int(np.searchsorted(means, -rounding, side="left"))
+    to = int(np.searchsorted(means, rounding, side="right"))
+    last = len(means) - 1
+    if below < to:
+        return below / last, (to - 1) / last
+    if not 0 < below <= last:
+        return (0.0, 0.0) if below == 0 else (1.0, 1.0)
+    step = -means[below - 1] / (means[below] - means[below - 1])
+    share = float((below - 1 + step) / last)
+    return share, share
 
 
 def _bent(z: float, acceleration: float) -> float:

@@ -38,7 +38,8 @@ def slice_tables(
     baseline: str, others: list[str], slices: list[Slice], settings: Settings
 ) -> Iterator[list[Part]]:
     """Yield a table for each metric and way to cut: a row for each slice and system."""
-    level = f"{100 * settings.confidence:.6g}%"
+    together = next((one.confidence for one in slices if one.confidence), settings.confidence)
+    level = f"{100 * together:.6g}%"
     for by in dict.fromkeys(one.by for one in slices):
         of_way = [one for one in slices if one.by == by]
         for metric in of_way[0].values:
@@ -55,24 +56,34 @@ def slice_tables(
                     row: list[Cell] = [slice_text(one).removeprefix(f"{by[0]} = "), one.queries]
                     row += [] if len(others) == 1 else [name]
                     rows.append([*row, base, value, *_tested_cells(one.differences[metric][name])])
-            yield [f"{metric} by {', '.join(by)}", Table([*columns, Column("result")], rows)]
+            title = f"{metric} by {', '.join(by)}"
+            if together > settings.confidence:
+                title += f"; all intervals hold together at {100 * settings.confidence:.6g}%"
+            yield [title, Table([*columns, Column("result")], rows)]
 
 
 def loss_tables(baseline: str, losses: list[Loss], settings: Settings) -> Iterator[list[Part]]:
     """Yield a table for each metric and system: the slices that lost most."""
-    level = f"{100 * settings.confidence:.6g}%"
+    together = settings.confidence
+    if losses and settings.correction != "none":
+        together = 1 - (1 - together) / losses[0].looked_at
     columns = [Column("slice"), Column("queries", "count")]
     columns += [
         Column(f"from {baseline}", "difference"),
-        Column(f"{level} interval", "interval"),
+        Column("shrunk", "difference"),
+        Column(f"{100 * together:.6g}% interval", "interval"),
     ]
     columns += [Column(_p_title(settings), "p"), Column("result")]
     for metric, name in dict.fromkeys((one.metric, one.system) for one in losses):
         lost = [one for one in losses if (one.metric, one.system) == (metric, name)]
-        rows = [[slice_text(one), one.queries, *_tested_cells(one.difference)] for one in lost]
+        rows: list[list[Cell]] = []
+        for one in lost:
+            difference, *more = _tested_cells(one.difference)
+            rows.append([slice_text(one), one.queries, difference, one.shrunk, *more])
         yield [
-            f"{metric}: the slices in which {name} lost most against {baseline}; p corrected "
-            f"over all {lost[0].looked_at:,} that were looked at",
+            f"{metric}: the slices in which {name} lost most against {baseline}, by the difference "
+            "shrunk towards that of all queries; p and intervals corrected over all "
+            f"{lost[0].looked_at:,} that were looked at",
             Table(columns, rows),
         ]
 

@@ -11,8 +11,8 @@ from rankmill.columns.ids import take_ids, to_ids
 from rankmill.compare.agreement import Correlation, correlation, order_of, ranks_of
 from rankmill.compare.aligned import Aligned, check_names
 from rankmill.compare.differences import Estimate
-from rankmill.compare.distributions import t_quantile
 from rankmill.compare.halves import Halves, half_sums, halves_of, random_keys
+from rankmill.compare.intervals import interval_of
 from rankmill.compare.power import Needed, queries_needed
 from rankmill.compare.stability_view import Design, Stability
 from rankmill.engine.evaluate import evaluate, evaluate_runs
@@ -268,10 +268,7 @@ class _Systems(NamedTuple):
         if self.common is not None:
             mean = Mean.of(self.column(name, text))
             value, error = mean.mean, mean.standard_error
-        if value is None or error is None:
-            return Estimate(value)
-        half = t_quantile((1 + confidence) / 2, self.queries - 1) * error
-        return Estimate(value, error, value - half, value + half)
+        return interval_of(text, value, error, self.queries, confidence)
 
     def halves(
         self, at: dict[int, str], keys: np.ndarray, splits: int, workers: Workers

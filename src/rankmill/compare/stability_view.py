@@ -220,10 +220,7 @@ def _values(found: Stability) -> Iterator[list[Part]]:
             ((_, at),) = of_system.items()
             level = f"{100 * found.design.confidence:.6g}%"
             columns = [Column(metric), Column("value", "value"), Column(f"± {level}", "error")]
-            alone: list[list[Cell]] = [
-                [f"@{k}", value, None if value is None or high is None else high - value]
-                for k, (value, _, _, high) in at.items()
-            ]
+            alone: list[list[Cell]] = [[f"@{k}", one.value, one.half] for k, one in at.items()]
             yield [Table(columns, alone)]
             continue
         every = [one.value for at in of_system.values() for one in at.values()]

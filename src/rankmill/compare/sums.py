@@ -38,6 +38,16 @@ class WeightedPaired:
         return self.weighted.positive
 
     @property
+    def effective(self) -> float:
+        """The number of queries of equal weight that give a mean of the same variance."""
+        return self.weighted.effective or 0.0
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return self.weighted.freedom
+
+    @property
     def mean(self) -> float | None:
         """The correctly rounded weighted mean; None without queries."""
         return self.weighted.mean
@@ -50,10 +60,10 @@ class WeightedPaired:
     @property
     def cohen_d(self) -> float | None:
         """The mean over the standard error, over the root of the effective number of queries."""
-        error, effective = self.standard_error, self.weighted.effective
-        if self.mean is None or not error or not effective:
+        error = self.standard_error
+        if self.mean is None or not error or not self.effective:
             return None
-        return self.mean / error / math.sqrt(effective)
+        return self.mean / error / math.sqrt(self.effective)
 
     @property
     def all_zero(self) -> bool:

@@ -13,11 +13,11 @@ from rankmill.compare.sums import Sums
 from rankmill.errors import UsageError
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.beside import INPUTS
-from rankmill.gate.measured import Interval, Measured, drop_of, value_of
+from rankmill.gate.measured import NO_BOUNDS, Interval, Measured, drop_of, value_of
 from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, SHARE_OF, UNDECIDED, Rule, age_text
 from rankmill.gate.verdict import Outcome
 from rankmill.metrics.aggregate import aggregate_of
-from rankmill.metrics.registry import parse_all
+from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
 
 # The confidence of rules for slices that name none: by chance alone, one of many is far off.
@@ -98,7 +98,8 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     if BASELINE in evidence.state.systems and metric in evidence.state.metrics:
         return _of_sums(rule, evidence.state.whole, evidence)
     result, known = evidence.result, evidence.without.get(metric, {})
-    mine = Measured(result.metrics[metric], result.standard_errors[metric], result.averaged(metric))
+    of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
+    mine = Measured(*of_mine, bounds=_bounds(metric), effective=result.effective_queries)
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -110,7 +111,15 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     error = told.get("standard_errors", {}).get(metric)
     base = told.get("metrics", {}).get(metric)
     queries = told.get("lists", {}).get(metric, told.get("queries", 0))
-    return mine._replace(base=base, base_error=error, base_queries=int(queries or 0))
+    effective = told.get("effective_queries")
+    both = {"base": base, "base_error": error, "base_effective": effective}
+    return mine._replace(**both, base_queries=int(queries or 0))
+
+
+def _bounds(metric: str) -> tuple[float, float]:
+    """Return the range of what a metric is a mean of; infinite if it is no mean over queries."""
+    one = parse(metric)
+    return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
 
 
 def _name(rule: Rule, evidence: Evidence) -> str:
@@ -121,13 +130,13 @@ def _name(rule: Rule, evidence: Evidence) -> str:
 def _of_sums(rule: Rule, sums: Sums, evidence: Evidence) -> Measured:
     metric = _name(rule, evidence)
     of = sums.columns[metric]
-    return Measured.of(of[CANDIDATE], sums.queries, of.get(BASELINE))
+    return Measured.of(of[CANDIDATE], of.get(BASELINE), _bounds(metric))
 
 
 def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) -> Outcome:
     """Hold a metric against a rule; `shown` is the slice."""
     if rule.measure == "value":
-        found = value_of(one, confidence)
+        found = value_of(one, confidence, up=rule.operator in (">=", ">"))
     else:
         found = drop_of(one, confidence, relative=rule.relative, better=rule.better)
     if one.value is None and not shown:
@@ -173,6 +182,8 @@ def _reason(
     told = f"limit {rule.limit_text}"
     if math.isinf(found.number):
         told = f"no share of 0, {told}"
+    elif confidence is not None and found.low is None and one.why:
+        told = f"no interval, as {one.why}, {told}"
     elif confidence is not None and found.low is not None and found.high is not None:
         what = "drop " if rule.measure == "drop" else ""
         what = "rise " if what and rule.better == "lower" else what
@@ -189,6 +200,8 @@ def _told(number: float | None) -> float | None:
 
 
 def _amount(number: float, rule: Rule) -> str:
+    if math.isinf(number):
+        return "unbounded"
     return f"{100 * number:.3g}%" if rule.relative else f"{number:.4g}"
 
 

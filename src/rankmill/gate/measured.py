@@ -5,11 +5,18 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rankmill.compare.distributions import t_quantile
-from rankmill.compare.jackknife import estimate
+from rankmill.compare.intervals import beyond_alike, open_interval, relative_ends
+from rankmill.compare.jackknife import interval_within
+from rankmill.compare.pooled import few_hits, spread_of
+from rankmill.compare.significance import LEAST_EFFECTIVE
 from rankmill.compare.sums import Column
+from rankmill.compare.unseen import Spread, least_mean
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap_groups import LeftOut
+from rankmill.metrics.weighted import WeightedMean, freedom_of
+
+NO_BOUNDS = -math.inf, math.inf
 
 
 class Measured(NamedTuple):
@@ -25,6 +32,12 @@ class Measured(NamedTuple):
         The same of the baseline.
     difference_error : float or None
         The standard error of the mean of the paired differences; None if they are not paired.
+    bounds : tuple of float
+        The range of the metric; infinite where it has none, or is no mean over queries.
+    groups : LeftOut or None
+        What the jackknife left out for the system.
+    effective, base_effective : float or None
+        The effective numbers of queries of weights, if there are some.
     """
 
     value: float | None
@@ -34,15 +47,27 @@ class Measured(NamedTuple):
     base_error: float | None = None
     base_queries: int = 0
     difference_error: float | None = None
+    bounds: tuple[float, float] = NO_BOUNDS
+    groups: LeftOut | None = None
+    effective: float | None = None
+    base_effective: float | None = None
 
     @classmethod
-    def of(cls, column: Column, queries: int, base: Column | None) -> "Measured":
+    def of(cls, column: Column, base: Column | None, bounds: tuple[float, float]) -> "Measured":
         """Return what is measured of one slice; `base` is the column of the baseline."""
-        n = getattr(column.mean, "positive", queries)
-        mine = column.mean.mean, column.mean.standard_error, n
+        mean = column.mean
+        n = mean.positive if isinstance(mean, WeightedMean) else mean.count
+        effective = mean.effective if isinstance(mean, WeightedMean) else None
+        mine = cls(mean.mean, mean.standard_error, n, bounds=bounds, effective=effective)
         if base is None or column.paired is None:
-            return cls(*mine)
-        return cls(*mine, base.mean.mean, base.mean.standard_error, n, column.paired.standard_error)
+            return mine
+        return mine._replace(
+            base=base.mean.mean,
+            base_error=base.mean.standard_error,
+            base_queries=n,
+            base_effective=effective,
+            difference_error=column.paired.standard_error,
+        )
 
     @classmethod
     def of_groups(
@@ -56,33 +81,115 @@ class Measured(NamedTuple):
         if isinstance(mine, str):
             return cls(value, None, 0, base)
         groups = len(mine.sizes)
-        found = cls(value, _error(mine), groups, base)
+        found = cls(value, _error(mine), groups, base, groups=mine)
         if isinstance(theirs, str):
             return found
-        less = LeftOut(mine.whole - theirs.whole, mine.values - theirs.values, mine.sizes)
+        if few_hits([mine, theirs]):
+            return found._replace(error=None)
+        less = mine._replace(whole=mine.whole - theirs.whole, values=mine.values - theirs.values)
         return found._replace(
             base_error=_error(theirs), base_queries=groups, difference_error=_error(less)
         )
 
+    @property
+    def too_few(self) -> bool:
+        """Whether weights leave too few effective queries for an interval."""
+        sizes = self.effective, self.base_effective
+        return any(one is not None and one < LEAST_EFFECTIVE for one in sizes)
+
+    @property
+    def why(self) -> str:
+        """Why there may be no interval, or ""."""
+        if self.too_few:
+            return f"the weights leave {self.mine.size:.3g} effective queries"
+        if self.groups is not None and (few := few_hits([self.groups])):
+            return few
+        alike = self.error == 0 or self.difference_error == 0
+        return "all queries are alike" if alike else ""
+
+    @property
+    def mine(self) -> "_Side":
+        """The system."""
+        return _Side(self.value, self.error, self.queries, self.effective)
+
+    @property
+    def theirs(self) -> "_Side":
+        """The baseline."""
+        return _Side(self.base, self.base_error, self.base_queries, self.base_effective)
+
+
+class _Side(NamedTuple):
+    """One of two systems: its value, the error, and over how many queries."""
+
+    value: float | None
+    error: float | None
+    queries: int
+    effective: float | None
+
+    @property
+    def size(self) -> float:
+        """How many queries of equal weight the value is a mean over."""
+        return float(self.queries if self.effective is None else self.effective)
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the error."""
+        return freedom_of(self.queries, self.size) if self.queries else -1.0
+
+    def spread(self, sign: int) -> Spread | None:
+        """Return the mean with its error, or that of the values with the other sign."""
+        if self.value is None or self.error is None:
+            return None
+        return Spread(sign * self.value, self.error, self.size)
+
 
 def _error(one: LeftOut) -> float | None:
-    spread = estimate(*one)
+    spread = spread_of(one)
     return None if spread is None else spread.standard_error
 
 
 class Interval(NamedTuple):
-    """A number and the ends of its interval; the ends are None where they are not known."""
+    """A number and the ends of its interval.
+
+    An end is None where it is not known, and infinite where the interval goes on for ever.
+    """
 
     number: float
     low: float | None = None
     high: float | None = None
 
 
-def value_of(one: Measured, confidence: float | None) -> Interval | None:
-    """Return the value with its interval, of Student's t; None without a value."""
+class _Ends(NamedTuple):
+    """The interval of a mean of which less is worse, and by how much t alone is shorter."""
+
+    low: float
+    high: float
+    less: float = 0.0
+    more: float = 0.0
+
+
+def value_of(one: Measured, confidence: float | None, *, up: bool = True) -> Interval | None:
+    """Return the value with its interval; None without a value.
+
+    `up` is whether a rule is kept by larger values. What was not seen moves the other end.
+    """
     if one.value is None:
         return None
-    return _interval(one.value, one.error, one.queries - 1, confidence)
+    if one.groups is not None and confidence is not None:
+        few, jackknife = few_hits([one.groups]), spread_of(one.groups)
+        if few or jackknife is None:
+            return Interval(one.value)
+        return Interval(
+            one.value, *interval_within(one.value, jackknife, one.groups.most, confidence)
+        )
+    sign = 1 if up else -1
+    spread, freedom = one.mine.spread(sign), one.mine.freedom
+    if confidence is None or spread is None or one.too_few or freedom < 1:
+        return Interval(one.value)
+    ends = _ends(spread, freedom, _turned(one.bounds, sign), confidence)
+    if ends is None:
+        return Interval(one.value)
+    return Interval(one.value, *_turned((ends.low, ends.high), sign))
 
 
 def drop_of(
@@ -91,65 +198,108 @@ def drop_of(
     """Return the baseline less the value, or that over the baseline, with its interval.
 
     Where lower is better, it is the value less the baseline: a drop is a change for the worse.
-    The error of the relative drop r = (b - v) / b is that of its linear part, with the covariance
-    of b and d = v - b from the variances of all three: Cov(b, d) = (V(v) - V(b) - V(d)) / 2. It is
-    None without a value, or if a drop from 0 is to be relative; from 0 there is no drop. A relative
-    rise from 0 is infinite.
+    None without a value, or if a drop from below 0 is to be relative; from 0 there is no drop. A
+    relative rise from 0 is infinite.
+
+    The end for the worse is that of Student's t, or what the range of the metric leaves to queries
+    that were not seen where that is farther: few queries without a loss do not say that there is
+    none. The other end is that of t, unless all queries differ by the same. A relative drop is that
+    of Fieller's theorem, which tests v - (1 - drop) b.
     """
     v, b = one.value, one.base
     if v is None or b is None:
         return None
-    if relative and b <= 0:
-        if v == b or (v > b) == (better == "higher"):
-            return Interval(0.0, 0.0, 0.0)
-        rise = drop_of(one, confidence, relative=False, better=better)
-        return _of_nothing(rise) if better == "lower" and rise is not None else None
-    if better == "lower":
-        return _turned(drop_of(one, confidence, relative=relative))
-    scale = b if relative else 1.0
-    drop = (b - v) / scale
-    if one.error is None or one.base_error is None:
-        return Interval(drop)
-    of_v, of_b = one.error**2, one.base_error**2
-    paired = one.difference_error is not None
-    of_d = (one.difference_error or 0.0) ** 2 if paired else of_v + of_b
-    freedom = float(one.queries - 1)
-    if not paired and of_d:
-        freedom = _welch(of_v, one.queries, of_b, one.base_queries)
-    variance = of_d
-    if relative:
-        covariance = (of_v - of_b - of_d) / 2
-        variance = (of_d + drop**2 * of_b + 2 * drop * covariance) / b**2
-    return _interval(drop, math.sqrt(max(0.0, variance)), freedom, confidence)
+    sign = -1 if better == "lower" else 1
+    gain = sign * (v - b)
+    ends = None if confidence is None or one.too_few else _gain(one, confidence, sign)
+    if not relative:
+        return Interval(0.0 - gain, *((-ends.high, -ends.low) if ends else (None, None)))
+    if b <= 0:
+        return _from_nothing(gain, ends if b == 0 else None, down=sign < 0)
+    if confidence is None or ends is None:
+        return Interval(0.0 - gain / b)
+    t, both = _of_t(one, confidence)
+    own = beyond_alike(Spread(v, one.error or 0.0, one.mine.size), one.bounds, confidence)
+    other = (ends.less, ends.more) if sign > 0 else (ends.more, ends.less)
+    beyond = max(own[0], other[0]), max(own[1], other[1])
+    errors = one.error, one.base_error, both
+    low, high = relative_ends(v, b, errors, t, one.bounds[0] >= 0, beyond)
+    change = -math.inf if low is None else low, math.inf if high is None else high
+    return Interval(0.0 - gain / b, *_turned(change, -sign))
 
 
-def _turned(one: Interval | None) -> Interval | None:
-    """Return what a drop is the other way round."""
-    if one is None or one.low is None or one.high is None:
-        return one if one is None else Interval(0.0 - one.number)
-    return Interval(0.0 - one.number, 0.0 - one.high, 0.0 - one.low)
+def _gain(one: Measured, confidence: float, sign: int) -> _Ends | None:
+    """Return the ends of how much better the system is, which is `sign` times the difference."""
+    mine, theirs = one.mine.spread(sign), one.theirs.spread(-sign)
+    if mine is None or theirs is None:
+        return None
+    t, both = _of_t(one, confidence)
+    width = one.bounds[1] - one.bounds[0]
+    gain = Spread(mine.mean + theirs.mean, both, min(mine.n, theirs.n))
+    if one.difference_error is not None or not both:
+        freedom = one.mine.freedom if one.mine.queries else one.theirs.freedom
+        return None if freedom < 1 else _ends(gain, freedom, (-width, width), confidence)
+    # Not paired: what was not seen of the one and of the other add up.
+    bounds, tail = _turned(one.bounds, sign), (1 - confidence) / 2
+    less = 0.0
+    for side, worst in ((mine, bounds[0]), (theirs, -bounds[1])):
+        if math.isfinite(worst):
+            less += max(0.0, side.mean - t * side.error - least_mean(side, worst, tail))
+    return _Ends(gain.mean - t * both - less, gain.mean + t * both, less)
 
 
-def _of_nothing(rise: Interval) -> Interval:
-    """Return a rise from 0 as a share of it; its interval begins at 0 if the rise is not shown."""
-    if rise.low is None:
-        return Interval(math.inf)
-    return Interval(math.inf, math.inf if rise.low > 0 else 0.0, math.inf)
+def _of_t(one: Measured, confidence: float) -> tuple[float, float]:
+    """Return the quantile of t for a difference, and its standard error."""
+    if one.difference_error is not None:
+        return _quantile(confidence, max(1.0, one.mine.freedom)), one.difference_error
+    of_v, of_b = (one.error or 0.0) ** 2, (one.base_error or 0.0) ** 2
+    freedom = _welch(of_v, one.mine.freedom, of_b, one.theirs.freedom)
+    return _quantile(confidence, freedom), math.sqrt(of_v + of_b)
 
 
-def _welch(one: float, n: int, other: float, m: int) -> float:
-    """Return the degrees of freedom of Welch and Satterthwaite for two squared errors."""
-    parts = (each**2 / (count - 1) for each, count in ((one, n), (other, m)) if count > 1)
-    total = sum(parts)
-    return (one + other) ** 2 / total if total else 1e9
+def _ends(
+    one: Spread, freedom: float, bounds: tuple[float, float], confidence: float
+) -> _Ends | None:
+    """Return the ends of a mean of which less is worse; None without a spread and a range."""
+    if not one.error:
+        low, high = open_interval(one, bounds, confidence)
+        if low is None or high is None:
+            return None
+        return _Ends(low, high, one.mean - low, high - one.mean)
+    half = _quantile(confidence, freedom) * one.error
+    low = one.mean - half
+    least = low if math.isinf(bounds[0]) else least_mean(one, bounds[0], (1 - confidence) / 2)
+    return _Ends(min(low, least), one.mean + half, max(0.0, low - least))
 
 
-def _interval(
-    number: float, error: float | None, freedom: float, confidence: float | None
-) -> Interval:
-    if error is None or confidence is None or freedom < 1:
+def _from_nothing(gain: float, ends: _Ends | None, *, down: bool) -> Interval | None:
+    """Return a change for the worse as a share of a baseline of 0, or of less.
+
+    From 0 nothing is lost, and a rise is infinite; `down` is whether a rise is for the worse. That
+    other queries lose nothing has to be shown as of any drop.
+    """
+    if gain < 0 and not down:
+        return None
+    number = math.inf if gain < 0 else 0.0
+    if ends is None:
         return Interval(number)
+    kept, lost = ends.low >= 0, ends.high < 0
+    worst = math.inf if down else 1.0
+    return Interval(number, worst if lost else -math.inf, 0.0 if kept else worst)
+
+
+def _turned(ends: tuple[float, float], sign: int) -> tuple[float, float]:
+    """Return the ends, or those of the numbers with the other sign."""
+    return ends if sign > 0 else (-ends[1], -ends[0])
+
+
+def _quantile(confidence: float, freedom: float) -> float:
     # Of very many slices, the confidence of each one is 1 as a double.
-    p = min((1 + confidence) / 2, math.nextafter(1, 0))
-    half = t_quantile(p, freedom) * error
-    return Interval(number, number - half, number + half)
+    return t_quantile(min((1 + confidence) / 2, math.nextafter(1, 0)), freedom)
+
+
+def _welch(one: float, freedom: float, other: float, others: float) -> float:
+    """Return the degrees of freedom of Welch and Satterthwaite for two squared errors."""
+    sides = ((one, freedom), (other, others))
+    total = sum(each**2 / least for each, least in sides if least > 0)
+    return (one + other) ** 2 / total if total else 1e9

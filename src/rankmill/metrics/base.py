@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -23,6 +24,9 @@ MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval
 
 Better = Literal["higher", "lower", "neither"]
 """Which of two values of a metric is better; neither where it only describes lists or labels."""
+
+# The ends of a range, as its text begins.
+_RANGE = re.compile(r"(-?\d+)(?: (?:to|or) (\d+)(?!, and above)\b)?(?! /)")
 
 # The columns of a walk, by name; "term" is what each rank adds to the sum.
 Columns = dict[str, np.ndarray]
@@ -237,6 +241,14 @@ class MetricSpec:
         if self.at is not None:
             return f"{self.name}@0.5"
         return self.name if self.cutoff != "required" else f"{self.name}@10"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of the range, which are infinite where it has none."""
+        found = _RANGE.match(self.range)
+        if found is None:
+            return -math.inf, math.inf
+        return float(found[1]), float(found[2] or math.inf)
 
     @property
     def range_text(self) -> str:

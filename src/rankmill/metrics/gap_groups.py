@@ -84,11 +84,25 @@ class GroupPlaces(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Gap of all queries, gap without each group, and the number of labelled queries in each."""
+    """Gap of all queries, and without each group of them.
+
+    Attributes
+    ----------
+    whole, values
+        Gap of all queries, and without each group.
+    sizes : ndarray of int64
+        The number of labelled queries in each group.
+    hits : int
+        The number of correct predictions.
+    most : float
+        The largest value that gap may have, as far as the labels tell.
+    """
 
     whole: float
     values: np.ndarray
     sizes: np.ndarray
+    hits: int
+    most: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +236,9 @@ class GapGroups:
         if divisors is None:
             return None
         found = np.array(sums) / divisors
-        return LeftOut(float(found[0]), found[1:], self.labelled[self.labelled > 0])
+        sizes, count = self.labelled[self.labelled > 0], int(hits.sum())
+        pairs = count if semantics.gap_total == "hits" else int(self.label_pairs.sum())
+        return LeftOut(float(found[0]), found[1:], sizes, count, max(1.0, pairs / divisors[0]))
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row for Arrow; equal predictions give equal rows, in whatever order."""

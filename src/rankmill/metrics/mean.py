@@ -125,6 +125,11 @@ class Mean:
         return self.total / (self.count << UNIT) if self.count else None
 
     @property
+    def freedom(self) -> float:
+        """The degrees of freedom of its standard error."""
+        return self.count - 1.0
+
+    @property
     def standard_error(self) -> float | None:
         """The sample standard deviation over the square root of the count; None below two values.
 

@@ -65,10 +65,10 @@ def metrics(subject: Subject) -> Section:
         scale = together if single else _scale(of.values())
         for i, system in enumerate(subject.shown):
             one = of[system]
-            half = None if one.high is None or one.value is None else one.high - one.value
             dot = Dot(one.value, one.low, one.high, class_of(subject, system))
             named = [name(metric) if i == 0 else ""] + ([] if single else [name(system)])
-            rows.append([*named, number(one.value), half_width(half), charts.track([dot], scale)])
+            told = number(one.value), half_width(one.half)
+            rows.append([*named, *told, charts.track([dot], scale)])
     start = 0 if single else 1
     header = ["metric", *([] if single else ["system"]), "value", level]
     header.append(charts.axis(together) if single else "an axis for each metric")

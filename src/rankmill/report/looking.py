@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from rankmill.compare.details import Histogram, Point
 from rankmill.compare.differences import Moved
-from rankmill.compare.judging import interval_of
+from rankmill.compare.intervals import interval_of
 from rankmill.explain.side_by_side import Listed
 from rankmill.report import charts, words
 from rankmill.report.charts import Series
@@ -52,7 +52,7 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
             Series(
                 class_of(subject, one),
                 [point.value for point in of[one]],
-                [_half(point, subject.queries) for point in of[one]],
+                [_half(metric, point, subject.queries) for point in of[one]],
             )
             for one in systems
         ]
@@ -73,10 +73,9 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
         )
 
 
-def _half(point: Point, queries: int) -> float | None:
+def _half(metric: str, point: Point, queries: int) -> float | None:
     """Return half the width of the 95% interval of a point."""
-    one = interval_of(point.value, point.standard_error, queries)
-    return None if one.high is None or one.value is None else one.high - one.value
+    return interval_of(metric, point.value, point.standard_error, queries).half
 
 
 def _distributions(subject: Subject) -> Iterator[Figure]:

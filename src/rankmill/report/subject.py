@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details, Histogram, histograms_of
 from rankmill.compare.differences import Difference, Estimate, Settings, Slice
-from rankmill.compare.judging import interval_of
+from rankmill.compare.intervals import interval_of
 from rankmill.errors import UsageError
 from rankmill.explain.side_by_side import Listed
 from rankmill.results.result import Result
@@ -150,7 +150,8 @@ def subject_of(
     values = {}
     for metric, value in result.metrics.items():
         error, queries = result.standard_errors.get(metric), result.averaged(metric)
-        values[metric] = {system: interval_of(value, error, queries)}
+        effective = result.effective_queries
+        values[metric] = {system: interval_of(metric, value, error, queries, effective=effective)}
     details = details or Details({}, histograms=_of_result(result, system))
     return Subject([system], None, values, None, verdict, {system: result}, details, *rest)
 

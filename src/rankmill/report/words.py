@@ -28,8 +28,7 @@ def value_words(metric: str, one: Estimate) -> Html:
     """Say what a metric is."""
     if one.value is None:
         return say("{} has no value", name(metric))
-    half = None if one.high is None else one.high - one.value
-    return say("{} is {} {}", name(metric), number(one.value), half_width(half))
+    return say("{} is {} {}", name(metric), number(one.value), half_width(one.half))
 
 
 def size(one: Difference) -> str:

@@ -1,0 +1,238 @@
+"""Intervals and claims where queries are few, alike, or near a baseline of 0."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import optimize, stats
+
+import rankmill
+from rankmill.compare.distributions import beta_tail, largest_share
+from rankmill.compare.ratios import Pair, largest_ratio, least_ratio
+from rankmill.compare.sums import column_of
+from rankmill.compare.unseen import Spread, chance_of_less, least_mean
+from rankmill.gate.judge import _word
+from rankmill.gate.measured import Measured, drop_of, value_of
+from rankmill.gate.rules import parse_rule
+from rankmill.metrics.registry import REGISTRY, parse
+
+pytestmark = pytest.mark.small
+
+UNIT = (0.0, 1.0)
+
+
+def spread_of(values):
+    return Spread(values.mean(), stats.sem(values), len(values))
+
+
+def measured(old, new, bounds=UNIT, weights=None):
+    return Measured.of(column_of(new, old, weights), column_of(old, None, weights), bounds)
+
+
+def word(rule, old, new, confidence=0.95, better="higher"):
+    asked = parse_rule(rule)
+    found = drop_of(measured(old, new), confidence, relative=asked.relative, better=better)
+    return _word(asked, found, confidence)
+
+
+def compared(old, new, **options):
+    """Compare two systems by hit@1 values of 0 and 1, or of precision@5 in fifths."""
+    metric = options.pop("metric", "hit@1")
+    labels = pa.table({"user_id": range(len(old)), "items": [[1, 2, 3, 4, 5]] * len(old)})
+
+    def lists(values):
+        return [[1, 2, 3, 4, 5][: round(5 * v)] + [9] * (5 - round(5 * v)) for v in values]
+
+    runs = {
+        name: pa.table({"user_id": range(len(old)), "items": lists(values)})
+        for name, values in (("old", old), ("new", new))
+    }
+    return rankmill.compare(labels, runs, metric, **options).differences[metric]["new"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7.5, 40, 1000, 1e6])
+@pytest.mark.parametrize("share", [0, 0.001, 0.2, 0.9])
+@pytest.mark.parametrize("tail", [1e-9, 0.025, 0.2])
+def test_the_bound_of_a_share_is_that_of_clopper_and_pearson(n, share, tail):
+    k = n * share
+    if n - k < 1:
+        assert largest_share(k, n, tail) == 1
+        return
+    found = largest_share(k, n, tail)
+    assert found == pytest.approx(stats.beta.isf(tail, k + 1, n - k), rel=1e-6)
+    assert beta_tail(found, k + 1, n - k) == pytest.approx(tail, rel=1e-5)
+
+
+@pytest.mark.parametrize("hits", [0, 1, 3, 20, 49, 50])
+def test_of_hits_the_least_mean_is_the_bound_of_their_share(hits):
+    values = np.repeat([1.0, 0.0], [hits, 50 - hits])
+    expected = stats.beta.ppf(0.025, hits, 51 - hits) if hits else 0.0
+    found = least_mean(spread_of(values), 0.0, 0.025)
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-12)
+    if hits > 0:
+        assert chance_of_less(spread_of(values), 0.0, found) == pytest.approx(0.025, rel=1e-5)
+
+
+def test_with_many_queries_what_was_not_seen_adds_nothing():
+    values = np.random.default_rng(0).normal(0.1, 0.3, 1_000_000).clip(-1, 1)
+    one = spread_of(values)
+    t = one.mean - 1.96 * one.error
+    assert t - 0.01 * one.error < least_mean(one, -1.0, 0.025) + 1e-9 < t + 0.01 * one.error
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_ratio_is_refuted_where_the_t_test_refutes_it(seed):
+    draw = np.random.default_rng(seed)
+    b = (draw.random(12) < (0.2 if seed < 6 else 0.8)) * draw.random(12)
+    v = b * draw.random(12) + 0.2 * draw.random(12)
+    pair = Pair.of_errors(v.mean(), b.mean(), stats.sem(v), stats.sem(b), stats.sem(v - b))
+    t = stats.t.ppf(0.975, 11)
+
+    def shown(ratio):
+        rest = v - ratio * b
+        return rest.mean() / stats.sem(rest)
+
+    low, high = least_ratio(pair, t), largest_ratio(pair, t)
+    for end, expected in ((low, t), (high, -t)):
+        if math.isfinite(end):
+            assert shown(end) == pytest.approx(expected, rel=1e-6)
+        else:
+            assert all(shown(r) * expected < t * t for r in np.linspace(-50, 50, 2001))
+    assert low <= v.mean() / b.mean() <= high
+
+
+def test_one_hit_that_is_lost_is_no_drop():
+    old, new = np.zeros(1000), np.zeros(1000)
+    old[7] = 1
+    assert word("hit@1 drop <= 50%", old, new, 0.999999) == "not enough data"
+    found = drop_of(measured(old, new), 0.95, relative=True)
+    assert (found.number, found.high) == (1.0, 1.0)
+    assert found.low == -math.inf
+    one = compared(old, new)
+    assert (one.relative, one.relative_low, one.relative_high) == (-1.0, -1.0, None)
+
+
+@pytest.mark.parametrize("rule", ["hit@1 drop <= 3%", "hit@1 drop <= 0.03"])
+def test_queries_that_are_alike_do_not_hold_a_rule(rule):
+    for n in (2, 30, 100):
+        for value in (0.0, 1.0):
+            same = np.full(n, value)
+            assert word(rule, same, same) == "not enough data"
+    many = np.ones(3000)
+    assert word(rule, many, many) == "held"
+    # Twice nothing is no loss, but says nothing of a share of nothing.
+    nothing = np.zeros(3000)
+    assert word("hit@1 drop <= 3%", nothing, nothing) == "not enough data"
+    assert word("hit@1 drop <= 0.03", nothing, nothing) == "held"
+
+
+def test_two_queries_do_not_regress():
+    assert word("hit@1 drop <= 3%", np.ones(2), np.zeros(2)) == "not enough data"
+    assert word("hit@1 drop <= 3%", np.ones(9), np.zeros(9)) == "regressed"
+
+
+def test_values_that_are_alike_do_not_keep_a_limit():
+    one = Measured(1.0, 0.0, 2, bounds=UNIT)
+    assert value_of(one, 0.95).low == pytest.approx(1 - (1 - math.sqrt(0.025)))
+    assert value_of(one, 0.95).high == 1
+    assert value_of(one._replace(bounds=(0.0, math.inf)), 0.95) == (1.0, None, None)
+    down = value_of(Measured(0.0, 0.0, 2, bounds=UNIT), 0.95, up=False)
+    assert (down.low, down.high) == (0, pytest.approx(1 - math.sqrt(0.025)))
+
+
+@pytest.mark.parametrize(("by", "expected"), [(0.2, "better"), (0.01, "no difference shown")])
+def test_queries_that_all_win_by_the_same(by, expected):
+    if by == 0.2:
+        one = compared([0.2] * 40, [0.4] * 40, metric="p@5")
+        assert one.verdict == expected
+        assert one.tests["t"].p == pytest.approx(2 * (1 / 1.2) ** 40)
+        assert 0 < one.low < 0.2 < one.high
+        swapped = compared([0.4] * 40, [0.2] * 40, metric="p@5")
+        assert (swapped.low, swapped.high) == pytest.approx((-one.high, -one.low))
+    chance = min(1.0, 2 * chance_of_less(Spread(by, 0.0, 40), -1.0, 0.0))
+    assert (chance <= 0.05) == (expected == "better")
+
+
+def test_tied_queries_are_equal_only_if_there_are_many():
+    for n, expected in ((2, "no difference shown"), (40, "no difference shown"), (80, "equal")):
+        one = compared([0.2] * n, [0.2] * n, metric="p@5", margin=0.05)
+        assert one.equivalence.p == pytest.approx(0.95**n)
+        assert one.verdict.startswith(expected)
+
+
+def test_a_margin_heeds_what_was_not_seen_and_keeps_the_p_of_t():
+    old, new = [0.2] * 60, [0.2] * 59 + [0.4]
+    one = compared(old, new, metric="p@5", margin=0.02)
+    values = np.array(new) - np.array(old)
+    tail = stats.ttest_1samp(values, 0.02, alternative="less").pvalue
+    assert one.equivalence.p == pytest.approx(tail)
+    assert one.equivalence.p < 0.05 < one.equivalence.corrected_p
+    assert one.verdict == "no difference shown"
+
+
+def test_the_interval_of_a_relative_difference_is_fiellers():
+    draw = np.random.default_rng(1)
+    old = np.round(draw.random(80) * 5) / 5
+    new = np.clip(old - (draw.random(80) < 0.3) / 5, 0, 1)
+    one = compared(old.tolist(), new.tolist(), metric="p@5")
+    t = stats.t.ppf(0.975, 79)
+
+    def far(relative, sign):
+        rest = new - (1 + relative) * old
+        return rest.mean() / stats.sem(rest) - sign * t
+
+    low, high = (optimize.brentq(far, -0.9, 0.5, args=(sign,)) for sign in (1, -1))
+    assert (one.relative_low, one.relative_high) == pytest.approx((low, high), rel=1e-6)
+
+
+def test_few_effective_queries_have_no_t():
+    values, weights = np.random.default_rng(0).random(30), np.ones(30)
+    weights[0] = 40
+    one = measured(values, values * 0.5, weights=weights)
+    assert "effective queries" in one.why
+    assert drop_of(one, 0.95, relative=True).low is None
+    assert value_of(one, 0.95).low is None
+
+
+def test_ranges_are_read_from_their_texts():
+    assert parse("map@5").spec.bounds == (0.0, 1.0)
+    assert parse("first_rank").spec.bounds == (1.0, math.inf)
+    for name in ("alpha_ndcg", "num_ret"):
+        assert REGISTRY[name].bounds == (0.0, math.inf)
+    assert REGISTRY["utility"].bounds == (-math.inf, math.inf)
+    assert REGISTRY["ild_cosine"].bounds == (0.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"tests": "bootstrap"}, "with fewer than 40 queries bootstrap finds"),
+        ({"tests": ["t", "bca"]}, "with fewer than 150 queries bca finds"),
+        ({"tests": "t"}, ""),
+    ],
+)
+def test_a_test_that_does_not_keep_its_promise_says_so(options, told):
+    labels = pa.table({"user_id": range(30), "items": [[1]] * 30})
+    runs = {
+        name: pa.table({"user_id": range(30), "items": [[q % n // (n - 1)] for q in range(30)]})
+        for name, n in (("a", 3), ("b", 2))
+    }
+    notes = rankmill.compare(labels, runs, "hit@1", **options).notes
+    assert len(notes) == bool(told)
+    assert all(told in one for one in notes)
+
+
+@pytest.mark.parametrize(("heavy", "told"), [(60, "no t test"), (6, "are rough"), (1.5, "")])
+def test_few_effective_queries_are_told(heavy, told):
+    n = 40
+    weights = [heavy if q < 3 else 1.0 for q in range(n)]
+    labels = pa.table({"user_id": range(n), "items": [[1]] * n, "w": weights})
+    runs = {
+        name: pa.table({"user_id": range(n), "items": [[int(q % m == 0)] for q in range(n)]})
+        for name, m in (("a", 3), ("b", 2))
+    }
+    found = rankmill.compare(labels, runs, "hit@1", weight="w")
+    assert (not told and not found.notes) or told in found.notes[0]
+    one = found.differences["hit@1"]["b"]
+    assert (one.verdict is None) == (one.low is None) == (told == "no t test")
