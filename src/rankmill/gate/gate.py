@@ -27,13 +27,14 @@ from rankmill.gate.baseline import (
     Baseline,
     check_alike,
     check_gains,
-    from_history,
     open_baseline,
     with_table,
 )
+from rankmill.gate.chosen import from_history
 from rankmill.gate.earlier import is_choice
 from rankmill.gate.judge import Evidence, judge, written_at
 from rankmill.gate.rules import HELD, UNDECIDED, Rule, age_text, parse_rules
+from rankmill.gate.sliced import slice_values
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse, parse_all
@@ -194,7 +195,8 @@ def asked_of(
     job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
     earlier = None
     if isinstance(baseline, str) and is_choice(baseline):
-        earlier = from_history(baseline, given["history"], canonical, job, given["time"])
+        dropped = [one for one in asked if one.measure == "drop"]
+        earlier = from_history(baseline, given["history"], dropped, job, given["time"])
     elif baseline is not None:
         earlier = opened(baseline, canonical)
     if earlier is not None:
@@ -291,7 +293,8 @@ def verdict_of(
     told = None if earlier is None else earlier.told
     if earlier is not None and earlier.kind == "predictions":
         told = results[BASELINE].to_dict()
-    evidence = Evidence(results[CANDIDATE], state, told, without, ages)
+    slices = {} if earlier is None else earlier.slices
+    evidence = Evidence(results[CANDIDATE], state, told, without, ages, slices)
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
     return Verdict(
         _word(outcomes, asked.undecided),
@@ -301,6 +304,7 @@ def verdict_of(
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
         notes=[] if earlier is None else [*earlier.notes],
+        slices=slice_values(state, CANDIDATE, asked.rules),
     )
 
 
@@ -319,7 +323,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
     for one in rules:
         if one.measure != "drop":
             continue
-        if one.slices and earlier.table is None:
+        if one.slices and earlier.table is None and not earlier.slices:
             needs = "the values of queries: give predictions or the file of --per-query"
         elif one.confidence is not None and not parse(one.subject).spec.kernel:
             needs = "the predictions of the baseline, as it is no mean over queries"

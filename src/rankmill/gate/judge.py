@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rankmill.compare.pooled import Without
@@ -15,6 +16,9 @@ from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.beside import INPUTS
 from rankmill.gate.measured import NO_BOUNDS, Interval, Measured, drop_of, value_of
 from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, SHARE_OF, UNDECIDED, Rule, age_text
+from rankmill.gate.runs import Measured as Recorded
+from rankmill.gate.runs import SliceKey
+from rankmill.gate.sliced import Value, slice_before
 from rankmill.gate.verdict import Outcome
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse, parse_all
@@ -40,6 +44,8 @@ class Evidence(NamedTuple):
         Metric over all predictions -> system -> its values without each group of queries.
     ages : dict of str to float
         The ages of inputs in seconds.
+    slices : mapping
+        The slices of a baseline without values of queries.
     """
 
     result: Result
@@ -47,6 +53,7 @@ class Evidence(NamedTuple):
     told: Mapping[str, Any] | None
     without: Mapping[str, Without]
     ages: Mapping[str, float]
+    slices: Mapping[SliceKey, Recorded] = MappingProxyType({})
 
 
 def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
@@ -70,13 +77,25 @@ def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
     # Bonferroni: the intervals of all slices hold together.
     confidence = 1 - (1 - (rule.confidence or OF_SLICES)) / len(slices)
     return [
-        _of_metric(rule, shown, _of_sums(rule, one, evidence), confidence)
-        for shown, one in slices.items()
+        _of_metric(rule, shown, _of_slice(rule, by, value, evidence), confidence)
+        for shown, (by, value) in slices.items()
     ]
 
 
-def _slices_of(rule: Rule, state: ComparisonState) -> Iterator[tuple[str, Sums]]:
-    """Yield the slices that a rule is for, in natural order, with what they are called."""
+def _of_slice(rule: Rule, by: tuple[str, ...], value: Value, evidence: Evidence) -> Measured:
+    found = _of_sums(rule, evidence.state.slices[by][value], evidence)
+    before = slice_before(evidence.slices, by, value, _name(rule, evidence))
+    if before is None or not rule.paired:
+        return found
+    return found._replace(
+        base=before.value, base_error=before.standard_error, base_queries=before.queries or 0
+    )
+
+
+def _slices_of(
+    rule: Rule, state: ComparisonState
+) -> Iterator[tuple[str, tuple[tuple[str, ...], Value]]]:
+    """Yield what the slices that a rule is for are called, in natural order, and what they are."""
     wanted = dict(rule.slices)
     for by, of_way in state.slices.items():
         if set(by) != set(wanted):
@@ -85,7 +104,7 @@ def _slices_of(rule: Rule, state: ComparisonState) -> Iterator[tuple[str, Sums]]
             pairs = list(zip(by, value, strict=True))
             if all(_fits(wanted[name], one) for name, one in pairs):
                 texts = (f"{name} = {'(unknown)' if one is None else one}" for name, one in pairs)
-                yield ", ".join(texts), of_way[value]
+                yield ", ".join(texts), (by, value)
 
 
 def _fits(wanted: str, value: str | None) -> bool:

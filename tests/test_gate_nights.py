@@ -1,0 +1,161 @@
+"""Gates over many nights: slices of the history as a baseline, error rates, and power."""
+
+import itertools
+import random
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from rankmill import gate, record
+from rankmill.errors import InputError
+from rankmill.gate.folder import Folder, open_folder
+from rankmill.gate.history import history
+
+BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
+QUERIES = 900
+COUNTRIES = ("de", "fr", None)
+LABELS = pa.table(
+    {
+        "user_id": range(QUERIES),
+        "items": [[1]] * QUERIES,
+        "country": [COUNTRIES[q % 3] for q in range(QUERIES)],
+        "kind": ["ab"[q % 2] for q in range(QUERIES)],
+    }
+)
+
+
+def dump(seed, rate=0.6, only=None, less=0.0):
+    """Predictions that find the label at rank 1 with a rate, which is less in one country."""
+    draw = random.Random(seed)
+    found = []
+    for q in range(QUERIES):
+        lost = less if only is not None and q % 3 == only else 0.0
+        found.append([1] if draw.random() < rate - lost else [2, 3])
+    return pa.table({"user_id": range(QUERIES), "items": found})
+
+
+def one_night(folder, number, predictions, rules, **options):
+    """Gate a night and record it."""
+    when = BEGIN + timedelta(days=number)
+    found = gate(LABELS, predictions, rules, history=folder, time=when, **options)
+    record(found, folder, time=when)
+    return found
+
+
+# ------------------------------------------------------------------ slices
+
+
+SLICED = "hit@1[country=*] drop <= 10%"
+
+
+@pytest.mark.parametrize("how", ["last", "best", "median:3", "tag:x=y"])
+def test_slices_of_the_history_are_a_baseline(how, tmp_path):
+    when = BEGIN + timedelta(days=1)
+    first = gate(LABELS, dump(1), "hit@1 >= 0.1", by="country")
+    assert [(one.by, one.slice) for one in first.slices] == [
+        *(("country", "de"), ("country", "fr"), ("country", "(unknown)"))
+    ]
+    record(first, tmp_path, time=BEGIN, tags={"x": "y"})
+    assert gate(LABELS, dump(2), SLICED, baseline=how, history=tmp_path, time=when).word != (
+        "regressed"
+    )
+    worse = dump(3, only=1, less=0.4)
+    found = gate(LABELS, worse, SLICED, baseline=how, history=tmp_path, time=when)
+    assert {one.slice: one.word for one in found.outcomes}["country = fr"] == "regressed"
+    # The baseline is the value of that night, and its errors add to tonight's, as Welch has it.
+    (row,) = (one for one in first.slices if one.slice == "fr")
+    (french,) = (one for one in found.outcomes if one.slice == "country = fr")
+    assert french.baseline == row.value
+    assert row.queries == 300
+    paired = gate(LABELS, worse, SLICED, baseline=dump(1))
+    (same,) = (one for one in paired.outcomes if one.slice == "country = fr")
+    assert same.baseline == french.baseline
+    assert same.high != french.high
+
+
+def test_every_gate_records_its_slices(tmp_path):
+    rules = ["hit@1 >= 0.1", "hit@1[kind=*, country=*] >= 0.01"]
+    plain = one_night(tmp_path, 0, dump(1), rules)
+    paired = gate(LABELS, dump(1), rules, baseline=dump(1))
+    assert plain.slices == paired.slices
+    (path,) = tmp_path.iterdir()
+    rows = [one for one in pq.read_table(path).to_pylist() if one["by"] is not None]
+    names = ("by", "slice", "metric", "value", "standard_error", "queries")
+    assert [tuple(one[name] for name in names) for one in rows] == [*map(tuple, plain.slices)]
+    assert {one["by"] for one in rows} == {"kind", "country", "kind, country"}
+    # The two names of a slice may be given in the other order.
+    later = "hit@1[country=*, kind=*] drop <= 90%"
+    found = gate(LABELS, dump(1), later, baseline="last", history=tmp_path)
+    assert [one.word for one in found.outcomes] == ["held"] * 6
+    assert all(one.value == one.baseline for one in found.outcomes)
+
+
+def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
+    one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="kind")
+    with pytest.raises(InputError, match="has no hit@1 by country, for which there is the rule"):
+        gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
+    # A slice that only tonight has is not decided.
+    few = LABELS.filter(pa.array([q % 3 != 1 for q in range(QUERIES)]))
+    later = BEGIN + timedelta(days=1)
+    record(gate(few, dump(1), "hit@1 >= 0.1", by="country"), tmp_path, time=later)
+    found = gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
+    words = {one.slice: one.word for one in found.outcomes}
+    assert words["country = fr"] == "not enough data"
+
+
+def test_rows_are_read_only_for_rules_about_slices(tmp_path, monkeypatch):
+    for number in range(3):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1", by="country")
+    read = []
+    rows = Folder._rows
+    monkeypatch.setattr(Folder, "_rows", lambda self, name: read.append(name) or rows(self, name))
+    gate(LABELS, dump(2), "hit@1 drop <= 10%", baseline="median:3", history=tmp_path)
+    assert read == []
+    gate(LABELS, dump(2), SLICED, baseline="median:3", history=tmp_path)
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("column", ["slice", "value"])
+def test_a_slice_that_was_changed_is_refused(column, tmp_path):
+    one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="country")
+    (path,) = tmp_path.iterdir()
+    written = pq.read_table(path)
+    cells = written[column].to_pylist()
+    cells[1:3] = cells[2:0:-1]
+    place = written.schema.get_field_index(column)
+    pq.write_table(written.set_column(place, written.schema.field(place), [cells]), path)
+    with pytest.raises(InputError, match="its checksum is not that of its values"):
+        gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path)
+
+
+def test_slices_of_runs_that_others_joined(tmp_path):
+    for number in range(2):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1", by="country")
+    expected = [open_folder(tmp_path).slices_of(one) for one in history(tmp_path).runs]
+    paths = [*tmp_path.iterdir()]
+    rows = pa.concat_tables([pq.read_table(one) for one in paths])
+    pq.write_table(rows.replace_schema_metadata(None), tmp_path / "joined.parquet")
+    for path in paths:
+        path.unlink()
+    assert [open_folder(tmp_path).slices_of(one) for one in history(tmp_path).runs] == expected
+    assert gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path).word == "held"
+
+
+# ------------------------------------------------------------------ tries of a night
+
+
+@pytest.mark.parametrize("later", [timedelta(), timedelta(hours=-3)])
+def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monkeypatch):
+    # A try after midnight, for the date before, has an earlier time of the day.
+    seconds = itertools.count(1_790_000_000.0, 0.01)
+    monkeypatch.setattr(sys.modules["rankmill.gate.runs"], "seconds_now", lambda: next(seconds))
+    record(gate(LABELS, dump(1, 0.5), "hit@1 >= 0.1"), tmp_path, time=BEGIN)
+    record(gate(LABELS, dump(1, 0.7), "hit@1 >= 0.1"), tmp_path, time=BEGIN + later)
+    found = rankmill.history(tmp_path)
+    tries = sorted(found.runs, key=lambda run: run.recorded)
+    for how in ("last", "median:7"):
+        assert found.baseline(how, "hit@1").run == tries[1]
