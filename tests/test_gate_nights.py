@@ -11,9 +11,11 @@ import pytest
 
 import rankmill
 from rankmill import gate, record
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.gate.folder import Folder, open_folder
 from rankmill.gate.history import history
+from rankmill.gate.levels import levelled
+from rankmill.gate.rules import parse_rules
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
 QUERIES = 900
@@ -159,3 +161,79 @@ def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monke
     tries = sorted(found.runs, key=lambda run: run.recorded)
     for how in ("last", "median:7"):
         assert found.baseline(how, "hit@1").run == tries[1]
+
+
+# ------------------------------------------------------------------ error rates
+
+
+PLAIN = "hit@1 drop <= 1% confidence 0.95"
+
+
+def confidences(texts, family=None, look=1):
+    return [one.confidence for one in levelled(parse_rules(texts), family, look)]
+
+
+def test_a_family_of_rules_shares_its_error_rate():
+    texts = [PLAIN, "hit@1[country=*] drop <= 3%", "hit@1 >= 0.1", "queries >= 5"]
+    assert confidences(texts) == pytest.approx([0.95, 0.95, None, None])
+    assert confidences(texts, 0.95) == pytest.approx([0.975, 0.975, None, None])
+    # A rule keeps a confidence of its own that is higher.
+    texts[0] = "hit@1 drop <= 1% confidence 0.99"
+    assert confidences(texts, 0.95)[:2] == pytest.approx([0.99, 0.975])
+    found = gate(LABELS, dump(2), texts[:2], baseline=dump(1), family_confidence=0.95)
+    assert "at confidence 0.99," in found.outcomes[0].reason
+    # Each of three slices: a third of a half of 5 %.
+    assert "at confidence 0.991667," in found.outcomes[1].reason
+
+
+def test_the_nights_of_a_sequence_share_its_error_rate():
+    text = f"{PLAIN} sequential"
+    errors = [1 - confidences([text], look=look)[0] for look in range(1, 3000)]
+    assert sum(errors) < 0.05
+    assert sum(errors) == pytest.approx(0.05, rel=0.02)
+    assert errors == sorted(errors, reverse=True)
+    assert confidences([PLAIN], look=9) == [0.95]
+    both = 1 - confidences([text, PLAIN], 0.9, look=1)[0]
+    assert both == pytest.approx(errors[0])
+    sliced = "hit@1[country=*] drop <= 3% sequential"
+    assert 1 - confidences([sliced], look=2)[0] == pytest.approx(errors[1])
+
+
+def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
+    rule = f"{PLAIN} sequential"
+    pinned = {"baseline": "tag:release=v7"}
+    # Nights without rules are no looks, nor those before the pinned run.
+    for number in range(3):
+        one_night(tmp_path, number, dump(number), "hit@1 >= 0.1")
+    when = BEGIN + timedelta(days=3)
+    result = rankmill.evaluate(LABELS, dump(3), ["hit@1"])
+    record(result, tmp_path, time=when, tags={"release": "v7"})
+    for night in range(4, 7):
+        found = one_night(tmp_path, night, dump(night), rule, **pinned)
+        assert f"at confidence {confidences([rule], look=night - 3)[0]:.6g}," in (
+            found.outcomes[0].reason
+        )
+    # Beside a baseline that moves, all nights of the history are looks.
+    for options in ({"baseline": "last"}, {"baseline": dump(3)}):
+        found = gate(LABELS, dump(9), rule, history=tmp_path, **options)
+        told = f"at confidence {confidences([rule], look=7)[0]:.6g},"
+        assert told in found.outcomes[0].reason
+    # The first night of all.
+    lower = "hit@1 >= 0.1 confidence 0.95 sequential"
+    found = gate(LABELS, dump(9), lower, history=tmp_path / "none")
+    assert f"at confidence {confidences([lower])[0]:.6g}," in found.outcomes[0].reason
+
+
+@pytest.mark.parametrize(
+    ("rules", "options", "message"),
+    [
+        (f"{PLAIN} sequential", {"baseline": dump(1)}, "counts the nights of a history: give"),
+        ("hit@1 drop <= 1% sequential", {}, "a sequential rule has a confidence"),
+        ("queries >= 1 sequential", {}, "a sequential rule has a confidence"),
+        ("hit@1 >= 0.1", {"family_confidence": 0.95}, "and there is none"),
+        ("hit@1 >= 0.1 confidence 0.9", {"family_confidence": 95}, "family_confidence is 95"),
+    ],
+)
+def test_error_rates_that_make_no_sense(rules, options, message):
+    with pytest.raises(UsageError, match=message):
+        gate(LABELS, dump(1), rules, **options)

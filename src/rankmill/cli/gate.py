@@ -92,6 +92,12 @@ Exit codes:
     default=0,
     help="Also tell the N queries that gained most and the N that lost most.",
 )
+@click.option(
+    "--family-confidence",
+    metavar="C",
+    type=float,
+    help="Let all rules that have a confidence hold together with this one, such as 0.95.",
+)
 @column_options
 @semantics_options
 @scope_options

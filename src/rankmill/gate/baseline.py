@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class Baseline:
         What to know of the choice of a run of a history.
     slices : mapping
         The slices of the runs of a history that rules compare with.
+    since : datetime or None
+        When the run of a history was that the user named.
     """
 
     kind: str
@@ -59,6 +62,7 @@ class Baseline:
     told: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     slices: Mapping[SliceKey, Measured] = field(default_factory=dict)
+    since: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""

@@ -8,6 +8,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.gate.baseline import Baseline
 from rankmill.gate.beside import beside_of_job
+from rankmill.gate.earlier import read_choice
 from rankmill.gate.folder import open_folder
 from rankmill.gate.history import history as read_history
 from rankmill.gate.rules import Rule
@@ -61,7 +62,8 @@ def from_history(
     cut = [one for one in named if one[0].slices]
     slices = slices_before(open_folder(os.fspath(history)), chosen, cut) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
-    return Baseline("history", source, told=told, notes=notes, slices=slices)
+    pinned = min(one.time for one in chosen.values()) if read_choice(how).pinned else None
+    return Baseline("history", source, told=told, notes=notes, slices=slices, since=pinned)
 
 
 def _age(time: datetime, now: datetime) -> str:

@@ -34,6 +34,10 @@ _COLUMNS += ("standard_error", "queries", "verdict", "tags", "version", "definit
 _COLUMNS += ("scope", "gain_function", "audit", "checksum")
 
 
+class MissingHistoryError(InputError):
+    """There is no such folder."""
+
+
 class Folder(NamedTuple):
     """The folder of a history.
 
@@ -89,7 +93,7 @@ class Folder(NamedTuple):
         return [info.base_name for info in infos if info.is_file]
 
     def _missing(self) -> InputError:
-        return InputError(
+        return MissingHistoryError(
             f"there is no history {self.name}; expected a folder that --history wrote runs to"
         )
 

@@ -33,6 +33,7 @@ from rankmill.gate.baseline import (
 from rankmill.gate.chosen import from_history
 from rankmill.gate.earlier import is_choice
 from rankmill.gate.judge import Evidence, judge, written_at
+from rankmill.gate.levels import levelled, look_of
 from rankmill.gate.rules import HELD, UNDECIDED, Rule, age_text, parse_rules
 from rankmill.gate.sliced import slice_values
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
@@ -46,7 +47,7 @@ CLOCKS_DIFFER = 60.0
 # The options of `gate` that say what to hold against the rules, and not how to score.
 OPTIONS = (
     *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "time"),
+    *("confidence", "time", "family_confidence"),
 )
 
 
@@ -64,6 +65,7 @@ def gate(
     moved: int = 0,
     worst_slices: int = 0,
     confidence: float = 0.95,
+    family_confidence: float | None = None,
     now: float | None = None,
     time: datetime | None = None,
     details: bool = False,
@@ -84,13 +86,17 @@ def gate(
         a `Result`, its JSON file, or the Parquet file of its values by query; or with a history
         "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
     history : str or path, optional
-        The folder or URL of the history that such a baseline is looked up in. `record` adds runs.
+        The folder or URL of the history that such a baseline is looked up in, and in which the
+        nights of sequential rules are counted. `record` adds runs.
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
     by, moved, worst_slices, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
+    family_confidence : float, optional
+        With which confidence all rules that have one hold together; each of them gets a part of the
+        error rate. By default each rule has its own.
     now : float, optional
         The time in seconds since 1970 by which files are old; by default that of the clock.
     time : datetime, optional
@@ -205,7 +211,9 @@ def asked_of(
     names_of_settings = ("confidence", "moved", "worst_slices")
     settings = Settings(**{name: given[name] for name in names_of_settings})
     cuts = _cuts(given["by"], asked)
-    return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
+    look = look_of(asked, given["history"], None if earlier is None else earlier.since)
+    levels = levelled(asked, given["family_confidence"], look)
+    return Asked(levels, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
 
 
 def _of_result(

@@ -15,7 +15,16 @@ from rankmill.errors import UsageError
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.beside import INPUTS
 from rankmill.gate.measured import NO_BOUNDS, Interval, Measured, drop_of, value_of
-from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, SHARE_OF, UNDECIDED, Rule, age_text
+from rankmill.gate.rules import (
+    BAD_VOLUME,
+    EVERY,
+    HELD,
+    OF_SLICES,
+    SHARE_OF,
+    UNDECIDED,
+    Rule,
+    age_text,
+)
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import SliceKey
 from rankmill.gate.sliced import Value, slice_before
@@ -24,8 +33,6 @@ from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
 
-# The confidence of rules for slices that name none: by chance alone, one of many is far off.
-OF_SLICES = 0.95
 UNKNOWN = ("", "(unknown)", "null")
 
 
@@ -75,7 +82,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
         shown = ", ".join(f"{name} = {value}" for name, value in rule.slices)
         return [_undecided(rule, shown, "no query is in it")]
     # Bonferroni: the intervals of all slices hold together.
-    confidence = 1 - (1 - (rule.confidence or OF_SLICES)) / len(slices)
+    confidence = 1 - (1 - (rule.least_confidence or OF_SLICES)) / len(slices)
     return [
         _of_metric(rule, shown, _of_slice(rule, by, value, evidence), confidence)
         for shown, (by, value) in slices.items()
