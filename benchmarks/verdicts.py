@@ -21,7 +21,7 @@ import numpy as np
 
 from rankmill.compare.distributions import largest_share
 from rankmill.compare.sums import column_of
-from rankmill.gate.judge import _word
+from rankmill.gate.judge import word_of
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 
@@ -60,7 +60,7 @@ def night(rule: Rule, old: np.ndarray, new: np.ndarray, confidence: float) -> st
     """Return the word of a rule about the drop of values of queries."""
     one = Measured.of(column_of(new, old, None), column_of(old, None, None), UNIT)
     found = drop_of(one, confidence, relative=rule.relative, better="higher")
-    return UNDECIDED if found is None else _word(rule, found, confidence)
+    return UNDECIDED if found is None else word_of(rule, found, confidence)
 
 
 def hits(asked: Asked, queries: int, rate: float) -> np.ndarray:

@@ -13,7 +13,7 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
-from rankmill.compare.joined import join
+from rankmill.compare.joined import Joined, join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
@@ -131,13 +131,7 @@ def gate(
         return replace(found, seconds=perf_counter() - began)
     asked = asked_of(rules, own, options)
     ages = ages_of(asked, labels, predictions, now)
-    runs, earlier = asked.runs(predictions), asked.earlier
-    first = next(iter(runs))
-    joined = join(labels, runs, asked.metrics, first, asked.cuts, options, details=details)
-    if earlier is not None:
-        check_gains(earlier, joined.results[CANDIDATE])
-    if earlier is not None and earlier.table is not None:
-        joined = with_table(joined, earlier)
+    joined = joined_of(asked, labels, predictions, options, details=details)
     with Workers(options["threads"]) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         paired = BASELINE in joined.results
@@ -147,6 +141,20 @@ def gate(
             shown = details_of(joined, asked.settings, workers)
     found = verdict_of(asked, joined.results, joined.without, state, ages, comparison)
     return replace(found, seconds=perf_counter() - began, details=shown)
+
+
+def joined_of(
+    asked: "Asked", labels: Any, predictions: Any, options: dict[str, Any], *, details: bool = False
+) -> Joined:
+    """Score what is asked for, beside the baseline."""
+    runs, earlier = asked.runs(predictions), asked.earlier
+    first = next(iter(runs))
+    joined = join(labels, runs, asked.metrics, first, asked.cuts, options, details=details)
+    if earlier is not None:
+        check_gains(earlier, joined.results[CANDIDATE])
+    if earlier is not None and earlier.table is not None:
+        joined = with_table(joined, earlier)
+    return joined
 
 
 class Asked(NamedTuple):
@@ -298,11 +306,7 @@ def verdict_of(
     ages, comparison
     """
     earlier = asked.earlier
-    told = None if earlier is None else earlier.told
-    if earlier is not None and earlier.kind == "predictions":
-        told = results[BASELINE].to_dict()
-    slices = {} if earlier is None else earlier.slices
-    evidence = Evidence(results[CANDIDATE], state, told, without, ages, slices)
+    evidence = evidence_of(asked, results, without, state, ages)
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
     return Verdict(
         _word(outcomes, asked.undecided),
@@ -314,6 +318,22 @@ def verdict_of(
         notes=[] if earlier is None else [*earlier.notes],
         slices=slice_values(state, CANDIDATE, asked.rules),
     )
+
+
+def evidence_of(
+    asked: Asked,
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    state: ComparisonState,
+    ages: Mapping[str, float],
+) -> Evidence:
+    """Return what rules are held against; the parameters are those of `verdict_of`."""
+    earlier = asked.earlier
+    told = None if earlier is None else earlier.told
+    if earlier is not None and earlier.kind == "predictions":
+        told = results[BASELINE].to_dict()
+    slices = {} if earlier is None else earlier.slices
+    return Evidence(results[CANDIDATE], state, told, without, ages, slices)
 
 
 def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:

@@ -40,7 +40,7 @@ def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> 
             for metric, of in of_way[value].columns.items():
                 mean = of[system].mean
                 n = mean.positive if isinstance(mean, WeightedMean) else mean.count
-                place = *_named(by, value), metric
+                place = *named(by, value), metric
                 found.append(SliceValue(*place, mean.mean, mean.standard_error, n))
     return found
 
@@ -88,10 +88,11 @@ def slice_before(
     found: Mapping[SliceKey, Measured], by: tuple[str, ...], value: Value, metric: str
 ) -> Measured | None:
     """Return an earlier value of a slice, which may have been cut in the other order."""
-    either = (_named(by, value), _named(by[::-1], value[::-1]))
+    either = (named(by, value), named(by[::-1], value[::-1]))
     known = (found.get((*names, metric)) for names in either)
     return next((one for one in known if one is not None), None)
 
 
-def _named(by: tuple[str, ...], value: Value) -> tuple[str, str]:
+def named(by: tuple[str, ...], value: Value) -> tuple[str, str]:
+    """Return what cuts and the slice as the columns of a row have them."""
     return ", ".join(by), ", ".join(UNKNOWN if one is None else one for one in value)
