@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+import verdicts_of_nights
 from rankmill.compare.distributions import largest_share
 from rankmill.compare.sums import column_of
 from rankmill.gate.judge import word_of
@@ -46,6 +47,8 @@ class Row(NamedTuple):
 
     def cells(self) -> list[str]:
         promised = f"at most {self.most:.3g}" if self.most < 1 else f"at least {self.least:.3g}"
+        if self.most < 1 and self.least > 0:
+            promised = f"{self.least:.3g} to {self.most:.3g}"
         return [self.what, promised, f"{self.count / self.of:.4g}", "yes" if self.kept else "NO"]
 
 
@@ -127,9 +130,23 @@ def unseen(asked: Asked) -> Iterator[Row]:
         yield Row(what, held, asked.repetitions, most=0.025)
 
 
+# --------------------------------------------------------------------- many nights
+
+
+def of_nights(
+    simulated: Callable[[np.random.Generator, int], Iterator[verdicts_of_nights.Rate]],
+) -> Callable[[Asked], Iterator[Row]]:
+    return lambda asked: (Row(*one) for one in simulated(asked.random, asked.repetitions))
+
+
 PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "relative": relative,
     "unseen": unseen,
+    "sequential": of_nights(verdicts_of_nights.sequential),
+    "told": of_nights(verdicts_of_nights.told),
+    "power": of_nights(verdicts_of_nights.power),
+    "drifts": of_nights(verdicts_of_nights.drifts),
+    "leaks": of_nights(verdicts_of_nights.leaks),
 }
 
 

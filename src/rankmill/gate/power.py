@@ -133,16 +133,37 @@ def _together(chances: Sequence[list[float] | None]) -> float | None:
 
 
 class _Test(NamedTuple):
-    """The t test of a rule: how far the limit is from no change, and the error that this has."""
+    """The t test of a rule.
+
+    Attributes
+    ----------
+    margin : float
+        How far the limit is from no change.
+    error, freedom : float
+        The standard error of what is tested, and its degrees of freedom.
+    room : float
+        The largest drop that there can be.
+    more : float
+        By how much the square of the error grows with a drop of paired values: as if some queries
+        lost all that they had.
+    """
 
     margin: float
     error: float
     freedom: float
     room: float
+    more: float = 0.0
 
     def critical(self, confidence: float | None) -> float:
         """Return by how many errors a number has to be beyond the limit."""
         return 0.0 if confidence is None else t_quantile((1 + confidence) / 2, self.freedom)
+
+    def smallest(self, confidence: float | None) -> float:
+        """Return the drop that is beyond the limit by enough errors, those at this drop."""
+        square = (self.critical(confidence) + t_quantile(POWER, self.freedom)) ** 2
+        linear = square * self.more
+        constant = square * (self.error**2 + self.more * max(0.0, self.margin))
+        return self.margin + (linear + math.sqrt(linear**2 + 4 * constant)) / 2
 
 
 def _test_of(rule: Rule, one: Measured) -> _Test | None:
@@ -161,6 +182,9 @@ def _test_of(rule: Rule, one: Measured) -> _Test | None:
     freedom, error = freedom_and_error(one)
     down = rule.better == "lower"
     room = highest - b if down else b - lowest
+    more = 0.0
+    if one.difference_error is not None and one.groups is None and not down and b > 0:
+        more = one.base_error**2 / b + b / one.theirs.size
     if rule.relative:
         if b <= 0:
             return None
@@ -168,8 +192,8 @@ def _test_of(rule: Rule, one: Measured) -> _Test | None:
         pair = Pair.of_errors(v, b, one.error, one.base_error, error)
         r = 1 + rule.limit if down else 1 - rule.limit
         square = pair.of_value + r * r * pair.of_base - 2 * r * pair.covariance
-        error, room = math.sqrt(max(0.0, square)) / b, room / b
-    return _Test(rule.limit, error, freedom, room) if error and freedom >= 1 else None
+        error, room, more = math.sqrt(max(0.0, square)) / b, room / b, more / b
+    return _Test(rule.limit, error, freedom, room, more) if error and freedom >= 1 else None
 
 
 def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
@@ -180,8 +204,7 @@ def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
         if test is None:
             found.append(None)
             continue
-        critical = test.critical(confidence_of_each(rule, len(cases)))
-        drop = test.margin + test.error * (critical + t_quantile(POWER, test.freedom))
+        drop = test.smallest(confidence_of_each(rule, len(cases)))
         found.append(drop if drop <= test.room else math.inf)
     return found
 
