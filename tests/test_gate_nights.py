@@ -1,6 +1,7 @@
 """Gates over many nights: slices of the history as a baseline, error rates, and power."""
 
 import itertools
+import json
 import random
 import sys
 from datetime import UTC, datetime, timedelta
@@ -8,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 
 import rankmill
-from rankmill import gate, record
+from rankmill import gate, gate_power, record
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.folder import Folder, open_folder
 from rankmill.gate.history import history
@@ -237,3 +239,95 @@ def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
 def test_error_rates_that_make_no_sense(rules, options, message):
     with pytest.raises(UsageError, match=message):
         gate(LABELS, dump(1), rules, **options)
+
+
+# ------------------------------------------------------------------ power
+
+
+def test_power_tells_the_drop_that_a_rule_finds():
+    rules = [PLAIN, "hit@1 >= 0.5 confidence 0.95", "queries >= 1", "hit@1 drop <= 0"]
+    found = gate_power(LABELS, dump(2), rules, baseline=dump(1))
+    plain, value, count, bare = found.rules
+    # Queries are independent here: the error of the difference is near sqrt(2 p (1 - p) / n), and a
+    # test at 5 % with a power of 80 % needs 2.8 of them.
+    error = (2 * 0.24 / QUERIES) ** 0.5
+    assert plain.smallest == pytest.approx(0.01 + 2.8 * error / 0.6, rel=0.15)
+    assert plain.relative
+    assert plain.alarms == pytest.approx(365 * stats.norm.sf(1.96 + 0.006 / error), rel=0.15)
+    assert bare.alarms == pytest.approx(182.5)
+    assert bare.smallest == pytest.approx(0.84 * error, rel=0.15)
+    of_value = (0.24 / QUERIES) ** 0.5
+    tonight = rankmill.evaluate(LABELS, dump(2), "hit@1").metrics["hit@1"]
+    assert value.smallest == pytest.approx(tonight - 0.5 + 2.8 * of_value, rel=0.02)
+    assert (count.smallest, count.alarms) == (None, None)
+    assert 182.5 < found.alarms < sum(one.alarms or 0 for one in found.rules)
+    # It is a drop of this size that the gate stops, and not one of half of it.
+    worse = [dump(seed, 0.6 * (1 - plain.smallest)) for seed in range(20, 40)]
+    stopped = sum(gate(LABELS, one, PLAIN, baseline=dump(1)).word == "regressed" for one in worse)
+    assert 10 <= stopped <= 20
+    half = [dump(seed, 0.6 * (1 - plain.smallest / 2)) for seed in range(20, 40)]
+    assert sum(gate(LABELS, one, PLAIN, baseline=dump(1)).word == "regressed" for one in half) < 10
+
+
+def test_power_of_slices_families_and_sequences(tmp_path):
+    one_night(tmp_path, 0, dump(0), "hit@1 >= 0.1")
+    rules = [PLAIN, "hit@1[country=*] drop <= 1%", f"{PLAIN} sequential"]
+    given = {"baseline": dump(1), "history": tmp_path}
+    plain, sliced, sequential = gate_power(LABELS, dump(2), rules, **given).rules
+    assert plain.smallest < sliced.smallest <= sliced.largest
+    assert plain.smallest < sequential.smallest
+    # Of nights without end, a sequential rule stops one series in twenty.
+    assert sequential.alarms < 0.05 < plain.alarms
+    family = gate_power(LABELS, dump(2), rules, **given, family_confidence=0.95).rules
+    assert all(
+        more.smallest > less.smallest
+        for more, less in zip(family, (plain, sliced, sequential), strict=True)
+    )
+    # Nobody finds a drop of more than all there is.
+    few = LABELS.slice(0, 6)
+    (none,) = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3)).rules
+    assert none.smallest is None
+
+
+def test_power_looks_back_at_the_nights_of_the_history(tmp_path):
+    rates = [0.6, 0.6, 0.4, 0.6, 0.35]
+    for number, rate in enumerate(rates):
+        when = BEGIN + timedelta(days=number)
+        loose = ["hit@1 >= 0.1", "hit@1[country=*] >= 0.01", "queries >= 1"]
+        found = gate(LABELS, dump(number, rate), loose)
+        record(found, tmp_path, time=when, tags={"first": "yes"} if not number else None)
+    rules = ["hit@1 drop <= 5% confidence 0.95", "hit@1[country=*] drop <= 5%"]
+    rules += ["queries change <= 1%", "hit@1 >= 0.5", "predictions_age <= 1d", "label_rows >= 1"]
+
+    def told(**options):
+        later = BEGIN + timedelta(days=9)
+        found = gate_power(LABELS, dump(9), rules, history=tmp_path, time=later, **options)
+        return [(one.failed, one.nights) for one in found.rules], (found.failed, found.nights)
+
+    # The history has each night's value, and not its rows of labels or the ages of files.
+    known = [(2, 5), (0, 0), (0, 0)]
+    # Against the night before: the first night has none.
+    assert told(baseline="last") == ([(2, 4), (2, 4), (0, 4), *known], (2, 5))
+    # Against the first one, and against predictions, which all nights are held against.
+    assert told(baseline="tag:first=yes") == ([(2, 4), (2, 4), (0, 4), *known], (2, 5))
+    assert told(baseline=dump(0)) == ([(2, 5), (2, 5), (0, 5), *known], (2, 5))
+
+
+def test_the_command_shows_power_and_records_nothing(tmp_path, run):
+    paths = []
+    for name, one in {"labels": LABELS, "new": dump(2), "old": dump(1)}.items():
+        paths.append(str(tmp_path / f"{name}.parquet"))
+        pq.write_table(one, paths[-1])
+    asked = ["gate", *paths[:2], "--baseline", paths[2], "--history", f"{tmp_path}/runs"]
+    asked += ["--rule", PLAIN, "--rule", "hit@1 >= 0.99"]
+    assert run(*asked)[0] == 1
+    code, out, _ = run(*asked, "--power")
+    assert code == 0
+    assert "1 of the last 1 nights" in out
+    assert [len(rankmill.history(tmp_path / "runs"))] == [1]
+    code, out, _ = run(*asked, "--power", "--format", "json")
+    told = json.loads(out)
+    assert [one["failed"] for one in told["rules"]] == [0, 1]
+    code, _, err = run(*asked, "--power", "--junit", str(tmp_path / "gate.xml"))
+    assert code == 2
+    assert "--power gives no verdict: leave out --junit" in err

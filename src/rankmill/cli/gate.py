@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.file_command import FileCommand
@@ -169,6 +170,7 @@ def command(
     check_page(report)
     chosen = format_for(format, output)
     if power:
+        _check_power({**files, "report": report})
         _show_power(sources, rules, base, recording, options, chosen, output)
         return
     if junit is not None:
@@ -205,6 +207,14 @@ def command(
         _append(summary, found)
     recording.log_run([output, *files.values(), report])
     click.get_current_context().exit(found.exit_code)
+
+
+def _check_power(files: dict[str, str | None]) -> None:
+    """Raise UsageError if the command line names an output that only a verdict has."""
+    source = click.get_current_context().get_parameter_source
+    for name, path in files.items():
+        if path is not None and source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
 
 
 def _show_power(
