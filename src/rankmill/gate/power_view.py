@@ -83,7 +83,6 @@ def view_of(found: GatePower) -> View:
     """Return what is shown of the power of rules."""
 
     def table() -> Table:
-        titles = "rule", "smallest drop", "false alarms a year", "would have failed"
         rows = [
             [one.rule, _drop(one), _alarms(one.alarms), _nights(one.failed, one.nights)]
             for one in found.rules
@@ -91,7 +90,9 @@ def view_of(found: GatePower) -> View:
         if len(rows) > 1:
             of_all = _alarms(found.alarms), _nights(found.failed, found.nights)
             rows.append(["any of these", "", *of_all])
-        return Table([Column(one) for one in titles], rows)
+        titles = ["rule", "smallest drop", "false alarms a year", "would have failed"]
+        shown = len(titles) if found.nights else len(titles) - 1
+        return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
 
     def parts() -> list[Part]:
         return [table(), *_NOTES]
