@@ -7,8 +7,8 @@ much is off if its lower 99 % bound is above it; one that is to be at least so m
 bound is below. The script ends with 1 if a row is off. Values of queries are drawn as arrays, and
 go through the functions that compare and gate call; a few go through the whole commands.
 
-A further promise is a function that yields rows, and a line in `PROMISES`; those over many nights are
-in `verdicts_of_nights.py`.
+A further promise is a function that yields rows, and a line in `PROMISES`; those over many nights
+are in `verdicts_of_nights.py`.
 """
 
 from __future__ import annotations

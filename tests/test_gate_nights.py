@@ -217,11 +217,18 @@ def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
         assert f"at confidence {confidences([rule], look=night - 3)[0]:.6g}," in (
             found.outcomes[0].reason
         )
-    # Beside a baseline that moves, all nights of the history are looks.
-    for options in ({"baseline": "last"}, {"baseline": dump(3)}):
-        found = gate(LABELS, dump(9), rule, history=tmp_path, **options)
-        told = f"at confidence {confidences([rule], look=7)[0]:.6g},"
-        assert told in found.outcomes[0].reason
+    # Beside a baseline that moves, all nights of the history are looks, and if it is one of them
+    # that was chosen, the interval holds for each of these seven.
+    for baseline, choices in (("last", 7), ("best", 7), (dump(3), 1)):
+        found = gate(LABELS, dump(9), rule, history=tmp_path, baseline=baseline)
+        (level,) = levelled(parse_rules([rule]), None, 7, choices)
+        assert f"at confidence {level.confidence:.6g}," in found.outcomes[0].reason
+    # A tag that all nights have pins none of them.
+    for number in (7, 8):
+        one = gate(LABELS, dump(9), "hit@1 >= 0.1")
+        record(one, tmp_path, time=BEGIN + timedelta(days=number), tags={"release": "v7"})
+    found = gate(LABELS, dump(9), rule, history=tmp_path, **pinned)
+    assert f"at confidence {confidences([rule], look=6)[0]:.6g}," in found.outcomes[0].reason
     # The first night of all.
     lower = "hit@1 >= 0.1 confidence 0.95 sequential"
     found = gate(LABELS, dump(9), lower, history=tmp_path / "none")
@@ -344,4 +351,4 @@ def test_the_simulated_nights_have_their_rows():
     # Three series cannot keep what thousands promise, so that the exit code may be 1.
     assert finished.stderr == ""
     assert finished.returncode in (0, 1)
-    assert finished.stdout.count("\n| 10: ") == 11
+    assert finished.stdout.count("\n| 10: ") == 12

@@ -8,7 +8,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.gate.baseline import Baseline
 from rankmill.gate.beside import beside_of_job
-from rankmill.gate.earlier import read_choice
+from rankmill.gate.earlier import is_pinned, read_choice
 from rankmill.gate.folder import open_folder
 from rankmill.gate.history import history as read_history
 from rankmill.gate.rules import Rule
@@ -62,8 +62,11 @@ def from_history(
     cut = [one for one in named if one[0].slices]
     slices = slices_before(open_folder(os.fspath(history)), chosen, cut) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
-    pinned = min(one.time for one in chosen.values()) if read_choice(how).pinned else None
-    return Baseline("history", source, told=told, notes=notes, slices=slices, since=pinned)
+    choice = read_choice(how)
+    # Where every night has the tag, it pins none of them: all count since the first one.
+    pinned = [one.time for one in runs.runs if choice.pinned and is_pinned(one, choice)]
+    since = min(pinned, default=None)
+    return Baseline("history", source, told=told, notes=notes, slices=slices, since=since)
 
 
 def _age(time: datetime, now: datetime) -> str:

@@ -16,6 +16,7 @@ __all__ = [
     "Baseline",
     "choose",
     "is_choice",
+    "is_pinned",
     "read_choice",
     "tries_of_a_night",
 ]
@@ -122,7 +123,7 @@ def choose(
     future = [run for run, _ in having if run.time > now]
     past = [one for one in having if one[0].time <= now]
     if choice.pinned:
-        serving = tries_of_a_night([one for one in having if _is_pinned(one[0], choice)])
+        serving = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
     else:
         serving = [one for one in tries_of_a_night(past) if one[0].verdict in (HELD, None)]
         # Tonight's earlier tries are not what tonight is compared with, if there is another night.
@@ -158,7 +159,8 @@ def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
     return list(last.values())
 
 
-def _is_pinned(run: Run, choice: Choice) -> bool:
+def is_pinned(run: Run, choice: Choice) -> bool:
+    """Return whether a run is one that the user named."""
     if choice.kind == "run":
         return run.id == choice.value
     key, _, value = choice.value.partition("=")

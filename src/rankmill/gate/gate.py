@@ -219,8 +219,10 @@ def asked_of(
     names_of_settings = ("confidence", "moved", "worst_slices")
     settings = Settings(**{name: given[name] for name in names_of_settings})
     cuts = _cuts(given["by"], asked)
-    look = look_of(asked, given["history"], None if earlier is None else earlier.since)
-    levels = levelled(asked, given["family_confidence"], look)
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history" and since is None
+    look = look_of(asked, given["history"], since, chosen=chosen)
+    levels = levelled(asked, given["family_confidence"], *look)
     return Asked(levels, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
 
 

@@ -35,7 +35,9 @@ def share_of(look: int) -> float:
     return HALF / ((HALF + look - 1) * (HALF + look))
 
 
-def levelled(rules: Sequence[Rule], family: float | None, look: int) -> list[Rule]:
+def levelled(
+    rules: Sequence[Rule], family: float | None, look: int, choices: int = 1
+) -> list[Rule]:
     """Return rules with the confidence that each has tonight.
 
     Parameters
@@ -45,6 +47,9 @@ def levelled(rules: Sequence[Rule], family: float | None, look: int) -> list[Rul
         The confidence with which all rules that have one hold together (Bonferroni).
     look : int
         Which look of the sequence this is.
+    choices : int
+        Of how many runs the baseline was chosen. `best` takes a lucky one, and so does `last` where
+        only lucky nights are held: the intervals hold whichever it is.
 
     Examples
     --------
@@ -74,18 +79,23 @@ def levelled(rules: Sequence[Rule], family: float | None, look: int) -> list[Rul
         if family is not None:
             error = min(error, (1 - family) / len(known))
         if one.sequential:
-            error *= share_of(look)
+            error *= share_of(look) / choices
         found.append(replace(one, confidence=1 - error))
     return found
 
 
 def look_of(
-    rules: Sequence[Rule], history: str | os.PathLike[str] | None, since: datetime | None
-) -> int:
-    """Return which look of sequential rules this is: nights of a gate, and 1 for tonight.
+    rules: Sequence[Rule],
+    history: str | os.PathLike[str] | None,
+    since: datetime | None,
+    *,
+    chosen: bool = False,
+) -> tuple[int, int]:
+    """Return which look of sequential rules this is, and of how many runs the baseline was chosen.
 
-    Tries of a night are looks too. Without a pinned baseline, whose time is `since`, all nights of
-    the history count.
+    Looks are the nights of a gate, and 1 for tonight. Tries of a night are looks too. Without a
+    pinned baseline, whose time is `since`, all nights of the history count. `chosen` is whether the
+    baseline is a run of the history that was not pinned.
 
     Raises
     ------
@@ -94,7 +104,7 @@ def look_of(
     """
     one = next((one for one in rules if one.sequential), None)
     if one is None:
-        return 1
+        return 1, 1
     if history is None:
         raise UsageError(
             f"rule {one.text!r} counts the nights of a history: give --history (history)"
@@ -102,6 +112,7 @@ def look_of(
     try:
         runs = read_history(os.fspath(history)).runs
     except MissingHistoryError:  # this is the first night
-        return 1
+        return 1, 1
     gates = (run for run in runs if run.verdict is not None)
-    return 1 + sum(since is None or run.time > since for run in gates)
+    look = 1 + sum(since is None or run.time > since for run in gates)
+    return look, max(1, len(runs)) if chosen else 1

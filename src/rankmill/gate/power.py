@@ -69,11 +69,12 @@ def gate_power(
     written, folder = parse_rules(rules), given["history"]
     cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
     earlier = asked.earlier
-    look = look_of(written, folder, None if earlier is None else earlier.since)
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history"
+    look = look_of(written, folder, since, chosen=chosen and since is None)
     chances = _chances(written, given["family_confidence"], look, cases)
     past: list[dict[Any, bool]] = [{} for _ in written]
     if folder is not None:
-        chosen = earlier is not None and earlier.kind == "history"
         scope = evidence.result.scope.to_dict() | beside_of(evidence.result.inputs)
         replay = Replay(
             read_history(os.fspath(folder)),
@@ -83,6 +84,7 @@ def gate_power(
             given["family_confidence"],
             given["baseline"] if chosen else None,
             None if chosen else evidence.told,
+            since,
         )
         past = [
             replay.failed(place, _metric(one, evidence), cases[place]) if one.kind != "age" else {}
@@ -210,7 +212,10 @@ def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
 
 
 def _chances(
-    rules: Sequence[Rule], family: float | None, look: int, cases: Sequence[Sequence[Case]]
+    rules: Sequence[Rule],
+    family: float | None,
+    look: tuple[int, int],
+    cases: Sequence[Sequence[Case]],
 ) -> list[list[float] | None]:
     """Return the chance of a false alarm of each rule, in each night of a year from tonight on."""
     found: list[list[float] | None] = []
@@ -223,7 +228,8 @@ def _chances(
         nights = YEAR if one.sequential else 1
         chances = []
         for night in range(nights):
-            tonight = levelled(rules, family, look + night)[place]
+            choices = look[1] + night if look[1] > 1 else 1
+            tonight = levelled(rules, family, look[0] + night, choices)[place]
             confidence = confidence_of_each(tonight, len(tests))
             held = 1.0
             for test in known:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
-from rankmill.gate.earlier import Candidate, choose, read_choice, tries_of_a_night
+from rankmill.gate.earlier import Candidate, choose, tries_of_a_night
 from rankmill.gate.folder import Folder
 from rankmill.gate.history import History
 from rankmill.gate.judge import Case, bounds_of, confidence_of_each, interval_of, of_count, word_of
@@ -39,6 +39,8 @@ class Replay(NamedTuple):
         How the baseline is chosen for each night; None if it is the same for all.
     told : mapping or None
         The result of a baseline that is the same for all.
+    since : datetime or None
+        When the pinned baseline was.
     """
 
     history: History
@@ -48,6 +50,7 @@ class Replay(NamedTuple):
     family: float | None
     how: str | None
     told: Mapping[str, Any] | None
+    since: datetime | None
 
     def failed(self, place: int, metric: str, cases: Sequence[Case]) -> dict[date, bool]:
         """Return of each night that could be held against a rule whether it would have failed.
@@ -96,13 +99,13 @@ class Replay(NamedTuple):
                 base = (one.run, of_base) if one.run.time < run.time else None
             if base is None:
                 return []
-        pinned = self.how is not None and read_choice(self.how).pinned
-        since = base[0].time if base is not None and pinned else None
+        past = [one for one in self.history.runs if one.time < run.time]
         look = 1 + sum(
-            one.verdict is not None and one.time < run.time and (since is None or one.time > since)
-            for one in self.history.runs
+            one.verdict is not None and (self.since is None or one.time > self.since)
+            for one in past
         )
-        rule = levelled(self.rules, self.family, look)[place]
+        chosen = self.how is not None and self.since is None
+        rule = levelled(self.rules, self.family, look, max(1, len(past)) if chosen else 1)[place]
         if rule.kind == "count":
             told = self.told if base is None else base[0].told()
             with suppress(UsageError):  # a run does not tell its rows
