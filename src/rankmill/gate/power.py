@@ -57,7 +57,7 @@ def gate_power(
     >>> rule = "map drop <= 1% confidence 0.95"
     >>> (found,) = gate_power(labels, new, rule, baseline=old).rules
     >>> round(found.smallest, 3), round(found.alarms, 1)
-    (0.074, 3.0)
+    (0.088, 3.0)
     """
     given: dict[str, Any] = {}
     given |= {name: _LEFT[name] if name in _LEFT else options.pop(name) for name in OPTIONS}
