@@ -7,7 +7,8 @@ much is off if its lower 99 % bound is above it; one that is to be at least so m
 bound is below. The script ends with 1 if a row is off. Values of queries are drawn as arrays, and
 go through the functions that compare and gate call; a few go through the whole commands.
 
-A further promise is a function that yields rows, and a line in `PROMISES`.
+A further promise is a function that yields rows, and a line in `PROMISES`; those over many nights
+are in `verdicts_of_nights.py`.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+import verdicts_of_nights
 from rankmill.columns.ids import to_ids
 from rankmill.compare.differences import BETTER, EQUAL, WORSE, Difference, Settings
 from rankmill.compare.distributions import largest_share
@@ -34,7 +36,7 @@ from rankmill.compare.significance import run_test
 from rankmill.compare.state import ComparisonState, Slices
 from rankmill.compare.sums import Sums, column_of
 from rankmill.gate.gate import gate
-from rankmill.gate.judge import _word
+from rankmill.gate.judge import word_of
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 from rankmill.metrics.gap import Gap
@@ -65,6 +67,8 @@ class Row(NamedTuple):
 
     def cells(self) -> list[str]:
         promised = f"at least {self.least:.3g}" if self.least else f"at most {self.most:.3g}"
+        if self.most < 1 and self.least > 0:
+            promised = f"{self.least:.3g} to {self.most:.3g}"
         return [self.what, promised, f"{self.count / self.of:.4g}", "yes" if self.kept else "NO"]
 
 
@@ -79,7 +83,7 @@ def night(rule: Rule, old: np.ndarray, new: np.ndarray, confidence: float) -> st
     """Return the word of a rule about the drop of values of queries."""
     one = Measured.of(column_of(new, old, None), column_of(old, None, None), UNIT)
     found = drop_of(one, confidence, relative=rule.relative, better="higher")
-    return UNDECIDED if found is None else _word(rule, found, confidence)
+    return UNDECIDED if found is None else word_of(rule, found, confidence)
 
 
 def hits(asked: Asked, queries: int, rate: float) -> np.ndarray:
@@ -337,6 +341,15 @@ def commands(asked: Asked) -> Iterator[Row]:
     yield Row("4: held by the gate itself, half of the hits lost", held, nights, most=0.025)
 
 
+# --------------------------------------------------------------------- many nights
+
+
+def of_nights(
+    simulated: Callable[[np.random.Generator, int], Iterator[verdicts_of_nights.Rate]],
+) -> Callable[[Asked], Iterator[Row]]:
+    return lambda asked: (Row(*one) for one in simulated(asked.random, asked.repetitions))
+
+
 PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "relative": relative,
     "unseen": unseen,
@@ -345,6 +358,11 @@ PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "gap": gap,
     "slices": slices,
     "commands": commands,
+    "sequential": of_nights(verdicts_of_nights.sequential),
+    "told": of_nights(verdicts_of_nights.told),
+    "power": of_nights(verdicts_of_nights.power),
+    "drifts": of_nights(verdicts_of_nights.drifts),
+    "leaks": of_nights(verdicts_of_nights.leaks),
 }
 
 

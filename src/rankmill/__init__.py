@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from rankmill.fuse.fuse import fuse
     from rankmill.gate.gate import gate
     from rankmill.gate.history import History, history
+    from rankmill.gate.power import gate_power
+    from rankmill.gate.power_view import GatePower
     from rankmill.gate.record import record
     from rankmill.gate.verdict import Verdict
     from rankmill.metrics.arrays import (
@@ -92,6 +94,8 @@ _HOMES = {
     "Verdict": "gate.verdict",
     "convert": "engine.convert",
     "gate": "gate.gate",
+    "GatePower": "gate.power_view",
+    "gate_power": "gate.power",
     "evaluate": "engine.evaluate",
     "evaluate_part": "engine.parts",
     "evaluate_runs": "engine.evaluate",
@@ -113,6 +117,7 @@ __all__ = [
     "ComparisonState",
     "Config",
     "Differences",
+    "GatePower",
     "History",
     "InputError",
     "Ragged",
@@ -141,6 +146,7 @@ __all__ = [
     "first_hit_precision",
     "fuse",
     "gate",
+    "gate_power",
     "global_average_precision",
     "history",
     "hit",

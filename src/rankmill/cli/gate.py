@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.file_command import FileCommand
@@ -48,6 +49,7 @@ Examples:
   rankmill gate labels new --baseline q.parquet --rule 'map@12 drop <= 0.002' \\
     --rule 'queries change <= 10%' --rule 'repeated_items == 0' --junit gate.xml
   rankmill gate rankmill.toml
+  rankmill gate rankmill.toml --history history --power
 
 \b
 Exit codes:
@@ -92,6 +94,19 @@ Exit codes:
     default=0,
     help="Also tell the N queries that gained most and the N that lost most.",
 )
+@click.option(
+    "--family-confidence",
+    metavar="C",
+    type=float,
+    help="Let all rules that have a confidence hold together with this one, such as 0.95.",
+)
+@click.option(
+    "--power",
+    is_flag=True,
+    help="Give no verdict: show for each rule the smallest drop that it fails in 80 % of nights on "
+    "these data, its false alarms a year, and which nights of --history would have failed. Only -o "
+    "is written.",
+)
 @column_options
 @semantics_options
 @scope_options
@@ -131,6 +146,7 @@ def command(
     markdown: str | None,
     report: str | None,
     recording: Recording,
+    power: bool,
     **options: Any,
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
@@ -153,6 +169,10 @@ def command(
     check_outputs(output, inputs, **appended, report=report, history=recording.place)
     check_page(report)
     chosen = format_for(format, output)
+    if power:
+        _check_power({**files, "report": report})
+        _show_power(sources, rules, base, recording, options, chosen, output)
+        return
     if junit is not None:
         check_junit()
 
@@ -187,6 +207,34 @@ def command(
         _append(summary, found)
     recording.log_run([output, *files.values(), report])
     click.get_current_context().exit(found.exit_code)
+
+
+def _check_power(files: dict[str, str | None]) -> None:
+    """Raise UsageError if the command line names an output that only a verdict has."""
+    source = click.get_current_context().get_parameter_source
+    for name, path in files.items():
+        if path is not None and source(name) is ParameterSource.COMMANDLINE:
+            raise UsageError(f"--power gives no verdict: leave out --{name.replace('_', '-')}")
+
+
+def _show_power(
+    sources: list[Any],
+    rules: tuple[str, ...],
+    base: Any,
+    recording: Recording,
+    options: dict[str, Any],
+    chosen: str,
+    output: str | None,
+) -> None:
+    """Show what the rules see; nothing is judged, and no run is recorded."""
+    from rankmill.gate.power import gate_power
+    from rankmill.gate.power_view import view_of
+
+    left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
+    with Progress() as progress:
+        asked = {"baseline": base, "history": recording.history, "time": recording.time, **left}
+        found = gate_power(*sources, rules, **asked, progress=progress)
+    deliver(view_of(found), chosen, output, [])
 
 
 def _content(name: str, found: Verdict) -> Any:

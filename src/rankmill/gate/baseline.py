@@ -2,9 +2,9 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from rankmill.compare.joined import Joined
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.beside import beside_of, beside_of_job, looks_at
-from rankmill.gate.history import history as read_history
-from rankmill.gate.runs import rules_text
+from rankmill.gate.runs import Measured, SliceKey
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
 from rankmill.stores.opened import opened
@@ -51,6 +50,10 @@ class Baseline:
         The result of an earlier run, as JSON has it.
     notes : tuple of str
         What to know of the choice of a run of a history.
+    slices : mapping
+        The slices of the runs of a history that rules compare with.
+    since : datetime or None
+        When the run of a history was that the user named.
     """
 
     kind: str
@@ -59,6 +62,8 @@ class Baseline:
     table: pa.Table | None = None
     told: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
+    slices: Mapping[SliceKey, Measured] = field(default_factory=dict)
+    since: datetime | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""
@@ -89,56 +94,6 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
             return _of_table(table, path)
     name = os.fspath(value) if isinstance(value, str | os.PathLike) else type(value).__name__
     return Baseline("predictions", name, predictions=value)
-
-
-def from_history(
-    how: str,
-    history: str | os.PathLike[str] | None,
-    metrics: Sequence[str],
-    job: Job,
-    time: datetime | None,
-) -> Baseline:
-    """Return the run of a history that is the baseline; for each metric it may be another one.
-
-    `time` is that of the run that is compared, None for now.
-
-    Raises
-    ------
-    UsageError
-        If there is no history.
-    InputError
-        If no run of it serves.
-    """
-    if history is None:
-        raise UsageError(
-            f"the baseline {how!r} is a run of a history: give --history (history), or ./{how} for "
-            "a file of this name"
-        )
-    runs = read_history(os.fspath(history))
-    scope = vars(job.scope) | beside_of_job(job)
-    rules = rules_text(job.semantics, scope, job.gain_function)
-    names = list(metrics)
-    if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
-        known = [metric for metric, system in runs.metrics if system is None]
-        mine = [metric.text for metric in job.metrics]
-        names = [*(one for one in mine if one in known), *known, *mine][:1]
-    now = time or datetime.now(UTC)
-    found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
-    told = next(iter(found.values())).run.told()
-    told["metrics"] = {metric: one.value for metric, one in found.items()}
-    told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
-    told["lists"] = {metric: one.queries for metric, one in found.items()}
-    ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
-    notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
-    return Baseline("history", f"{how} of {history}: {'; '.join(ids)}", told=told, notes=notes)
-
-
-def _age(time: datetime, now: datetime) -> str:
-    """Return how old a run is, as "3 days old"."""
-    days = (now.date() - time.date()).days
-    if days < 1:
-        return "of the same day" if days == 0 else "of a later day"
-    return f"{days:,} day{'s' if days > 1 else ''} old"
 
 
 def _read_json(path: str) -> Mapping[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.runs import Measured, Run
@@ -16,6 +16,7 @@ __all__ = [
     "Baseline",
     "choose",
     "is_choice",
+    "is_pinned",
     "read_choice",
     "tries_of_a_night",
 ]
@@ -122,7 +123,7 @@ def choose(
     future = [run for run, _ in having if run.time > now]
     past = [one for one in having if one[0].time <= now]
     if choice.pinned:
-        serving = [one for one in having if _is_pinned(one[0], choice)]
+        serving = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
     else:
         serving = [one for one in tries_of_a_night(past) if one[0].verdict in (HELD, None)]
         # Tonight's earlier tries are not what tonight is compared with, if there is another night.
@@ -145,18 +146,21 @@ def choose(
 
 
 def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
-    """Return the last try of each night: a later run of the same date and tags replaces others.
+    """Return the last try of each night: of one date and the same tags, what was recorded last.
 
-    Runs of a gate and runs without rules do not replace each other.
+    The time of a run does not tell this: a try after midnight for the date before has an earlier
+    one. Runs of a gate and runs without rules do not replace each other.
     """
-    last = {
-        (run.time.date(), tuple(sorted(run.tags.items())), run.verdict is None): (run, one)
-        for run, one in runs
-    }
+    last: dict[Any, Candidate] = {}
+    for run, one in runs:
+        night = run.time.date(), tuple(sorted(run.tags.items())), run.verdict is None
+        if night not in last or run.recorded >= last[night][0].recorded:
+            last[night] = run, one
     return list(last.values())
 
 
-def _is_pinned(run: Run, choice: Choice) -> bool:
+def is_pinned(run: Run, choice: Choice) -> bool:
+    """Return whether a run is one that the user named."""
     if choice.kind == "run":
         return run.id == choice.value
     key, _, value = choice.value.partition("=")

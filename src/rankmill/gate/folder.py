@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, is_shortage, outside
-from rankmill.gate.runs import Run, read_summary, runs_of_rows, time_of_name
+from rankmill.gate.runs import (
+    Measured,
+    Run,
+    SliceKey,
+    read_summary,
+    runs_of_rows,
+    time_of_name,
+)
 from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, shown
 
@@ -22,9 +29,13 @@ END = 1 << 15
 # How many requests a store answers at a time.
 REQUESTS = 32
 # The columns of a run that has no summary.
-_COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "metric", "value", "standard_error")
-_COLUMNS += ("queries", "verdict", "tags", "version", "definition", "semantics", "scope")
-_COLUMNS += ("gain_function", "audit", "checksum")
+_COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
+_COLUMNS += ("standard_error", "queries", "verdict", "tags", "version", "definition", "semantics")
+_COLUMNS += ("scope", "gain_function", "audit", "checksum")
+
+
+class MissingHistoryError(InputError):
+    """There is no such folder."""
 
 
 class Folder(NamedTuple):
@@ -82,7 +93,7 @@ class Folder(NamedTuple):
         return [info.base_name for info in infos if info.is_file]
 
     def _missing(self) -> InputError:
-        return InputError(
+        return MissingHistoryError(
             f"there is no history {self.name}; expected a folder that --history wrote runs to"
         )
 
@@ -105,6 +116,20 @@ class Folder(NamedTuple):
                 return self._rows(name) if run is None else [run]
             except FileNotFoundError:
                 return []
+
+    def slices_of(self, run: Run) -> Mapping[SliceKey, Measured]:
+        """Return the slices of a run, whose rows are read unless they were."""
+        if run.slices is not None:
+            return run.slices
+        name = f"{run.id}.parquet"
+        try:
+            found = [one.slices for one in self._rows(name) if one.id == run.id]
+        except FileNotFoundError:
+            raise InputError(
+                f"{self.name.rstrip('/')}/{name} is not there any more; expected the slices of "
+                "this run"
+            ) from None
+        return found[0] or {} if found else {}
 
     def _end(self, name: str) -> bytes:
         """The last bytes of a file."""

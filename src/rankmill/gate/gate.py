@@ -14,7 +14,7 @@ from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.few import few_notes
-from rankmill.compare.joined import join
+from rankmill.compare.joined import Joined, join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
@@ -28,13 +28,15 @@ from rankmill.gate.baseline import (
     Baseline,
     check_alike,
     check_gains,
-    from_history,
     open_baseline,
     with_table,
 )
+from rankmill.gate.chosen import from_history
 from rankmill.gate.earlier import is_choice
 from rankmill.gate.judge import Evidence, judge, written_at
+from rankmill.gate.levels import levelled, look_of
 from rankmill.gate.rules import HELD, UNDECIDED, Rule, age_text, parse_rules
+from rankmill.gate.sliced import slice_values
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse, parse_all
@@ -46,7 +48,7 @@ CLOCKS_DIFFER = 60.0
 # The options of `gate` that say what to hold against the rules, and not how to score.
 OPTIONS = (
     *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "time"),
+    *("confidence", "time", "family_confidence"),
 )
 
 
@@ -64,6 +66,7 @@ def gate(
     moved: int = 0,
     worst_slices: int = 0,
     confidence: float = 0.95,
+    family_confidence: float | None = None,
     now: float | None = None,
     time: datetime | None = None,
     details: bool = False,
@@ -84,13 +87,17 @@ def gate(
         a `Result`, its JSON file, or the Parquet file of its values by query; or with a history
         "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
     history : str or path, optional
-        The folder or URL of the history that such a baseline is looked up in. `record` adds runs.
+        The folder or URL of the history that such a baseline is looked up in, and in which the
+        nights of sequential rules are counted. `record` adds runs.
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
     by, moved, worst_slices, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
+    family_confidence : float, optional
+        With which confidence all rules that have one hold together; each of them gets a part of the
+        error rate. By default each rule has its own.
     now : float, optional
         The time in seconds since 1970 by which files are old; by default that of the clock.
     time : datetime, optional
@@ -125,13 +132,7 @@ def gate(
         return replace(found, seconds=perf_counter() - began)
     asked = asked_of(rules, own, options)
     ages = ages_of(asked, labels, predictions, now)
-    runs, earlier = asked.runs(predictions), asked.earlier
-    first = next(iter(runs))
-    joined = join(labels, runs, asked.metrics, first, asked.cuts, options, details=details)
-    if earlier is not None:
-        check_gains(earlier, joined.results[CANDIDATE])
-    if earlier is not None and earlier.table is not None:
-        joined = with_table(joined, earlier)
+    joined = joined_of(asked, labels, predictions, options, details=details)
     with Workers(options["threads"]) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         paired = BASELINE in joined.results
@@ -141,6 +142,20 @@ def gate(
             shown = details_of(joined, asked.settings, workers)
     found = verdict_of(asked, joined.results, joined.without, state, ages, comparison)
     return replace(found, seconds=perf_counter() - began, details=shown)
+
+
+def joined_of(
+    asked: "Asked", labels: Any, predictions: Any, options: dict[str, Any], *, details: bool = False
+) -> Joined:
+    """Score what is asked for, beside the baseline."""
+    runs, earlier = asked.runs(predictions), asked.earlier
+    first = next(iter(runs))
+    joined = join(labels, runs, asked.metrics, first, asked.cuts, options, details=details)
+    if earlier is not None:
+        check_gains(earlier, joined.results[CANDIDATE])
+    if earlier is not None and earlier.table is not None:
+        joined = with_table(joined, earlier)
+    return joined
 
 
 class Asked(NamedTuple):
@@ -195,7 +210,8 @@ def asked_of(
     job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
     earlier = None
     if isinstance(baseline, str) and is_choice(baseline):
-        earlier = from_history(baseline, given["history"], canonical, job, given["time"])
+        dropped = [one for one in asked if one.measure == "drop"]
+        earlier = from_history(baseline, given["history"], dropped, job, given["time"])
     elif baseline is not None:
         earlier = opened(baseline, canonical)
     if earlier is not None:
@@ -205,7 +221,11 @@ def asked_of(
     names_of_settings = ("confidence", "moved", "worst_slices")
     settings = Settings(**{name: given[name] for name in names_of_settings})
     cuts = _cuts(given["by"], asked)
-    return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history" and since is None
+    look = look_of(asked, given["history"], since, chosen=chosen)
+    levels = levelled(asked, given["family_confidence"], *look)
+    return Asked(levels, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
 
 
 def _of_result(
@@ -290,10 +310,7 @@ def verdict_of(
     ages, comparison
     """
     earlier = asked.earlier
-    told = None if earlier is None else earlier.told
-    if earlier is not None and earlier.kind == "predictions":
-        told = results[BASELINE].to_dict()
-    evidence = Evidence(results[CANDIDATE], state, told, without, ages)
+    evidence = evidence_of(asked, results, without, state, ages)
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
     return Verdict(
         _word(outcomes, asked.undecided),
@@ -303,7 +320,24 @@ def verdict_of(
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
         notes=[*(earlier.notes if earlier is not None else ()), *few_notes(state, asked.settings)],
+        slices=slice_values(state, CANDIDATE, asked.rules),
     )
+
+
+def evidence_of(
+    asked: Asked,
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    state: ComparisonState,
+    ages: Mapping[str, float],
+) -> Evidence:
+    """Return what rules are held against; the parameters are those of `verdict_of`."""
+    earlier = asked.earlier
+    told = None if earlier is None else earlier.told
+    if earlier is not None and earlier.kind == "predictions":
+        told = results[BASELINE].to_dict()
+    slices = {} if earlier is None else earlier.slices
+    return Evidence(results[CANDIDATE], state, told, without, ages, slices)
 
 
 def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
@@ -321,7 +355,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
     for one in rules:
         if one.measure != "drop":
             continue
-        if one.slices and earlier.table is None:
+        if one.slices and earlier.table is None and not earlier.slices:
             needs = "the values of queries: give predictions or the file of --per-query"
         elif one.confidence is not None and not parse(one.subject).spec.kernel:
             needs = "the predictions of the baseline, as it is no mean over queries"

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rankmill.compare.pooled import Without
@@ -14,14 +15,24 @@ from rankmill.errors import UsageError
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.beside import INPUTS
 from rankmill.gate.measured import NO_BOUNDS, Interval, Measured, drop_of, value_of
-from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, SHARE_OF, UNDECIDED, Rule, age_text
+from rankmill.gate.rules import (
+    BAD_VOLUME,
+    EVERY,
+    HELD,
+    OF_SLICES,
+    SHARE_OF,
+    UNDECIDED,
+    Rule,
+    age_text,
+)
+from rankmill.gate.runs import Measured as Recorded
+from rankmill.gate.runs import SliceKey
+from rankmill.gate.sliced import Value, named, slice_before
 from rankmill.gate.verdict import Outcome
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
 
-# The confidence of rules for slices that name none: by chance alone, one of many is far off.
-OF_SLICES = 0.95
 UNKNOWN = ("", "(unknown)", "null")
 
 
@@ -40,6 +51,8 @@ class Evidence(NamedTuple):
         Metric over all predictions -> system -> its values without each group of queries.
     ages : dict of str to float
         The ages of inputs in seconds.
+    slices : mapping
+        The slices of a baseline without values of queries.
     """
 
     result: Result
@@ -47,6 +60,7 @@ class Evidence(NamedTuple):
     told: Mapping[str, Any] | None
     without: Mapping[str, Without]
     ages: Mapping[str, float]
+    slices: Mapping[SliceKey, Recorded] = MappingProxyType({})
 
 
 def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
@@ -60,23 +74,55 @@ def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
     if rule.kind == "age":
         return [_of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
-        return [_of_count(rule, evidence)]
-    if not rule.slices:
-        return [_of_metric(rule, "", _whole(rule, evidence), rule.confidence)]
-    slices = dict(_slices_of(rule, evidence.state))
-    if not slices:
+        return [of_count(rule, evidence.result.to_dict(), evidence.told)]
+    found = cases_of(rule, evidence)
+    if not found:
         shown = ", ".join(f"{name} = {value}" for name, value in rule.slices)
         return [_undecided(rule, shown, "no query is in it")]
-    # Bonferroni: the intervals of all slices hold together.
-    confidence = 1 - (1 - (rule.confidence or OF_SLICES)) / len(slices)
+    confidence = confidence_of_each(rule, len(found))
+    return [_of_metric(rule, one.shown, one.measured, confidence) for one in found]
+
+
+class Case(NamedTuple):
+    """What a rule measures over all queries, or in a slice: its names, and what it is called."""
+
+    by: str
+    slice: str
+    shown: str
+    measured: Measured
+
+
+def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
+    """Return what a rule for a metric measures, in each of its slices."""
+    if not rule.slices:
+        return [Case("", "", "", _whole(rule, evidence))]
     return [
-        _of_metric(rule, shown, _of_sums(rule, one, evidence), confidence)
-        for shown, one in slices.items()
+        Case(*named(by, value), shown, _of_slice(rule, by, value, evidence))
+        for shown, (by, value) in _slices_of(rule, evidence.state)
     ]
 
 
-def _slices_of(rule: Rule, state: ComparisonState) -> Iterator[tuple[str, Sums]]:
-    """Yield the slices that a rule is for, in natural order, with what they are called."""
+def confidence_of_each(rule: Rule, slices: int) -> float | None:
+    """Return the confidence of each slice of a rule: all of them hold together (Bonferroni)."""
+    if not rule.slices:
+        return rule.confidence
+    return 1 - (1 - (rule.least_confidence or OF_SLICES)) / slices
+
+
+def _of_slice(rule: Rule, by: tuple[str, ...], value: Value, evidence: Evidence) -> Measured:
+    found = _of_sums(rule, evidence.state.slices[by][value], evidence)
+    before = slice_before(evidence.slices, by, value, _name(rule, evidence))
+    if before is None or not rule.paired:
+        return found
+    return found._replace(
+        base=before.value, base_error=before.standard_error, base_queries=before.queries or 0
+    )
+
+
+def _slices_of(
+    rule: Rule, state: ComparisonState
+) -> Iterator[tuple[str, tuple[tuple[str, ...], Value]]]:
+    """Yield what the slices that a rule is for are called, in natural order, and what they are."""
     wanted = dict(rule.slices)
     for by, of_way in state.slices.items():
         if set(by) != set(wanted):
@@ -85,7 +131,7 @@ def _slices_of(rule: Rule, state: ComparisonState) -> Iterator[tuple[str, Sums]]
             pairs = list(zip(by, value, strict=True))
             if all(_fits(wanted[name], one) for name, one in pairs):
                 texts = (f"{name} = {'(unknown)' if one is None else one}" for name, one in pairs)
-                yield ", ".join(texts), of_way[value]
+                yield ", ".join(texts), (by, value)
 
 
 def _fits(wanted: str, value: str | None) -> bool:
@@ -99,7 +145,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
         return _of_sums(rule, evidence.state.whole, evidence)
     result, known = evidence.result, evidence.without.get(metric, {})
     of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
-    mine = Measured(*of_mine, bounds=_bounds(metric), effective=result.effective_queries)
+    mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -116,7 +162,7 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     return mine._replace(**both, base_queries=int(queries or 0))
 
 
-def _bounds(metric: str) -> tuple[float, float]:
+def bounds_of(metric: str) -> tuple[float, float]:
     """Return the range of what a metric is a mean of; infinite if it is no mean over queries."""
     one = parse(metric)
     return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
@@ -130,21 +176,18 @@ def _name(rule: Rule, evidence: Evidence) -> str:
 def _of_sums(rule: Rule, sums: Sums, evidence: Evidence) -> Measured:
     metric = _name(rule, evidence)
     of = sums.columns[metric]
-    return Measured.of(of[CANDIDATE], of.get(BASELINE), _bounds(metric))
+    return Measured.of(of[CANDIDATE], of.get(BASELINE), bounds_of(metric))
 
 
 def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) -> Outcome:
     """Hold a metric against a rule; `shown` is the slice."""
-    if rule.measure == "value":
-        found = value_of(one, confidence, up=rule.operator in (">=", ">"))
-    else:
-        found = drop_of(one, confidence, relative=rule.relative, better=rule.better)
+    found = interval_of(rule, one, confidence)
     if one.value is None and not shown:
         # Without a single query that counts, something is wrong with the inputs.
         return replace(_undecided(rule, shown, "there is no value", one), word=BAD_VOLUME)
     if found is None:
         return _undecided(rule, shown, "there is no value", one)
-    word = _word(rule, found, confidence)
+    word = word_of(rule, found, confidence)
     return Outcome(
         rule.text,
         word,
@@ -159,7 +202,14 @@ def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) 
     )
 
 
-def _word(rule: Rule, found: Interval, confidence: float | None) -> str:
+def interval_of(rule: Rule, one: Measured, confidence: float | None) -> Interval | None:
+    """Return what the limit of a rule is for, with its interval."""
+    if rule.measure == "value":
+        return value_of(one, confidence, up=rule.operator in (">=", ">"))
+    return drop_of(one, confidence, relative=rule.relative, better=rule.better)
+
+
+def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
     """Return the word: with a confidence, all of the interval is on one side of the limit."""
     if confidence is None:
         return HELD if rule.keeps(found.number) else rule.word
@@ -212,20 +262,20 @@ def _undecided(rule: Rule, shown: str, why: str, one: Measured | None = None) ->
     return Outcome(rule.text, UNDECIDED, shown, value, base, None, None, None, rule.limit, reason)
 
 
-def _of_count(rule: Rule, evidence: Evidence) -> Outcome:
-    mine = evidence.result.to_dict()
+def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> Outcome:
+    """Hold a count against a rule; both results are as their JSON has them."""
     _check_counted(rule, mine, "give it, or leave out the rule")
     value = count_of(rule.subject, mine)
     base: float | None = None
     measured = float(value)
     if rule.measure == "change":
-        if evidence.told is None:
+        if told is None:
             raise UsageError(
                 f"rule {rule.text!r}: the baseline does not tell its counts; give predictions, "
                 "the JSON of a result, or values by query that rankmill wrote"
             )
-        _check_counted(rule, evidence.told, "evaluate the baseline with it")
-        base = count_of(rule.subject, evidence.told)
+        _check_counted(rule, told, "evaluate the baseline with it")
+        base = count_of(rule.subject, told)
         change = (value - base) / base if base else float(value != base)
         measured = abs(change)
         far = f"{100 * measured:.3g}% {'fewer' if change < 0 else 'more'} than"

@@ -250,11 +250,17 @@ def _gain(one: Measured, confidence: float, sign: int) -> _Ends | None:
 
 def _of_t(one: Measured, confidence: float) -> tuple[float, float]:
     """Return the quantile of t for a difference, and its standard error."""
+    freedom, error = freedom_and_error(one)
+    return _quantile(confidence, freedom), error
+
+
+def freedom_and_error(one: Measured) -> tuple[float, float]:
+    """Return the standard error of the difference from the baseline, and its freedom first."""
     if one.difference_error is not None:
-        return _quantile(confidence, max(1.0, one.mine.freedom)), one.difference_error
+        return max(1.0, one.mine.freedom), one.difference_error
     of_v, of_b = (one.error or 0.0) ** 2, (one.base_error or 0.0) ** 2
     freedom = _welch(of_v, one.mine.freedom, of_b, one.theirs.freedom)
-    return _quantile(confidence, freedom), math.sqrt(of_v + of_b)
+    return freedom, math.sqrt(of_v + of_b)
 
 
 def _ends(

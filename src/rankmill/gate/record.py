@@ -296,12 +296,11 @@ def _by_system(found: Result | Mapping[str, Result]) -> Mapping[str | None, Resu
 def _rows(found: Found) -> Iterator[_Row]:
     if isinstance(found, Verdict):
         yield from _rows(found.result)
-        if found.comparison is not None and found.comparison.others:
-            yield from _slices(found.comparison, {found.comparison.others[-1]: None})
+        yield from (_Row(None, *one) for one in found.slices)
     elif isinstance(found, Comparison):
         for metric, values in found.values.items():
             yield from _estimates(None, None, metric, values, found.queries)
-        yield from _slices(found, {name: name for name in found.systems})
+        yield from _slices(found)
     else:
         for name, one in _by_system(found).items():
             for metric, value in one.metrics.items():
@@ -309,13 +308,11 @@ def _rows(found: Found) -> Iterator[_Row]:
                 yield _Row(name, None, None, metric, value, error, one.averaged(metric))
 
 
-def _slices(found: Comparison, systems: Mapping[str, str | None]) -> Iterator[_Row]:
-    """The slices of some systems, under the names that these have in the history."""
+def _slices(found: Comparison) -> Iterator[_Row]:
     for one in found.slices:
         cut = ", ".join(one.by), ", ".join(UNKNOWN if v is None else v for v in one.value)
         for metric, values in one.values.items():
-            of = {new: values[name] for name, new in systems.items() if name in values}
-            yield from _estimates(*cut, metric, of, one.queries)
+            yield from _estimates(*cut, metric, values, one.queries)
 
 
 def _estimates(

@@ -42,13 +42,15 @@ SHARE_OF = {
 }
 SECONDS = {"min": 60, "h": 3600, "d": 86400}
 EVERY = "*"
+# The confidence of rules for slices that name none: by chance alone, one of many is far off.
+OF_SLICES = 0.95
 
 _RULE = re.compile(
     r"""\s* (?P<subject> [^\s\[]+ ) \s* (\[ (?P<slice> [^\]]* ) \])? \s*
     ((?P<measure> drop | change ) \s*)?
     (?P<operator> <= | >= | == | < | > ) \s*
     (?P<limit> [-+]? (\d+(\.\d*)? | \.\d+) (e[-+]?\d+)? ) \s* (?P<unit> % | min | h | d )?
-    (\s+ confidence \s+ (?P<confidence> \S+ ))? \s*""",
+    (\s+ confidence \s+ (?P<confidence> \S+ ))? (\s+ (?P<sequential> sequential ))? \s*""",
     re.VERBOSE | re.IGNORECASE,
 )
 _EXAMPLES = (
@@ -81,6 +83,8 @@ class Rule:
         What cuts, and the value of the slice, or "*" for every one.
     confidence : float or None
         The rule fails only if the interval of this confidence lies beyond the limit.
+    sequential : bool
+        Whether its intervals hold on all nights together.
     """
 
     text: str
@@ -92,6 +96,12 @@ class Rule:
     relative: bool = False
     slices: tuple[tuple[str, str], ...] = ()
     confidence: float | None = None
+    sequential: bool = False
+
+    @property
+    def least_confidence(self) -> float | None:
+        """The confidence; of a rule for slices that names none, a usual one."""
+        return OF_SLICES if self.slices and self.confidence is None else self.confidence
 
     @property
     def word(self) -> str:
@@ -172,6 +182,7 @@ def parse_rule(text: str) -> Rule:
         relative=unit == "%",
         slices=_slices(found["slice"], text),
         confidence=_confidence(found["confidence"], text),
+        sequential=found["sequential"] is not None,
     )
     _check(rule, unit)
     return rule
@@ -265,6 +276,8 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = "slices and a confidence are for metrics"
     elif rule.slices and (not parse(rule.subject).spec.kernel or parse(rule.subject).summary):
         wrong = f"{rule.subject} is no mean over queries, so that it has no slices"
+    elif rule.sequential and rule.least_confidence is None:
+        wrong = "a sequential rule has a confidence: write confidence 0.95 sequential"
     elif rule.confidence is not None and rule.operator == "==":
         wrong = "a confidence needs a limit to one side: write <=, <, >= or >"
     if wrong:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from time import time as seconds_now
 from typing import Any, NamedTuple
 
 from rankmill.columns.seal import DIGITS, seal_of
@@ -26,9 +27,12 @@ __all__ = ["SUMMARY", "Measured", "Rules", "Run", "new_name", "rules_text", "tim
 
 SUMMARY = b"rankmill run"
 """The key of the summary in a footer."""
+CLOCK = 256
+"""How many parts of a second the clock in the name of a run counts."""
 
-_NAME = re.compile(r"(\d{8}T\d{12})Z-[0-9a-f]{16}")
-_SEALED: tuple[str, ...] = ("run", "time", "system", "by", "metric", "value", "standard_error")
+_NAME = re.compile(r"(\d{8}T\d{12})Z-([0-9a-f]{10})[0-9a-f]{6}")
+_SEALED: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
+_SEALED += ("standard_error",)
 _SEALED += ("verdict", "version", "definition", "semantics", "scope", "gain_function")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -43,6 +47,10 @@ class Measured(NamedTuple):
     standard_error: float | None
     queries: int | None
     definition: str | None
+
+
+SliceKey = tuple[str, str, str]
+"""What cuts, the slice, and the metric, as the columns of a row have them."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,9 @@ class Run:
         What the user called it.
     audits : dict of (str or None) to dict of str to int
         By system what was counted; empty for a comparison.
+    slices : dict or None
+        What cuts, the slice and the metric -> the value in a slice, of a run of one system; None if
+        the rows were not read, as `Folder.slices_of` does.
     """
 
     id: str
@@ -77,6 +88,13 @@ class Run:
     verdict: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
     audits: dict[str | None, dict[str, int]] = field(default_factory=dict)
+    slices: dict[SliceKey, Measured] | None = field(default=None, compare=False)
+
+    @property
+    def recorded(self) -> int:
+        """When it was recorded, as `new_name` tells: two tries of a night may have one time."""
+        found = _NAME.match(self.id)
+        return int(found[2], 16) if found else 0
 
     def told(self, system: str | None = None) -> dict[str, Any]:
         """Return what the JSON of a result has of a system."""
@@ -109,8 +127,9 @@ def is_named(key: tuple[str | None, str], spelled: str) -> bool:
 
 
 def new_name(time: datetime) -> str:
-    """Return a name for a run that no other run has; names sort by time."""
-    return f"{time.astimezone(UTC):%Y%m%dT%H%M%S%f}Z-{secrets.token_hex(8)}"
+    """Return a name for a run that no other run has; names sort by time, then by the clock."""
+    clock = int(seconds_now() * CLOCK) % 16**10
+    return f"{time.astimezone(UTC):%Y%m%dT%H%M%S%f}Z-{clock:010x}{secrets.token_hex(3)}"
 
 
 def time_of_name(name: str) -> datetime | None:
@@ -251,11 +270,13 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
                 {},
                 row.get("verdict"),
                 dict(row.get("tags") or ()),
+                slices={},
             )
             found[run.id] = run
         run.audits[row.get("system")] = dict(row.get("audit") or ())
+        one = Measured(row["value"], *(row.get(name) for name in Measured._fields[1:]))
         if row.get("by") is None:
-            run.metrics[row.get("system"), row["metric"]] = Measured(
-                row["value"], *(row.get(name) for name in Measured._fields[1:])
-            )
+            run.metrics[row.get("system"), row["metric"]] = one
+        elif row.get("system") is None and run.slices is not None:
+            run.slices[row["by"], row["slice"], row["metric"]] = one
     return list(found.values())

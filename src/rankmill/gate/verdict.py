@@ -9,6 +9,7 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details
 from rankmill.errors import RegressionError
 from rankmill.gate.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
+from rankmill.gate.sliced import SliceValue
 from rankmill.results.answer import Answer
 from rankmill.results.described import described, rules_of
 from rankmill.results.result import Result
@@ -83,6 +84,8 @@ class Verdict(Answer):
     seconds : float
     details : Details or None
         What a page shows beyond this, if it was asked for; no other form shows it.
+    slices : list of SliceValue
+        The system in each slice, for the history; no other form shows it.
     """
 
     word: str
@@ -94,6 +97,7 @@ class Verdict(Answer):
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
     details: Details | None = None
+    slices: list[SliceValue] = field(default_factory=list)
 
     @property
     def worst(self) -> str:

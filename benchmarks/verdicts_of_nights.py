@@ -1,0 +1,251 @@
+"""Simulated nights for `verdicts.py`: what rules and drift say of a series of runs.
+
+Each function yields what a row of that table has: what was counted, how often, of how many, and the
+most and the least that this rate may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from rankmill.compare.sums import column_of
+from rankmill.gate.drift import drift
+from rankmill.gate.earlier import HELD, choose
+from rankmill.gate.judge import Case, interval_of, word_of
+from rankmill.gate.levels import levelled
+from rankmill.gate.measured import Measured
+from rankmill.gate.power import _chances, _seen
+from rankmill.gate.rules import REGRESSED, Rule, parse_rule
+from rankmill.gate.runs import Measured as Recorded
+from rankmill.gate.runs import Run, new_name, rules_text
+from rankmill.semantics.choices import DEFAULT
+
+Rate = tuple[str, int, int, float, float]
+Number = tuple[float, float]
+Draw = Callable[[], Number]
+
+UNIT = (0.0, 1.0)
+BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
+PLAIN = "hit@1 drop <= 0 confidence 0.95"
+
+
+def rate_of(count: float, queries: int) -> Number:
+    """Return a share of queries with a hit, and its standard error."""
+    share = count / queries
+    return share, float(np.sqrt(share * (1 - share) / (queries - 1)))
+
+
+def fresh(random: np.random.Generator, queries: int, rate: float) -> Number:
+    """Return a night of other queries."""
+    return rate_of(random.binomial(queries, rate), queries)
+
+
+def alarm(rule: Rule, night: Number, base: Number, queries: int) -> str:
+    """Return the word of a rule about two runs that are not paired."""
+    one = Measured(*night, queries, *base, queries, bounds=UNIT)
+    found = interval_of(rule, one, rule.confidence)
+    return "" if found is None else word_of(rule, found, rule.confidence)
+
+
+def stops(rule: Rule, night: Number, base: Number, queries: int) -> bool:
+    """Return whether a rule about two runs is broken; most are too near to be looked at."""
+    kept = 1 - rule.limit * rule.relative
+    far = kept * base[0] - night[0] - rule.limit * (not rule.relative)
+    error = np.hypot(night[1], kept * base[1])
+    return far > 1.5 * error and alarm(rule, night, base, queries) == REGRESSED
+
+
+# --------------------------------------------------------------------- many nights
+
+
+def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """Nothing changed for 90 nights: a sequential rule at 0.95 stops 5 % of such series at most."""
+    nights, plain = range(1, 91), parse_rule(f"{PLAIN} sequential")
+    rules = [levelled([plain], None, look)[0] for look in nights]
+    chosen = [levelled([plain], None, look, look)[0] for look in nights]
+    relative = "hit@1 drop <= 3% confidence 0.95 sequential"
+    shares = [levelled([parse_rule(relative)], None, look)[0] for look in range(1, 91)]
+    for what, of_night, queries, rate, moving, shared in (
+        ("other queries each night", rules, 1000, 0.3, False, 0.0),
+        ("a moving baseline", rules, 1000, 0.3, True, 0.0),
+        ("the same queries but for 5 %, others in the baseline", rules, 1000, 0.3, False, 0.95),
+        ("few hits", rules, 100, 0.03, False, 0.0),
+        ("few hits, <= 3%", shares, 300, 0.03, False, 0.0),
+        ("small slices, <= 3%", shares, 10, 0.2, True, 0.0),
+    ):
+        stopped = 0
+        for _ in range(repetitions):
+            base, kept = fresh(random, queries, rate), round(shared * queries)
+            same = random.binomial(kept, rate)
+            for rule in of_night:
+                night = rate_of(same + random.binomial(queries - kept, rate), queries)
+                if stops(rule, night, base, queries):
+                    stopped += 1
+                    break
+                base = night if moving else base
+        yield f"10: sequential, 90 quiet nights, {what}", stopped, repetitions, 0.05, 0.0
+    stopped = 0
+    for _ in range(repetitions):
+        best = fresh(random, 1000, 0.3)
+        for rule in chosen:
+            night = fresh(random, 1000, 0.3)
+            if stops(rule, night, best, 1000):
+                stopped += 1
+                break
+            best = max(best, night)
+    yield "10: sequential, 90 quiet nights, against `best`", stopped, repetitions, 0.05, 0.0
+    seen = 0
+    for _ in range(repetitions):
+        base = fresh(random, 10_000, 0.3)
+        nights = [fresh(random, 10_000, 0.265) for _ in range(3)]
+        seen += any(
+            stops(rule, night, base, 10_000)
+            for rule, night in zip(rules[60:], nights, strict=False)
+        )
+    yield "10: sequential, 12 % less from night 61 on, seen by 63", seen, repetitions, 1.0, 0.95
+
+
+def told(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """The rates that the pages tell of rules that are not sequential."""
+    rule, n = parse_rule(PLAIN), 1000
+    month = best = family = alone = 0
+    shared = levelled([rule] * 10, 0.95, 1)[0]
+    for _ in range(repetitions):
+        nights = [fresh(random, n, 0.3) for _ in range(31)]
+        pairs = zip(nights[1:], nights[:-1], strict=True)
+        month += any(stops(rule, one, before, n) for one, before in pairs)
+        best += stops(rule, nights[-1], max(nights[:-1]), n)
+        pairs = [(fresh(random, n, 0.3), fresh(random, n, 0.3)) for _ in range(10)]
+        alone += any(stops(rule, *pair, n) for pair in pairs)
+        family += any(stops(shared, *pair, n) for pair in pairs)
+    yield "10: told: a rule at 0.95 alarms in a month", month, repetitions, 0.57, 0.50
+    yield "10: told: `best` alarms at night 30", best, repetitions, 0.32, 0.22
+    yield "10: told: ten rules alarm in a night", alone, repetitions, 0.25, 0.19
+    yield "10: ten rules with a family confidence of 0.95", family, repetitions, 0.05, 0.0
+
+
+def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """A drop of the size that --power tells is seen in 80 % of nights; alarms are as told."""
+    for text, n, rate, paired in (
+        ("hit@1 drop <= 0.01 confidence 0.95", 3000, 0.3, True),
+        ("hit@1 drop <= 3% confidence 0.95", 3000, 0.3, True),
+        ("hit@1 drop <= 3% confidence 0.95", 3000, 0.3, False),
+        ("hit@1 drop <= 1%", 300, 0.5, False),
+        ("hit@1 drop <= 10% confidence 0.9", 100, 0.5, False),
+    ):
+        rule = parse_rule(text)
+
+        def night(drop: float, n: int = n, rate: float = rate, paired: bool = paired) -> Measured:
+            old = (random.random(n) < rate).astype(float)
+            new = (random.random(n) < rate - drop).astype(float)
+            if paired:  # 5 % of queries change, and `drop` more of them lose
+                luck = random.random(n)
+                gained = (luck < 0.025 / (1 - rate)).astype(float)
+                new = np.where(old > 0, luck >= (0.025 + drop) / rate, gained).astype(float)
+            one = Measured.of(column_of(new, old if paired else None, None), None, UNIT)
+            if paired:
+                return Measured.of(column_of(new, old, None), column_of(old, None, None), UNIT)
+            mean = column_of(old, None, None).mean
+            base = {"base": mean.mean, "base_error": mean.standard_error, "base_queries": n}
+            return one._replace(**base)
+
+        asked = [_of_one(rule, night(0.0)) for _ in range(50)]
+        drop = float(np.median([seen for seen, _ in asked]))
+        chance = float(np.median([often for _, often in asked]))
+        absolute = drop * rate if rule.relative else drop
+        words = [[], []]  # type: list[list[bool]]
+        for of_drop, size in zip(words, (0.0, absolute), strict=True):
+            for _ in range(2 * repetitions):
+                one = night(size)
+                found = interval_of(rule, one, rule.confidence)
+                broken = found is not None and word_of(rule, found, rule.confidence) == REGRESSED
+                of_drop.append(broken)
+        what = f"{text}, {n:,} queries{', paired' if paired else ''}"
+        yield f"10: power told as 80 %: {what}", sum(words[1]), 2 * repetitions, 0.85, 0.75
+        most, least = 1.25 * chance + 0.003, 0.75 * chance - 0.003
+        what = f"10: alarms told as {chance:.2g} a night: {what}"
+        yield what, sum(words[0]), 2 * repetitions, most, max(0.0, least)
+
+
+def _of_one(rule: Rule, one: Measured) -> tuple[float, float]:
+    cases = [Case("", "", "", one)]
+    (seen,), (chances,) = _seen(rule, cases), _chances([rule], None, (1, 1), [cases])
+    return seen or 0.0, (chances or [0.0])[0]
+
+
+# --------------------------------------------------------------------- slow leaks
+
+
+def series(kind: str, random: np.random.Generator, nights: int) -> tuple[Any, Any]:
+    """Return the values of quiet nights, and their standard errors."""
+    day = (np.arange(nights) + random.integers(7)) % 7
+    error = np.full(nights, 0.01)
+    if kind == "the same queries":
+        return 0.3 + 0.001 * random.normal(size=nights), error
+    if kind == "other queries":
+        errors = 0.3 / np.sqrt(random.integers(500, 2000, nights))
+        return 0.3 + errors * random.normal(size=nights), errors
+    return 0.3 + 0.003 * random.normal(size=nights) - 0.03 * (day >= 5), error
+
+
+def flagged(values: Sequence[float], errors: Sequence[float], start: int) -> Iterator[bool]:
+    """Yield of each night from `start` on whether drift names it."""
+    pairs = [(float(value), float(error)) for value, error in zip(values, errors, strict=True)]
+    for night in range(start, len(pairs)):
+        found = drift(pairs[max(0, night - 30) : night + 1])
+        yield found is not None and found.flagged
+
+
+def drifts(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """Half a standard deviation a night is named within 12 nights, and few quiet nights are."""
+    for kind in ("the same queries", "other queries", "a weekly season"):
+        deviation, named = float(np.std(series(kind, random, 700)[0])), 0
+        for _ in range(repetitions):
+            values, errors = series(kind, random, 26)
+            values[14:] += 0.5 * deviation * np.arange(1, 13)
+            named += any(flagged(values, errors, 14))
+        yield f"11: drift names a slope, {kind}", named, repetitions, 1.0, 0.95
+        nights = max(4000, 50 * repetitions)
+        flags = sum(flagged(*series(kind, random, nights), 0))
+        yield f"11: drift flags a quiet night, {kind}", flags, nights, 1 / 3000, 0.0
+
+
+def leaks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """0.7 % a night for 44 nights after 16 quiet ones is seen, and 60 quiet nights are not stopped.
+
+    `last` and `median:7` see it as nights that were not held are no baseline.
+    """
+    limit, n, total = "hit@1 drop <= 5% confidence 0.95", 20_000, max(20, repetitions // 40)
+    rules = rules_text(DEFAULT)
+    for slope, what in ((0.0, "60 quiet nights"), (0.007, "a leak of 0.7 % a night")):
+        stopped = dict.fromkeys(("last", "median:7", "ago:28d", "pinned, sequential", "drift"), 0)
+        for _ in range(total):
+            lost = np.maximum(0, np.arange(60) - 15)
+            values = [fresh(random, n, 0.3 * (1 - slope) ** int(one)) for one in lost]
+            stopped["drift"] += any(flagged(*zip(*values, strict=True), 16))
+            for how in ("last", "median:7", "ago:28d", "pinned, sequential"):
+                runs: list[tuple[Run, Recorded]] = []
+                for night, number in enumerate(values):
+                    when = BEGIN + timedelta(days=night)
+                    word = HELD
+                    if night >= (28 if how == "ago:28d" else 1):
+                        pinned = how.startswith("pinned")
+                        base = runs[0][1]
+                        if not pinned:
+                            base = Recorded(*choose(how, "hit@1", runs, when, "")[:3], None)
+                        text = limit + " sequential" * pinned
+                        rule = levelled([parse_rule(text)], None, night)[0]
+                        before = base.value or 0.0, base.standard_error or 0.0
+                        word = alarm(rule, number, before, n)
+                    if word == REGRESSED:
+                        stopped[how] += 1
+                        break
+                    run = Run(new_name(when), when, "", rules, {}, word)
+                    runs.append((run, Recorded(*number, n, None)))
+        for how, count in stopped.items():
+            row = f"11: {what} is seen by {how}", count, total
+            yield (*row, 1.0, 0.95) if slope else (*row, 0.05, 0.0)

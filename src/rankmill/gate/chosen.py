@@ -1,0 +1,77 @@
+"""The baseline that is a run of a history."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rankmill.engine.job import Job
+from rankmill.errors import UsageError
+from rankmill.gate.baseline import Baseline
+from rankmill.gate.beside import beside_of_job
+from rankmill.gate.earlier import is_pinned, read_choice
+from rankmill.gate.folder import open_folder
+from rankmill.gate.history import history as read_history
+from rankmill.gate.rules import Rule
+from rankmill.gate.runs import rules_text
+from rankmill.gate.sliced import slices_before
+from rankmill.metrics.registry import parse_all
+
+
+def from_history(
+    how: str,
+    history: str | os.PathLike[str] | None,
+    drops: Sequence[Rule],
+    job: Job,
+    time: datetime | None,
+) -> Baseline:
+    """Return the run of a history that is the baseline; for each metric it may be another one.
+
+    `drops` are the rules for a drop of a metric. `time` is that of the run that is
+    compared, None for now.
+
+    Raises
+    ------
+    UsageError
+        If there is no history.
+    InputError
+        If no run of it serves.
+    """
+    if history is None:
+        raise UsageError(
+            f"the baseline {how!r} is a run of a history: give --history (history), or ./{how} for "
+            "a file of this name"
+        )
+    runs = read_history(os.fspath(history))
+    scope = vars(job.scope) | beside_of_job(job)
+    rules = rules_text(job.semantics, scope, job.gain_function)
+    named = [(one, parse_all([one.subject], job.scope.rel)[0].text) for one in drops]
+    names = [*dict.fromkeys(name for _, name in named)]
+    if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
+        known = [metric for metric, system in runs.metrics if system is None]
+        mine = [metric.text for metric in job.metrics]
+        names = [*(one for one in mine if one in known), *known, *mine][:1]
+    now = time or datetime.now(UTC)
+    found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
+    told = next(iter(found.values())).run.told()
+    told["metrics"] = {metric: one.value for metric, one in found.items()}
+    told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
+    told["lists"] = {metric: one.queries for metric, one in found.items()}
+    ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
+    notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
+    chosen = {metric: one.run for metric, one in found.items()}
+    cut = [one for one in named if one[0].slices]
+    slices = slices_before(open_folder(os.fspath(history)), chosen, cut) if cut else {}
+    source = f"{how} of {history}: {'; '.join(ids)}"
+    choice = read_choice(how)
+    # Where every night has the tag, it pins none of them: all count since the first one.
+    pinned = [one.time for one in runs.runs if choice.pinned and is_pinned(one, choice)]
+    since = min(pinned, default=None)
+    return Baseline("history", source, told=told, notes=notes, slices=slices, since=since)
+
+
+def _age(time: datetime, now: datetime) -> str:
+    """Return how old a run is, as "3 days old"."""
+    days = (now.date() - time.date()).days
+    if days < 1:
+        return "of the same day" if days == 0 else "of a later day"
+    return f"{days:,} day{'s' if days > 1 else ''} old"

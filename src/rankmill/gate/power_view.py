@@ -1,0 +1,122 @@
+"""GatePower: what the rules of a gate see, and how it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from rankmill.results.tables import Cell, Column, Part, Table, View
+from rankmill.results.writers import html_text, plain_text
+
+POWER = 0.8
+"""How often a drop is to be seen."""
+_NOTES = (
+    "smallest drop: one that the rule fails in 80 % of nights; of slices, from the easiest to the "
+    "hardest. For a limit of the value it is counted from tonight's value.",
+    "false alarms: nights of a year that a rule fails though nothing changed, each night with "
+    "other queries of the same kind. The same queries and the same system give none.",
+)
+
+
+class RulePower(NamedTuple):
+    """What a rule sees, and how often it errs.
+
+    Attributes
+    ----------
+    rule : str
+    smallest, largest : float or None
+        The smallest drop that it fails in 80 % of nights: in its slices the smallest and the
+        largest of these; None where no drop is seen, or the data do not tell.
+    relative : bool
+        Whether these are shares of the baseline.
+    alarms : float or None
+        Expected nights with a false alarm in a year; None if the data do not tell.
+    failed, nights : int
+        Of so many nights of the history, that many would have failed.
+    """
+
+    rule: str
+    smallest: float | None
+    largest: float | None
+    relative: bool
+    alarms: float | None
+    failed: int
+    nights: int
+
+
+@dataclass(frozen=True, repr=False)
+class GatePower:
+    """What the rules of a gate see on some data, and how often they err.
+
+    Attributes
+    ----------
+    rules : list of RulePower
+    alarms : float or None
+        Expected nights of a year in which any rule fails though nothing changed.
+    failed, nights : int
+        Of so many nights of the history, that many would have failed by any rule.
+    """
+
+    rules: list[RulePower]
+    alarms: float | None
+    failed: int
+    nights: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as dicts, lists, strings and numbers."""
+        return vars(self) | {"rules": [one._asdict() for one in self.rules]}
+
+    def to_json(self, indent: int | None = None) -> str:
+        """Return all as one JSON object: strict JSON, plain ASCII."""
+        import json
+
+        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
+
+    def __repr__(self) -> str:
+        return plain_text(view_of(self).screen())
+
+    def _repr_html_(self) -> str:
+        return html_text(view_of(self).page())
+
+
+def view_of(found: GatePower) -> View:
+    """Return what is shown of the power of rules."""
+
+    def table() -> Table:
+        rows = [
+            [one.rule, _drop(one), _alarms(one.alarms), _nights(one.failed, one.nights)]
+            for one in found.rules
+        ]
+        if len(rows) > 1:
+            of_all = _alarms(found.alarms), _nights(found.failed, found.nights)
+            rows.append(["any of these", "", *of_all])
+        titles = ["rule", "smallest drop", "false alarms a year", "would have failed"]
+        shown = len(titles) if found.nights else len(titles) - 1
+        return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
+
+    def parts() -> list[Part]:
+        return [table(), *_NOTES]
+
+    def exact() -> Table:
+        rows: list[list[Cell]] = [list(one) for one in found.rules]
+        return Table([Column(name) for name in RulePower._fields], rows)
+
+    return View(parts, parts, exact, found.to_dict)
+
+
+def _drop(one: RulePower) -> str:
+    if one.alarms is None:
+        return ""
+    least, most = (
+        "none" if end is None else f"{100 * end:.3g}%" if one.relative else f"{end:.3g}"
+        for end in (one.smallest, one.largest)
+    )
+    return least if least == most else f"{least} to {most}"
+
+
+def _alarms(alarms: float | None) -> str:
+    return "" if alarms is None else f"{alarms:.2g}" if alarms < 10 else f"{alarms:.0f}"
+
+
+def _nights(failed: int, nights: int) -> str:
+    return f"{failed} of the last {nights} nights" if nights else ""

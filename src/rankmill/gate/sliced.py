@@ -1,0 +1,98 @@
+"""The slices of a run: a night records them, and they are a baseline of rules for slices later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from rankmill.compare.segments import natural
+from rankmill.compare.slice_tables import UNKNOWN
+from rankmill.compare.state import ComparisonState
+from rankmill.errors import InputError
+from rankmill.gate.folder import Folder
+from rankmill.gate.rules import Rule
+from rankmill.gate.runs import Measured, Run, SliceKey
+from rankmill.metrics.weighted import WeightedMean
+from rankmill.results.spelling import canonical
+
+Value = tuple[str | None, ...]
+
+
+class SliceValue(NamedTuple):
+    """A metric of a system in a slice, as a row of the history has it."""
+
+    by: str
+    slice: str
+    metric: str
+    value: float | None
+    standard_error: float | None
+    queries: int
+
+
+def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> list[SliceValue]:
+    """Return a system in all slices of one name, and in those of two names that a rule is for."""
+    asked = {frozenset(name for name, _ in one.slices) for one in rules}
+    found = []
+    for by, of_way in state.slices.items():
+        if len(by) > 1 and frozenset(by) not in asked:
+            continue
+        for value in sorted(of_way, key=lambda value: tuple(map(natural, value))):
+            for metric, of in of_way[value].columns.items():
+                mean = of[system].mean
+                n = mean.positive if isinstance(mean, WeightedMean) else mean.count
+                place = *named(by, value), metric
+                found.append(SliceValue(*place, mean.mean, mean.standard_error, n))
+    return found
+
+
+def slices_before(
+    folder: Folder, runs: Mapping[str, Run], rules: Iterable[tuple[Rule, str]]
+) -> dict[SliceKey, Measured]:
+    """Return the slices of earlier runs that rules compare with; only their rows are read.
+
+    Parameters
+    ----------
+    folder
+    runs
+        Metric -> the run that is its baseline.
+    rules
+        Those for a drop in slices, each with the name of its metric.
+
+    Raises
+    ------
+    InputError
+        If a run has none of the slices, so that nothing would break the rule.
+    """
+    found: dict[SliceKey, Measured] = {}
+    for rule, metric in rules:
+        rows = {
+            (by, value, metric): one
+            for (by, value, name), one in folder.slices_of(runs[metric]).items()
+            if canonical(name) == canonical(metric)
+        }
+        names = [name for name, _ in rule.slices]
+        cuts = {", ".join(names), ", ".join(reversed(names))}
+        if not any(by in cuts for by, _, _ in rows):
+            by = " and ".join(names)
+            asked = " ".join(f"--by {name}" for name in names)
+            raise InputError(
+                f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
+                f"for which there is the rule {rule.text!r}: run the gate once with {asked} and "
+                "without this rule, so that there is a night with these slices"
+            )
+        found |= rows
+    return found
+
+
+def slice_before(
+    found: Mapping[SliceKey, Measured], by: tuple[str, ...], value: Value, metric: str
+) -> Measured | None:
+    """Return an earlier value of a slice, which may have been cut in the other order."""
+    either = (named(by, value), named(by[::-1], value[::-1]))
+    known = (found.get((*names, metric)) for names in either)
+    return next((one for one in known if one is not None), None)
+
+
+def named(by: tuple[str, ...], value: Value) -> tuple[str, str]:
+    """Return what cuts and the slice as the columns of a row have them."""
+    return ", ".join(by), ", ".join(UNKNOWN if one is None else one for one in value)
