@@ -15,6 +15,7 @@ import click
 
 from rankmill import signals
 from rankmill.cli import process
+from rankmill.cli.recording import FAILED
 from rankmill.errors import InputError, RankmillError, ResourceError
 from rankmill.results.escaping import visible_message
 from rankmill.stores.opened import gathered
@@ -48,6 +49,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
+
+
+SIGNALLED = 128
+"""The exit code of a command that a signal ends, without the number of the signal."""
 
 
 class _Commands(click.Group):
@@ -95,12 +100,26 @@ class _Commands(click.Group):
         sys.exit(code)
 
     def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:
-        """Run a command line; return the exit code and what to say on standard error."""
+        """Run a command line; return the exit code and what to say on standard error.
+
+        A command may have left word of what is to be done if it fails, but for a signal.
+        """
+        contexts: list[click.Context] = []
+        with gathered():
+            code, message = self._run(args, prog_name, contexts)
+            failed = contexts[0].meta.get(FAILED) if contexts and message else None
+            if failed is not None and code < SIGNALLED:
+                with contexts[0]:
+                    message += failed(code, message)
+        return code, message
+
+    def _run(
+        self, args: list[str], prog_name: str | None, contexts: list[click.Context]
+    ) -> tuple[int, str]:
+        """Run a command line, whose context is put into a list."""
         try:
-            with (
-                gathered(),
-                self.make_context(prog_name or "rankmill", args, obj=[*args]) as context,
-            ):
+            with self.make_context(prog_name or "rankmill", args, obj=[*args]) as context:
+                contexts.append(context)
                 self.invoke(context)
         except click.exceptions.Exit as end:
             return end.exit_code, ""
@@ -115,7 +134,7 @@ class _Commands(click.Group):
         except RankmillError as error:
             return 2, _message(str(error))
         except (KeyboardInterrupt, click.Abort):
-            return 128 + signal.SIGINT, signals.message(signal.SIGINT)
+            return SIGNALLED + signal.SIGINT, signals.message(signal.SIGINT)
         except BrokenPipeError:
             return 0, ""  # the reader of our output has seen enough of it
         except Exception as error:

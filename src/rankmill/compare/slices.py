@@ -50,7 +50,7 @@ def differences_of_slices(
     )
     together = settings.confidence
     if settings.correction != "none":  # Bonferroni: no interval of all is wrong but by that chance
-        together = 1 - (1 - together) / tests
+        together = 1 - (1 - together) / max(tests, 1)
     found = {
         (by, value, *task): difference
         for by, of_way in state.slices.items()
