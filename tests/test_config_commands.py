@@ -263,7 +263,7 @@ def test_init_writes_what_evaluate_reads(
     inputs = ["shop/labels.parquet", "shop/predictions.parquet", *base]
     code, shown, error = run("init", *inputs, "-o", target)
     assert (code, error) == (0, "")
-    assert shown == f"wrote {target}; now: rankmill evaluate {target}\n"
+    assert shown == f"wrote {target}; now: rankmill gate {target}\n"
     metrics = ["map@3", "first_hit@3", "recall@3", "ndcg@3", "gap"]
     asked = [word for name in metrics for word in ("-m", name)]
     names = ("metrics", "audit", "queries", "systems")
@@ -290,8 +290,10 @@ def test_comments_of_init_are_valid(shop: Path, run: Any) -> None:
     assert (code, error) == (0, "")
     assert "# parquet, wide, 3 rows: query = user_id, item = item_id, score = score\n" in text
     assert '"map@3 >= 0.42",  # it is 0.444444 today' in text
-    head, _, rest = text.partition("# What 'rankmill gate' checks.\n")
-    text = head + re.sub(r"^# (?=[\w ]+ = |  |\])", "", rest, flags=re.M)
+    on = tomllib.loads(text)["rules"]
+    assert on == ["map@3 drop <= 1% confidence 0.95", "queries_only_labelled <= 37%"]
+    head, _, rest = text.partition("# What 'rankmill gate' checks;")
+    text = head + re.sub(r"^ *# (?=[\w ]+ = |\")", "", f"#{rest}", flags=re.M)
     found = tomllib.loads(text)
     (shop.parent / "x.toml").write_text(text)
     options = rankmill.read_config("x.toml").options
@@ -305,6 +307,48 @@ def test_comments_of_init_are_valid(shop: Path, run: Any) -> None:
             1
         ].partition("rules")[2]
     )
+
+
+def test_two_rules_of_init_are_on_and_kept(shop: Path, run: Any) -> None:
+    assert run("init", "shop/labels.parquet", "shop/predictions.parquet")[0] == 0
+    rules = tomllib.loads(Path("rankmill.toml").read_text())["rules"]
+    assert rules == ["map@3 >= 0.42", "queries_only_labelled <= 37%"]
+    assert run("gate", "rankmill.toml")[0] == 0
+    assert run("evaluate", "rankmill.toml")[0] == 0
+    ids = pa.array([1, 2], pa.uint16())
+    bad = pa.table({"user_id": ids, "item_id": [[98], [98]], "score": [[1.0], [0.5]]})
+    pq.write_table(bad, "shop/predictions.parquet")
+    assert run("gate", "rankmill.toml")[0] == 1
+    assert run("init", "shop/labels.parquet", "shop/predictions.parquet", "--force")[0] == 0
+    assert tomllib.loads(Path("rankmill.toml").read_text())["rules"][0] == "map@10 > 0"
+
+
+def test_init_writes_date_where_a_name_holds_one(shop: Path, run: Any) -> None:
+    files = {
+        "labels": "l-20261122",
+        "predictions": "2026-11-22/new-2026-11-22",
+        "old": "new-2026-11-21",
+    }
+    Path("2026-11-22").mkdir()
+    for name, other in files.items():
+        (shop / f"{name}.parquet").rename(f"{other}.parquet")
+    names = [f"{name}.parquet" for name in files.values()]
+    code, shown, error = run("init", *names[:2])
+    assert (code, error) == (0, "")
+    assert shown == "wrote rankmill.toml; now: rankmill gate rankmill.toml --date 2026-11-22\n"
+    found = tomllib.loads(Path("rankmill.toml").read_text())
+    assert found["labels"] == "l-{date:%Y%m%d}.parquet"
+    assert found["predictions"] == "{date}/new-{date}.parquet"
+    assert run(*shown.split("now: rankmill ")[1].split())[0] == 0
+    # Another date than that of the predictions stays, and systems keep their names tomorrow.
+    assert run("init", *names, "--force")[0] == 0
+    found = tomllib.loads(Path("rankmill.toml").read_text())
+    assert found["systems"] == {
+        "new": "{date}/new-{date}.parquet",
+        "new-2026-11-21": "new-2026-11-21.parquet",
+    }
+    assert found["baseline"] == "new-2026-11-21"
+    assert run("compare", "rankmill.toml", "--date", "2026-11-22")[0] == 0
 
 
 def test_init_writes_the_columns_that_it_was_told(tmp_path: Path, run: Any) -> None:
@@ -337,6 +381,7 @@ def test_names_of_columns_do_nothing_in_what_init_writes(tmp_path: Path, run: An
         "metrics": ("map@10", "first_hit@10", "recall@10", "ndcg@10"),
         "item": "it\nem",
         "label_item": "item_id",
+        "rules": ("map@10 >= 0.95", "queries_only_labelled <= 1%"),
     }
 
 

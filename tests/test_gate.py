@@ -5,6 +5,7 @@ import os
 import random
 import re
 import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -13,10 +14,14 @@ import pytest
 from scipy import stats
 
 import rankmill
+from cli_runs import on_a_terminal
+from rankmill.cli import draw
+from rankmill.gate.broken import broken_words, slice_keys
 from rankmill.gate.gate import gate
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.reports import junit, lines, markdown
 from rankmill.gate.rules import parse_rule
+from rankmill.results.tables import Bad
 
 QUERIES = 1500
 COUNTRIES = ("de", "fr", "it")
@@ -555,8 +560,106 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
         assert code == 1
         assert "below the baseline of" in err
     told = rankmill.history(tmp_path / "runs")
-    assert [one.verdict for one in told.runs] == ["held", *["held", "regressed"] * 3]
+    assert [one.verdict for one in told.runs] == [
+        *("no verdict", "held"),
+        *["held", "regressed"] * 3,
+    ]
     assert run("gate", files["labels"], files["same"], *rule, "--baseline", "last")[0] == 2
+
+
+def nights(*values, first=1):
+    """A trend whose last night is the run itself."""
+    days = [datetime(2026, 1, first + i, tzinfo=UTC) for i in range(len(values))]
+    return [(day, value, None, "held") for day, value in zip(days, values, strict=True)]
+
+
+def test_what_broke_is_told_with_the_night_before(dumps):
+    found = word(dumps, "italy", "map@5[country=*] >= 0.4", "map@5 >= 0.45")
+    value = next(one.value for one in found.outcomes if one.slice == "country = it")
+    whole = found.result["map@5"]
+    short = f"it: map@5 {value:.4g}, limit 0.4"
+    assert broken_words(found, {}) == [short, f"map@5 {whole:.4g}, limit 0.45"]
+
+    def told(*before, first=1):
+        of = nights(*before, value, first=first)
+        return broken_words(found, {("map@5", "country = it"): of})[0]
+
+    assert told(2 * value) == f"{short}; 50% below yesterday"
+    assert told(0.9, value / 2) == f"{short}; 100% above yesterday"
+    assert told(value) == f"{short}; as yesterday"
+    assert told(2 * value, None) == f"{short}; 50% below 2026-01-01"
+    assert told(None) == short
+    assert told(0.0) == f"{short}; {value:.4g} above yesterday"
+    # An earlier try of this night is not the night before.
+    again = [*nights(2 * value, value / 2), *nights(value, first=2)]
+    assert broken_words(found, {("map@5", "country = it"): again})[0].endswith("below yesterday")
+    assert broken_words(found, {"map@5": nights(2 * whole, whole)})[1].endswith(
+        "50% below yesterday"
+    )
+    places = [(1, 2 * value, None, ""), (2, value, None, "")]
+    line = broken_words(found, {("map@5", "country = it"): places})[0]
+    assert line == f"{short}; 50% below the run before"
+
+
+def test_what_broke_against_a_baseline_is_told(dumps):
+    rules = "map@5[country=*] drop <= 3%", "queries change <= 1%", "map@5[country=it] >= 0.4"
+    found = word(dumps, "italy", *rules, baseline=dumps["old"])
+    outcome = next(one for one in found.failed if one.rule == rules[0])
+    lines_of = broken_words(found, {})
+    drop = 100 * outcome.measured
+    assert lines_of[0] == f"it: map@5 {outcome.value:.4g}, {drop:.3g}% below the baseline, limit 3%"
+    assert (
+        lines_of[1] == f"it: map@5 {outcome.value:.4g}, limit 0.4; {drop:.3g}% below the baseline"
+    )
+    fewer = word(dumps, "fewer", rules[1], baseline=dumps["old"])
+    assert broken_words(fewer, {}) == [
+        "queries is 1,000, 33.3% fewer than the baseline of 1,500, limit 1%"
+    ]
+    two = word(dumps, "italy", "map@5[country=it,label_count=1] >= 0.4")
+    assert broken_words(two, {})[0].startswith("country = it, label_count = 1: map@5 ")
+    one = word(dumps, "italy", "map@5[label_count=*] >= 0.49")
+    assert broken_words(one, {})[0].startswith("label_count = 1: map@5 ")
+
+
+def test_a_line_for_a_chat(run, dumps, written, tmp_path):
+    files = [str(written / f"{name}.parquet") for name in ("labels", "italy")]
+    line = tmp_path / "line.txt"
+    asked = ["gate", *files, "--history", f"{tmp_path}/runs", "--summary"]
+    assert run(*asked, str(line), "--rule", "map@5[country=*] >= 0", "--date", "2026-01-01")[0] == 0
+    assert line.read_text() == "✅ held (1 rule)\n"
+    rules = ["--rule", "map@5[country=*] >= 0.4", "--rule", "queries >= 9999"]
+    code, out, err = run(*asked, "-", *rules, "--date", "2026-01-02")
+    assert (code, out) == (1, "❌ bad volume: queries is 1,500, limit 9999 (and 1 more)\n")
+    assert "bad volume: queries is 1,500" in err
+    code, out, _ = run(*asked, "-", *rules[:2], "-o", f"{tmp_path}/x.csv", "--date", "2026-01-02")
+    assert re.fullmatch(r"❌ regressed: it: map@5 0\.\d+, limit 0\.4; as yesterday\n", out), out
+    undecided = ["--rule", "map@5 >= 0.5 confidence 0.95"]
+    same = ["gate", files[0], str(written / "same.parquet"), "--summary", "-", *undecided]
+    assert run(*same)[1] == "⚠️ held; not enough data for 1 of the rules (1 rule)\n"
+    assert run(*same, "--format", "json")[0] == 2
+    assert run(*same, "--json", "-", "-o", f"{tmp_path}/y.csv")[0] == 2
+    assert run(*same[:4], str(tmp_path / "x.png"), *undecided)[0] == 2
+
+
+def test_a_terminal_shows_each_reason_once_and_what_broke_in_red(written):
+    files = [str(written / f"{name}.parquet") for name in ("labels", "worse")]
+    arguments = ["gate", *files, "--rule", "map@5 >= 0.45", "--rule", "queries >= 5"]
+    code = f"from rankmill.cli import main\nmain({arguments!r}, 'rankmill')"
+    shown = on_a_terminal(code, 150)
+    assert sum("queries is 1,500" in line for line in shown) == 1
+    assert sum("map@5 is " in line for line in shown) == 1
+    assert cell_style(Bad("regressed")) == "bold red"
+    assert not cell_style("held")
+
+
+def cell_style(text):
+    return str(draw._drawn(text).style)
+
+
+def test_slices_are_found_under_the_names_of_a_history():
+    rule = parse_rule("map@5[a=*,b=*] >= 0.1")
+    assert slice_keys(rule, "b = x, y, a = z")[0] == ("b, a", "x, y, z")
+    assert slice_keys(parse_rule("map@5[a=*] >= 0.1"), "a = b = c") == [("a", "b = c")]
 
 
 @pytest.mark.parametrize(

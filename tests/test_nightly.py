@@ -167,7 +167,7 @@ def test_the_command_of_the_page(jobs: Path) -> None:
     for name, code in (("new", 0), ("bad", 1), ("missing", 3)):
         use(jobs, name)
         assert shell(command.strip(), jobs).returncode == code
-    assert verdicts(jobs) == ["held", "regressed"]
+    assert verdicts(jobs) == ["held", "regressed", "no verdict"]
 
 
 def test_the_first_nights_of_a_history(jobs: Path) -> None:
@@ -182,4 +182,4 @@ def test_the_first_nights_of_a_history(jobs: Path) -> None:
         ended = shell(f"rankmill {command} rankmill.toml {metrics}", jobs)
         codes.append(ended.returncode)
     assert codes == [3, 0, 0, 1, 0], ended.stderr
-    assert verdicts(jobs) == [None, "held", "regressed", "held"]
+    assert verdicts(jobs) == ["no verdict", None, "held", "regressed", "held"]

@@ -493,6 +493,53 @@ def test_a_page_of_a_verdict_has_broken_rules_first(inputs: dict[str, pa.Table])
     assert "Held: every rule was kept" in checked(page(held)).words
 
 
+def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
+    inputs: dict[str, pa.Table],
+) -> None:
+    rules = ["map@5[group=*] >= 0.2", "map@5 >= 0.01"]
+    found = gate(inputs["labels"], inputs["new"], rules, details=True, by=["list_length"])
+    (broken,) = found.failed
+    assert broken.value is not None
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    values = [2 * broken.value, 2 * broken.value, broken.value]
+    runs = [(began + timedelta(i), value, None, "held") for i, value in enumerate(values)]
+    headline = f"it: map@5 {broken.value:.4g}, limit 0.2"
+    told = checked(page(found)).words
+    assert told.startswith(f"{headline} · rankmill")
+    assert "The history has no earlier run of these slices." in told
+    assert "map@5[group=*] >= 0.2: broken by group = it" in told
+    assert "Regressed: 1 of 2 rules broken" in told
+    assert "By length of the list" in told
+    text = page(found, history={("map@5", "group = it"): runs})
+    read = checked(text).words
+    assert read.startswith(f"{headline}; 50% below yesterday · rankmill")
+    assert "the last 3 runs" in read
+    assert text.count('class="spark"') == 3
+    against = gate(inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)
+    told = checked(page(against)).words
+    for one in against.outcomes:
+        if one.slice:
+            assert one.slice in told
+    assert "below the baseline · rankmill" in told
+    held = gate(inputs["labels"], inputs["new"], ["map@5[group=*] >= 0.0001"])
+    assert "no slice of 3 broke it" in checked(page(held)).words
+
+
+def test_the_slices_of_a_gate_are_drawn_without_a_baseline(
+    files: dict[str, Path], run_cli: Any
+) -> None:
+    target = files["labels"].parent / "page.html"
+    given = ["gate", files["labels"], files["new"], "--rule", "map@5[group=it] >= 0.2"]
+    given += ["--history", files["labels"].parent / "runs", "--report", target]
+    for night in (1, 2, 3):
+        run_cli(*given, "--by", "list_length", "--date", f"2026-01-0{night}")
+    told = checked(target.read_text("utf-8")).words
+    assert "; as yesterday" in told
+    assert "the last 3 runs" in told
+    assert "By group" in told
+    assert "By length of the list" in told
+
+
 @pytest.mark.parametrize("kind", ["per-query", "result"])
 def test_a_page_shows_what_an_earlier_run_has(
     kind: str, inputs: dict[str, pa.Table], tmp_path: Path

@@ -19,6 +19,7 @@ __all__ = [
     "ENDING",
     "begun",
     "end_on_signals",
+    "has_written",
     "leftovers",
     "message",
     "printing",
@@ -75,6 +76,11 @@ def written() -> None:
     """Record that all output files are in place; the command may still have to print."""
     global _written
     _written = True
+
+
+def has_written() -> bool:
+    """Return whether all output files are in place."""
+    return _written
 
 
 def printing() -> None:

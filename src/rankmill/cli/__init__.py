@@ -15,6 +15,7 @@ import click
 
 from rankmill import signals
 from rankmill.cli import process
+from rankmill.cli.recording import FAILED
 from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
 from rankmill.results.escaping import visible_message
 from rankmill.stores.opened import gathered
@@ -49,6 +50,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
+
+
+SIGNALLED = 128
+"""The exit code of a command that a signal ends, without the number of the signal."""
 
 
 class _Commands(click.Group):
@@ -98,13 +103,30 @@ class _Commands(click.Group):
         sys.exit(code)
 
     def _outcome(self, args: list[str], prog_name: str | None) -> tuple[int, str]:
-        """Run a command line; return the exit code and what to say on standard error."""
+        """Run a command line; return the exit code and what to say on standard error.
+
+        A command may have left word of what is to be done if it fails, but for a signal.
+        """
+        contexts: list[click.Context] = []
         speak_to_command_line(True)
         try:
-            with (
-                gathered(),
-                self.make_context(prog_name or "rankmill", args, obj=[*args]) as context,
-            ):
+            with gathered():
+                code, message = self._run(args, prog_name, contexts)
+                failed = contexts[0].meta.get(FAILED) if contexts and message else None
+                if failed is not None and code < SIGNALLED:
+                    with contexts[0]:
+                        message += failed(code, message)
+        finally:
+            speak_to_command_line(False)  # a program may have run the command
+        return code, message
+
+    def _run(
+        self, args: list[str], prog_name: str | None, contexts: list[click.Context]
+    ) -> tuple[int, str]:
+        """Run a command line, whose context is put into a list."""
+        try:
+            with self.make_context(prog_name or "rankmill", args, obj=[*args]) as context:
+                contexts.append(context)
                 self.invoke(context)
         except click.exceptions.Exit as end:
             return end.exit_code, ""
@@ -119,7 +141,7 @@ class _Commands(click.Group):
         except RankmillError as error:
             return 2, _message(str(error))
         except (KeyboardInterrupt, click.Abort):
-            return 128 + signal.SIGINT, signals.message(signal.SIGINT)
+            return SIGNALLED + signal.SIGINT, signals.message(signal.SIGINT)
         except BrokenPipeError:
             return 0, ""  # the reader of our output has seen enough of it
         except Exception as error:
@@ -135,8 +157,6 @@ class _Commands(click.Group):
                     "all of them up to date"
                 )
             return (process.BUG, _bug(error)) if short is None else (4, short)
-        finally:
-            speak_to_command_line(False)  # a program may have run the command
         return 0, ""
 
 

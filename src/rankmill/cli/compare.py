@@ -25,7 +25,7 @@ from rankmill.cli.options import (
     scope_options,
     semantics_options,
 )
-from rankmill.cli.paging import check_page, page_of, report_option
+from rankmill.cli.paging import check_page, page_of, report_option, trends_of
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording
@@ -195,12 +195,8 @@ def command(
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))
     if report is not None:
-        more.append(
-            (
-                report,
-                page_of(found, label_source, runs, options, recording.history, time=recording.time),
-            )
-        )
+        trends = trends_of(found, recording.history, recording.time)
+        more.append((report, page_of(found, label_source, runs, options, trends)))
     if found.queries:
         more += recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.

@@ -14,7 +14,7 @@ from rankmill.cli.suffixes import FORMAT_OF_SUFFIX, check_suffix
 from rankmill.results import files as writing
 from rankmill.results.escaping import visible
 from rankmill.results.table_files import suffix_of
-from rankmill.results.tables import Best, Facts, Part, Table, View
+from rankmill.results.tables import Bad, Best, Facts, Part, Table, View
 from rankmill.results.writers import write
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # A column is not made narrower than this for others to stand beside it.
 _NARROW = 24
+RED = "bold red"
 # What rich puts between two columns.
 _BETWEEN = 3
 
@@ -88,7 +89,7 @@ def _drawn(text: str) -> Text:
     """Return a text as rich draws it: made visible, and no markup."""
     from rich.text import Text
 
-    return Text(visible(text))
+    return Text(visible(text), RED if isinstance(text, Bad) else "")
 
 
 def _drawn_facts(facts: Facts) -> Drawing:
@@ -128,6 +129,7 @@ def _drawn_table(table: Table, room: int) -> Iterator[Drawing | str]:
             title, *cells = (_cell(row[place], width, left) for row in shown)
             for cell, row in zip(cells, table.rows, strict=True):
                 cell.stylize("bold" if isinstance(row[place], Best) else "")
+                cell.stylize(RED if isinstance(row[place], Bad) else "")
             drawing.add_column(title, width=width, overflow="fold")
             columns.append(cells)
         for row_of_cells in zip(*columns, strict=True):

@@ -20,7 +20,7 @@ from rankmill.cli.options import (
     scope_options,
     semantics_options,
 )
-from rankmill.cli.paging import check_page, page_of, report_option
+from rankmill.cli.paging import check_page, page_of, report_option, trends_of
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording, by_system
@@ -165,9 +165,8 @@ def command(
                 label_source, runs, metrics, **options, progress=progress
             )
         (only,) = results.values()
-        page = page_of(
-            only, label_source, runs, options, recording.history, details, recording.time
-        )
+        trends = trends_of(only, recording.history, recording.time)
+        page = page_of(only, label_source, runs, options, trends, details)
         recorded.append((report, page))
     if curve is not None:
         recorded.append((curve, _curves(results, curve)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from click.core import ParameterSource
 from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.no_verdict import Outputs, append
 from rankmill.cli.options import (
     catalogue_options,
     catalogue_sources,
@@ -23,11 +25,15 @@ from rankmill.cli.options import (
     scope_options,
     semantics_options,
 )
-from rankmill.cli.paging import check_page, page_of, report_option
+from rankmill.cli.paging import check_page, page_of, report_option, trends_of
 from rankmill.cli.progress import Progress
+from rankmill.cli.recording import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.errors import UsageError, is_shortage
+from rankmill.results.files import write_files
 from rankmill.results.table_files import NAMED
+from rankmill.stores.opened import times_opened
+from rankmill.stores.urls import redacted
 
 if TYPE_CHECKING:
     from rankmill.cli.recording import Recording
@@ -130,6 +136,12 @@ Exit codes:
     help="Also write a summary for a pull request to FILE. '-' appends it to the file that "
     "$GITHUB_STEP_SUMMARY names.",
 )
+@click.option(
+    "--summary",
+    metavar="FILE",
+    help="Also write a line for a chat to FILE: the verdict, and what broke by how much. '-' "
+    "prints it, in the place of the result unless -o names a file.",
+)
 @report_option
 @history_options
 @resource_options
@@ -145,30 +157,33 @@ def command(
     junit: str | None,
     markdown: str | None,
     report: str | None,
+    summary: str | None,
     recording: Recording,
     power: bool,
     **options: Any,
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
     from rankmill.gate.earlier import is_choice
-    from rankmill.gate.reports import check_junit, lines
+    from rankmill.gate.reports import check_junit, lines, summary_line
+    from rankmill.gate.reports import markdown as markdown_of
     from rankmill.gate.rules import parse_rules
     from rankmill.gate.verdict import view_of
 
     output = None if output == "-" else output
     parse_rules(rules)
-    summary = _step_summary() if markdown == "-" else None
+    step = _step_summary() if markdown == "-" else None
     markdown = None if markdown == "-" else markdown
     sources = [source_of(labels, "LABELS"), source_of(predictions, "PREDICTIONS")]
     base = None if baseline is None else source_of(baseline, "--baseline")
     is_file = base is not None and not (isinstance(base, str) and is_choice(base))
     inputs = [*sources, *([base] if base is not None and is_file else [])]
     inputs += catalogue_sources(options)
-    files = {"per_query": per_query, "json": json, "junit": junit, "markdown": markdown}
-    appended = files | ({} if summary is None else {"markdown": summary})
+    files = {"json": json, "junit": junit, "markdown": markdown, "summary": summary}
+    appended = files | {"per_query": per_query} | ({} if step is None else {"markdown": step})
     check_outputs(output, inputs, **appended, report=report, history=recording.place)
     check_page(report)
     chosen = format_for(format, output)
+    _check_printed(output, format, json, summary)
     if power:
         _check_power({**files, "report": report})
         _show_power(sources, rules, base, recording, options, chosen, output)
@@ -176,6 +191,14 @@ def command(
     if junit is not None:
         check_junit()
 
+    context = click.get_current_context()
+    outputs = Outputs(
+        {"o": output, **files, "report": report},
+        *(chosen, format is not None, step, recording, rules),
+        {"labels": redacted(labels), "predictions": redacted(predictions)},
+        times_opened(),
+    )
+    context.meta[FAILED] = outputs.fail
     from rankmill.gate.gate import gate
 
     with Progress() as progress:
@@ -183,30 +206,59 @@ def command(
         asked["time"] = recording.time
         asked["details"] = report is not None
         found = gate(*sources, rules, **asked, progress=progress)
-    printed = _content("json", found) if json == STANDARD_OUTPUT else ""
-    files |= {"json": None} if printed else {}
-    written = [(path, _content(name, found)) for name, path in files.items() if path is not None]
+    shown = report is not None or summary is not None
+    trends = trends_of(found, recording.history, recording.time) if shown else {}
+    texts = {"summary": summary_line(found, trends)} if summary is not None else {}
+    texts |= {name: _content(name, found) for name in ("json", "junit", "markdown") if files[name]}
+    printed = "".join(text for name, text in texts.items() if files[name] == STANDARD_OUTPUT)
+    written: list[tuple[str, Any]] = [
+        (path, texts[name]) for name, path in files.items() if path not in (None, STANDARD_OUTPUT)
+    ]
+    if per_query is not None:
+        written.append((per_query, found.result.per_query))
     if report is not None:
         runs: dict[str, Any] = {"candidate": sources[1]}
         if (found.baseline or {}).get("kind") == "predictions":
             runs["baseline"] = base
-        written.append(
-            (
-                report,
-                page_of(found, sources[0], runs, options, recording.history, time=recording.time),
-            )
-        )
+        written.append((report, page_of(found, sources[0], runs, options, trends)))
     written += recording.record_run(found, *sources)
-    for line in lines(found):
-        click.echo(line, err=True)
+    only_line = summary == STANDARD_OUTPUT and output is None
+    if only_line or not _shows_table_beside_errors(chosen, output):
+        for line in lines(found):
+            click.echo(line, err=True)
     with suppress(BrokenPipeError):  # the exit code still tells
-        deliver(view_of(found), chosen, output, written)
+        if only_line:
+            write_files(written)
+        else:
+            deliver(view_of(found), chosen, output, written)
         if printed:
             emit(printed)
-    if summary is not None:
-        _append(summary, found)
-    recording.log_run([output, *files.values(), report])
-    click.get_current_context().exit(found.exit_code)
+    if step is not None:
+        append(step, markdown_of(found))
+    recording.log_run([output, *files.values(), per_query, report])
+    context.exit(found.exit_code)
+
+
+def _shows_table_beside_errors(format: str, output: str | None) -> bool:
+    """Tell whether the result goes where standard error goes, and has the reasons already."""
+    try:
+        same = os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError, AttributeError):  # closed, or no files
+        return False
+    return same and output is None and format in ("table", "markdown")
+
+
+def _check_printed(
+    output: str | None, format: str | None, json: str | None, summary: str | None
+) -> None:
+    """Raise UsageError if two outputs are for standard output, beside the table of the result."""
+    if summary == STANDARD_OUTPUT and (
+        json == STANDARD_OUTPUT or (output is None and format is not None)
+    ):
+        raise UsageError(
+            "--summary - and another output are both for standard output: give one of them the "
+            "name of a file"
+        )
 
 
 def _check_power(files: dict[str, str | None]) -> None:
@@ -241,8 +293,6 @@ def _content(name: str, found: Verdict) -> Any:
     """Return what one of the files holds."""
     from rankmill.gate import reports
 
-    if name == "per_query":
-        return found.result.per_query
     if name == "json":
         return found.to_json(indent=2) + "\n"
     text: str = getattr(reports, name)(found)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,18 +17,22 @@ from rankmill.cli.inputs import source_of, system_names
 from rankmill.cli.options import column_options
 from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
-from rankmill.config.filling import is_filled
+from rankmill.config.filling import dates_in, is_filled, with_holes
 from rankmill.errors import InputError, UsageError
 from rankmill.results import files as writing
 from rankmill.stores.urls import is_url, shown
+
+if TYPE_CHECKING:
+    from rankmill.results.result import Result
 
 __all__ = ["command"]
 
 _HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and, if you like, a BASELINE.
 
 The file drives evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. It tells in
-comments how the inputs were understood, and has rules with the values of today. An existing file is
-kept. 'rankmill docs config' tells of all keys.
+comments how the inputs were understood, and has two rules for 'rankmill gate' with the values of
+today, and more in comments. A date in a name, as 2024-05-01 or 20240501, becomes {date}. An
+existing file is kept. 'rankmill docs config' tells of all keys.
 
 \b
 Examples:
@@ -35,6 +42,7 @@ Examples:
 """
 # The longest lists for which the cutoff of the metrics is their length.
 _LONGEST = 20
+_HOLE = re.compile(r"\{date[^}]*\}")
 
 
 @click.command("init", help=_HELP + EXIT_CODES)
@@ -76,19 +84,22 @@ def command(
 
     folder = "" if output == "-" else os.path.dirname(output)
     paths = {name: _paths(source, folder) for name, source in sources.items()}
+    date = _date_of([paths[names[0]], paths["LABELS"]])
     found = {
-        name: Found(paths[name], _told(source, name == "LABELS", given))
+        name: Found(_dated(paths[name], date), _told(source, name == "LABELS", given))
         for name, source in sources.items()
     }
     first = found.pop("LABELS")
+    found = dict(zip(_undated(names, date), found.values(), strict=True))
     metrics = _metrics([one.told for one in found.values()])
-    values = None if no_evaluate else _values(sources["LABELS"], sources[names[0]], metrics, given)
-    text = written(first, found, metrics, given, values, keys())
+    result = None if no_evaluate else _result(sources["LABELS"], sources[names[0]], metrics, given)
+    text = written(first, found, metrics, given, result, keys())
     if output == "-":
         emit(text)
     else:
         writing.write_text(output, text)
-        emit(f"wrote {output}; now: rankmill evaluate {output}\n")
+        day = "" if date is None else f" --date {date}"
+        emit(f"wrote {output}; now: rankmill gate {shlex.quote(output)}{day}\n")
 
 
 def _check_output(output: str, force: bool) -> None:
@@ -157,11 +168,35 @@ def _metrics(told: Sequence[Mapping[str, Any]]) -> list[str]:
     return [*names, "gap"] if all("score" in its.split(", ") for its in roles) else names
 
 
-def _values(
-    labels: Any, predictions: Any, metrics: list[str], given: dict[str, Any]
-) -> dict[str, float | None]:
+def _date_of(paths: Sequence[str | list[str]]) -> date | None:
+    """Return the last date in the names of the predictions, else of the labels."""
+    for path in paths:
+        dates = [
+            one for text in ([path] if isinstance(path, str) else path) for one in dates_in(text)
+        ]
+        if dates:
+            return dates[-1]
+    return None
+
+
+def _dated(path: str | list[str], date: date | None) -> str | list[str]:
+    """Return paths with {date} in the place of a date; other dates stay."""
+    if date is None:
+        return path
+    return with_holes(path, date) if isinstance(path, str) else [with_holes(p, date) for p in path]
+
+
+def _undated(names: Sequence[str], date: date | None) -> list[str]:
+    """Return names of systems without the date, which is another one tomorrow."""
+    if date is None:
+        return [*names]
+    shorter = [_HOLE.sub("", with_holes(name, date)).strip("-_. ") for name in names]
+    return shorter if all(shorter) and len({*shorter}) == len(shorter) else [*names]
+
+
+def _result(labels: Any, predictions: Any, metrics: list[str], given: dict[str, Any]) -> Result:
     from rankmill.engine.evaluate import evaluate
 
     with Progress() as progress:
         options = given | {"per_query": False, "progress": progress}
-        return dict(evaluate(labels, predictions, metrics, **options).metrics)
+        return evaluate(labels, predictions, metrics, **options)

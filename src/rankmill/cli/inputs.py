@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import click
 
 from rankmill.cli.process import output_failure
 from rankmill.cli.suffixes import STANDARD_OUTPUT, check_names
-from rankmill.errors import UsageError
+from rankmill.errors import InputError, UsageError
 from rankmill.results import files as writing
 from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, redacted, shown
@@ -210,7 +211,8 @@ def _check_url_is_no_input(url: str, inputs: Sequence[str]) -> None:
 def _open_files(inputs: Sequence[str | list[str]]) -> None:
     """Take note of all files of the inputs, before they are opened, for `check_target`.
 
-    What is not among the inputs here is known once it is opened: before anything is written.
+    What is not among the inputs here is known once it is opened: before anything is written. An
+    input that is not there is an error then.
     """
     from rankmill.sources.files import find_files
     from rankmill.sources.spool import is_pipe
@@ -218,7 +220,9 @@ def _open_files(inputs: Sequence[str | list[str]]) -> None:
     local = [path for path in _flat(inputs) if not is_url(path)]
     for path in filter(is_pipe, local):
         opened(path)
-    find_files([path for path in local if not is_pipe(path)])
+    for path in local:
+        with suppress(InputError):
+            find_files([] if is_pipe(path) else [path])
 
 
 def _flat(inputs: Sequence[str | list[str]]) -> list[str]:

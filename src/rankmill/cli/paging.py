@@ -16,8 +16,9 @@ from rankmill.version import install
 
 if TYPE_CHECKING:
     from rankmill.compare.details import Details
+    from rankmill.gate.broken import Trends
 
-__all__ = ["check_page", "page_of", "report_option"]
+__all__ = ["check_page", "command_line", "page_of", "report_option", "trends_of"]
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -44,9 +45,8 @@ def page_of(
     labels: Any,
     runs: Mapping[str, Any],
     options: Mapping[str, Any],
-    history: str | None,
+    trends: Trends,
     details: Details | None = None,
-    time: datetime | None = None,
 ) -> str:
     """Return the page about a result, a comparison or a verdict.
 
@@ -58,10 +58,8 @@ def page_of(
         What was read: the predictions of each system by its name in `found`.
     options
         Those that were given for reading and counting.
-    history
-        The folder of earlier runs.
-    time
-        That of the run; None for now.
+    trends
+        The history, as `trends_of` reads it.
     """
     from rankmill.report.pages import page
     from rankmill.report.run import lists_of
@@ -72,21 +70,35 @@ def page_of(
         found,
         details=details,
         lists=lists_of(details, labels, runs, options),
-        history={} if history is None else _trends(found, history, time),
-        command=_command_line(),
+        history=trends,
+        command=command_line(),
     )
 
 
-def _command_line() -> str:
+def command_line() -> str:
+    """Return the command line as a shell takes it, without credentials."""
     words = click.get_current_context().find_root().obj
     return shlex.join(["rankmill", *map(redacted, words or [])])
 
 
-def _trends(
-    found: Any, folder: str, time: datetime | None
-) -> dict[str, list[tuple[Any, float | None, Any, str]]]:
-    """Return the runs of each metric that count as this one, which is the last."""
+def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> Trends:
+    """Return the runs of each metric that count as this one, which is the last.
+
+    Of a verdict, also those of each slice that a rule is about.
+
+    Parameters
+    ----------
+    found
+        A result, a comparison or a verdict.
+    folder
+        The history; None for no runs.
+    time
+        That of the run; None for now.
+    """
+    if folder is None:
+        return {}
     from rankmill.gate.beside import beside_of
+    from rankmill.gate.broken import slice_trends
     from rankmill.gate.history import history
     from rankmill.gate.runs import rules_text
     from rankmill.report.subject import subject_of
@@ -99,7 +111,9 @@ def _trends(
         rules = rules_text(semantics, vars(scope) | beside_of(inputs))
         # Runs of one system alone have no name for it.
         systems = [subject.main, None] if subject.comparison and not subject.verdict else [None]
-        trends: dict[str, list[tuple[Any, float | None, Any, str]]] = {}
+        now = time or datetime.now(UTC)
+        trends: dict[Any, list[Any]] = {}
+        of_slices: dict[str, list[Any]] = {}
         for metric, of in subject.values.items():
             one, word = of[subject.main], getattr(subject.verdict, "word", "")
             for system in systems:
@@ -108,8 +122,10 @@ def _trends(
                     runs = [
                         (p.run.time, p.value, p.standard_error, p.run.verdict or "") for p in points
                     ]
-                    now = time or datetime.now(UTC), one.value, one.standard_error, word
-                    trends[metric] = [*runs, now]
+                    trends[metric] = [*runs, (now, one.value, one.standard_error, word)]
+                    of_slices[metric] = [p.run for p in points]
                     break
+        if subject.verdict is not None:
+            trends |= slice_trends(found, folder, of_slices, now)
         return trends
     return {}

@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
     from rankmill.gate.record import Found
 
-__all__ = ["TIME", "Recording", "by_system", "recording_of"]
+__all__ = ["FAILED", "TIME", "Recording", "by_system", "recording_of"]
 
 
 TIME = "rankmill.time"
 """Where the time of the run is kept between the parsing of the command line and the run."""
+FAILED = "rankmill.failed"
+"""Where a command keeps what is to be done with its exit code and message if it fails."""
 
 
 @dataclass

@@ -19,7 +19,7 @@ from rankmill.cli.options import (
     scope_options,
     semantics_options,
 )
-from rankmill.cli.paging import check_page, page_of
+from rankmill.cli.paging import check_page, page_of, trends_of
 from rankmill.cli.process import EXIT_CODES, is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.suffixes import check_names
@@ -122,7 +122,7 @@ def command(
             base = names.get(baseline or "", baseline) or [*runs][min(1, len(runs) - 1)]
             more = {"baseline": base, "by": by, "details": True, "progress": progress}
             found = compare(source, runs, metrics, **options, **more)
-    page = page_of(found, source, runs, options, history, details)
+    page = page_of(found, source, runs, options, trends_of(found, history), details)
     writing.write_files([] if report is None else [(report, page)])
     if report is None:
         emit(page)

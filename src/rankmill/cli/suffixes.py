@@ -22,6 +22,7 @@ _TEXTS = {
     "junit": ("JUnit XML", (".xml",)),
     "markdown": ("Markdown", (".md", ".markdown")),
     "report": ("HTML", (".html", ".htm")),
+    "summary": ("a line of text", (".md", ".markdown")),
 }
 # The options that write a table, in the format of the suffix; and what these may be besides.
 _TABLES = {"per_query": (), "curve": (".json",)}
@@ -46,12 +47,12 @@ def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
         if name not in _TEXTS:
             continue
         what, suffixes = _TEXTS[name]
-        if path == STANDARD_OUTPUT and name != "json":
+        if path == STANDARD_OUTPUT and name not in ("json", "summary"):
             raise UsageError(
                 f"--{name} takes the name of a file, such as {name}{suffixes[0]}, and not - for "
                 "standard output"
             )
-        if path == STANDARD_OUTPUT and output is None:
+        if path == STANDARD_OUTPUT and name == "json" and output is None:
             raise UsageError(
                 "the result and --json are both for standard output: give one of them the name of "
                 "a file (-o FILE or --json FILE)"

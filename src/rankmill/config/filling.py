@@ -5,11 +5,13 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from rankmill.errors import UsageError
 
-__all__ = ["fill", "is_filled", "parse_date"]
+__all__ = ["dates_in", "fill", "is_filled", "parse_date", "with_holes"]
 
+_DATE = re.compile(r"(?<!\d)20\d\d(?:-\d\d-\d\d|\d{4})(?!\d)")
 _HOLE = re.compile(
     r"\{date(?::(?P<form>[^{}]*))?\}"
     r"|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<default>:-(?:[^{}]|\{[^{}]*\})*)?\}"
@@ -65,6 +67,38 @@ def is_filled(text: str) -> bool:
     (True, False)
     """
     return _HOLE.search(text) is not None
+
+
+def dates_in(text: str) -> list[datetime.date]:
+    """Return the dates that a name holds, as 2024-05-01 or 20240501.
+
+    Examples
+    --------
+    >>> dates_in("runs/2024-05-01/new-20240502.parquet"), dates_in("run-20249999-1.parquet")
+    ([datetime.date(2024, 5, 1), datetime.date(2024, 5, 2)], [])
+    """
+    found = []
+    for one in _DATE.finditer(text):
+        with suppress(ValueError):  # digits that are no date
+            found.append(datetime.date.fromisoformat(one[0]))
+    return found
+
+
+def with_holes(text: str, date: datetime.date) -> str:
+    """Return a name with ``{date}`` in the place of a date, so that `fill` gives the name.
+
+    Examples
+    --------
+    >>> with_holes("2024-05-01/new-20240501.parquet", datetime.date(2024, 5, 1))
+    '{date}/new-{date:%Y%m%d}.parquet'
+    """
+
+    def hole(found: re.Match[str]) -> str:
+        if dates_in(found[0]) != [date]:
+            return found[0]
+        return "{date}" if "-" in found[0] else "{date:%Y%m%d}"
+
+    return _DATE.sub(hole, text)
 
 
 def _shown(date: datetime.date, form: str | None) -> str:

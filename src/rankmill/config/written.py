@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankmill.errors import plural
 from rankmill.results.escaping import visible
+
+if TYPE_CHECKING:
+    from rankmill.results.result import Result
 
 __all__ = ["Found", "toml_value", "written"]
 
@@ -61,7 +64,7 @@ def written(
     systems: Mapping[str, Found],
     metrics: Sequence[str],
     options: Mapping[str, Any],
-    values: Mapping[str, float | None] | None,
+    result: Result | None,
     known: Collection[str],
 ) -> str:
     """Return the text of a file.
@@ -74,8 +77,8 @@ def written(
     metrics
     options
         What is to stand in the table of columns.
-    values
-        Metric -> value of the candidate today, if it is known.
+    result
+        That of the candidate today, if it is known.
     known
         The keys that a file may have.
     """
@@ -87,7 +90,7 @@ def written(
     else:
         parts.append(f"baseline = {toml_value(names[1])}  # a system below\n")
     parts.append(f"# 'rankmill metrics' lists all.\nmetrics = {toml_value(list(metrics))}\n")
-    parts.append(_rules(metrics, values or {}, len(names) > 1))
+    parts.append(_rules(metrics, result, len(names) > 1))
     by = ", ".join(map(toml_value, labels.unread())) or '"label_count"'
     for about, rest in _REST:
         there = [f"{key} = {line.replace('BY', by)}" for key, line in rest.items() if key in known]
@@ -101,26 +104,36 @@ def written(
     return "\n".join(parts)
 
 
-def _rules(metrics: Iterable[str], values: Mapping[str, float | None], paired: bool) -> str:
-    """Return rules as comments, with limits a little below the values of today."""
-    lines = ["What 'rankmill gate' checks.", "rules = ["]
-    for name in metrics:
-        value = values.get(name)
-        if value is None or not math.isfinite(value):
-            continue
-        lines.append(f"  {toml_value(f'{name} >= {_below(value)}')},  # it is {value:.6g} today")
-    first = next(iter(metrics))
+def _rules(metrics: Sequence[str], result: Result | None, paired: bool) -> str:
+    """Return two rules, and more as comments, with limits that the values of today keep."""
+    first, *others = metrics
+    values = {} if result is None else result.metrics
+    rules = [_limit(first, values.get(first)) or f"{toml_value(f'{first} > 0')},"]
+    more = [line for name in others if (line := _limit(name, values.get(name)))]
     if paired:
-        lines.append(f"  {toml_value(f'{first} drop <= 1% confidence 0.95')},")
-    lines += ['  "queries_only_labelled <= 1%",', '  "repeated_items <= 1%",']
-    lines += ['  "queries change <= 10%",'] if paired else []
-    return "".join(map(_comment, [*lines, "]"]))
+        more.insert(0, rules[0])
+        rules = [f"{toml_value(f'{first} drop <= 1% confidence 0.95')},"]
+        more.append('"queries change <= 10%",')
+    audit = {} if result is None else result.audit
+    lost = audit.get("queries_only_labelled", 0) / (audit.get("queries_labelled", 0) or 1)
+    today = "" if result is None else f"  # it is {100 * lost:.3g}% today"
+    most = min(99, max(1, math.ceil(110 * lost)))
+    rules.append(f'"queries_only_labelled <= {most}%",{today}')
+    more.append('"repeated_items <= 1%",')
+    lines = [f"  {line}\n" for line in rules] + [f"  # {line}\n" for line in more]
+    about = _comment("What 'rankmill gate' checks; 'rankmill docs gate' has the grammar.")
+    return f"{about}rules = [\n{''.join(lines)}]\n"
+
+
+def _limit(name: str, value: float | None) -> str:
+    """Return a rule a little below a value, which it tells; "" if there is nothing below."""
+    if value is None or not math.isfinite(value) or value <= 0:
+        return ""
+    return f"{toml_value(f'{name} >= {_below(value)}')},  # it is {value:.6g} today"
 
 
 def _below(value: float) -> str:
-    """Return 95% of a value, rounded down to two digits."""
-    if value <= 0:
-        return "0"
+    """Return 95% of a value above 0, rounded down to two digits."""
     unit = 10.0 ** (math.floor(math.log10(value * 0.95)) - 1)
     return f"{math.floor(value * 0.95 / unit) * unit:.6g}"
 

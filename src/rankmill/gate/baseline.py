@@ -17,6 +17,7 @@ from rankmill.compare.joined import Joined
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.beside import beside_of, beside_of_job, looks_at
+from rankmill.gate.earlier import NO_VERDICT
 from rankmill.gate.runs import Measured, SliceKey
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
@@ -106,6 +107,11 @@ def _read_json(path: str) -> Mapping[str, Any] | None:
                 told = json.load(file)
         except (ValueError, OSError):
             return None  # perhaps predictions as JSON: their reader tells what is wrong
+    if isinstance(told, dict) and told.get("word") == NO_VERDICT:
+        raise InputError(
+            f"the baseline {path} has no verdict ({told.get('reason')}), and so no numbers: give "
+            "an earlier run"
+        )
     if isinstance(told, dict) and {"rankmill", "word", "result"} <= told.keys():
         told = told["result"]  # a verdict
     if isinstance(told, dict) and {"rankmill", "systems"} <= told.keys():

@@ -12,6 +12,7 @@ from rankmill.gate.runs import Measured, Run
 
 __all__ = [
     "HELD",
+    "NO_VERDICT",
     "UNDECIDED",
     "Baseline",
     "choose",
@@ -22,6 +23,8 @@ __all__ = [
 ]
 
 HELD, UNDECIDED = "held", "not enough data"
+# Of a run that ended before its rules were judged; it has no values.
+NO_VERDICT = "no verdict"
 _CHOICES = re.compile(
     r"(?P<last>last) | (?P<best>best) | median:(?P<median>[1-9]\d{0,6})"
     r"| ago:(?P<ago>[1-9]\d{0,5}d) | tag:(?P<tag>[^=]+=.*) | (?P<run>\d{8}T\d{12}Z-[0-9a-f]{16})",

@@ -31,7 +31,7 @@ REQUESTS = 32
 # The columns of a run that has no summary.
 _COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
 _COLUMNS += ("standard_error", "queries", "verdict", "tags", "version", "definition", "semantics")
-_COLUMNS += ("scope", "gain_function", "audit", "checksum")
+_COLUMNS += ("scope", "gain_function", "audit", "checksum", "reason")
 
 
 class MissingHistoryError(InputError):

@@ -139,7 +139,7 @@ def gate(
         comparison = comparison_of(joined, state, asked.settings, workers) if paired else None
         shown = None if comparison is None else comparison.details
         if details and shown is None:
-            shown = details_of(joined, asked.settings, workers)
+            shown = details_of(joined, asked.settings, workers, joined.segments)
     found = verdict_of(asked, joined.results, joined.without, state, ages, comparison)
     return replace(found, seconds=perf_counter() - began, details=shown)
 

@@ -13,7 +13,15 @@ from typing import Any, NamedTuple
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.gate.beside import heeded
 from rankmill.gate.drift import Drift, drift
-from rankmill.gate.earlier import HELD, UNDECIDED, Baseline, choose, read_choice, tries_of_a_night
+from rankmill.gate.earlier import (
+    HELD,
+    NO_VERDICT,
+    UNDECIDED,
+    Baseline,
+    choose,
+    read_choice,
+    tries_of_a_night,
+)
 from rankmill.gate.folder import open_folder
 from rankmill.gate.runs import Measured, Run, time_of_name
 from rankmill.results.spelling import canonical
@@ -43,7 +51,7 @@ class Trend(NamedTuple):
     metric : str
     system : str or None
     points : list of Point
-        In the order of time; never empty.
+        In the order of time; never empty. Runs without a verdict are among them, without a value.
     drift : Drift or None
         How far the last value is from those before it; None if there are too few.
     note : str
@@ -101,6 +109,11 @@ class History:
             found += same or [(metric, None)]
         return found
 
+    @property
+    def unjudged(self) -> list[Run]:
+        """The runs without a verdict, which have no metrics."""
+        return [run for run in self.runs if run.verdict == NO_VERDICT]
+
     def trend(self, metric: str, system: str | None = None, *, rules: str | None = None) -> Trend:
         """Return a metric over the runs that count as the newest one that has it.
 
@@ -120,7 +133,10 @@ class History:
         same, note = self._comparable(metric, system, rules)
         points: list[Point] = []
         before: float | None = None
-        for run, one in same:
+        shown: list[tuple[Run, Measured]] = list(same)
+        if system is None:
+            shown += [(run, Measured(None, None, None, None)) for run in self.unjudged]
+        for run, one in sorted(shown, key=lambda each: (each[0].time, each[0].id)):
             change = None if one.value is None or before is None else one.value - before
             points.append(Point(run, one.value, one.standard_error, one.queries, change))
             before = one.value if one.value is not None else before

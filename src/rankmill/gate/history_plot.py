@@ -14,7 +14,7 @@ from rankmill.compare.drawing import (
     settle,
     style,
 )
-from rankmill.gate.earlier import HELD
+from rankmill.gate.earlier import HELD, NO_VERDICT
 from rankmill.gate.history import Point, Trend
 from rankmill.gate.history_view import named
 
@@ -28,6 +28,7 @@ MOST_PANELS = 12
 _WIDTH, _HEIGHT, _AROUND = 7.0, 1.6, 0.8  # inches: of a panel, of titles and the legend
 _HELD = {"marker": "o", "markersize": 3, "color": BLUE}
 _OTHER = {"marker": "v", "markersize": 6, "color": VERMILION}
+_NONE = {"color": VERMILION, "linewidth": 0.8, "linestyle": ":"}
 
 
 def plot_trends(trends: Sequence[Trend]) -> Figure:
@@ -59,8 +60,9 @@ def plot_trends(trends: Sequence[Trend]) -> Figure:
             legend = [
                 Line2D([], [], linestyle="none", label="held, or without rules", **_HELD),
                 Line2D([], [], linestyle="none", label="another verdict", **_OTHER),
+                Line2D([], [], label=NO_VERDICT, **_NONE),
             ]
-            figure.legend(handles=legend, loc="outside lower left", ncols=2)
+            figure.legend(handles=legend, loc="outside lower left", ncols=3)
         settle(figure)
     return figure
 
@@ -80,6 +82,9 @@ def _draw(trend: Trend, axes: Axes) -> None:
     errors = [point.standard_error or 0.0 for point, _ in points]
     ends = [(value - e, value + e) for (_, value), e in zip(points, errors, strict=True)]
     axes.vlines(times, [low for low, _ in ends], [high for _, high in ends], color=GREY, lw=0.8)
+    for point in trend.points:
+        if point.run.verdict == NO_VERDICT:
+            axes.axvline(float(date2num(point.run.time)), **_NONE)
     locator = AutoDateLocator(maxticks=8)
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rankmill.gate.history import History, Trend
+from rankmill.gate.history import NAMED, History, Trend
 from rankmill.results.tables import Cell, Column, Part, Table, View
 from rankmill.version import __version__
 
@@ -42,11 +42,11 @@ def view_of(found: History, trends: Sequence[Trend], *, runs: bool) -> View:
 
     def tables() -> list[Part]:
         if not trends:
-            return [f"the history {found.name} has no runs"]
+            return [*(_unjudged(found) or [f"the history {found.name} has no runs"])]
         of_all: list[Part] = [_runs(trend) for trend in trends] if runs else [_metrics(trends)]
         notes = [f"{named(one)}: {one.drift}" for one in trends if one.drift and one.drift.flagged]
         notes += dict.fromkeys(one.note for one in trends if one.note)
-        return [*of_all, *notes]
+        return [*of_all, *notes, *_unjudged(found)]
 
     def screen() -> list[Part]:
         parts = tables()
@@ -56,6 +56,14 @@ def view_of(found: History, trends: Sequence[Trend], *, runs: bool) -> View:
         return [*apart, repr(found)]
 
     return View(screen, tables, lambda: _exact(trends), lambda: _content(found, trends))
+
+
+def _unjudged(found: History) -> list[str]:
+    """Say which runs have no verdict, and why the last of them have none."""
+    of = found.unjudged[-NAMED:]
+    more = len(found.unjudged) - len(of)
+    told = [f"{run.time:%F %H:%M}: {run.verdict}: {run.reason}" for run in of]
+    return [*([f"{more:,} earlier runs without a verdict"] if more > 0 else []), *told]
 
 
 def named(trend: Trend) -> str:
@@ -100,12 +108,12 @@ def _exact(trends: Sequence[Trend]) -> Table:
     rows: list[list[Cell]] = [
         [
             *(run.id, run.time.isoformat(), trend.system, trend.metric),
-            *(value, error, queries, change, run.verdict),
+            *(value, error, queries, change, run.verdict, run.reason or None),
         ]
         for trend in trends
         for run, value, error, queries, change in trend.points
     ]
-    return Table([Column(name) for name in [*names, "verdict"]], rows)
+    return Table([Column(name) for name in [*names, "verdict", "reason"]], rows)
 
 
 def _content(found: History, trends: Sequence[Trend]) -> dict[str, Any]:
@@ -113,6 +121,10 @@ def _content(found: History, trends: Sequence[Trend]) -> dict[str, Any]:
         "rankmill": __version__,
         "history": found.name,
         "runs": len(found),
+        "without_verdict": [
+            {"run": run.id, "time": run.time.isoformat(), "reason": run.reason, "tags": run.tags}
+            for run in found.unjudged
+        ],
         "trends": [
             {
                 "metric": trend.metric,

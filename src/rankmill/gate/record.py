@@ -54,6 +54,7 @@ SCHEMA = pa.schema(
         "standard_error": pa.float64(),
         "queries": _COUNT,
         "verdict": _TEXT,
+        "reason": _TEXT,  # why there is no verdict; else null
         "tags": pa.map_(_TEXT, _TEXT),
         "version": _TEXT,
         "definition": _TEXT,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from rankmill.errors import UsageError
+from rankmill.gate.broken import Trends, broken_words
 from rankmill.gate.rules import HELD, UNDECIDED
 from rankmill.gate.verdict import Outcome, Verdict, shown_outcomes
 from rankmill.results.escaping import markdown_text, visible, visible_message
@@ -30,6 +34,20 @@ def lines(found: Verdict) -> list[str]:
             told = f"{UNDECIDED}: {mine[0].reason}"
         shown.append(visible_message(told))
     return shown
+
+
+def summary_line(found: Verdict, trends: Trends) -> str:
+    """Return a line for a chat: the verdict, and what broke by how much.
+
+    `trends` are the earlier runs, to say how far it is from the night before.
+    """
+    broken = broken_words(found, trends)
+    if not broken:
+        mark = "✅" if found.word == found.worst else "⚠️"
+        rules = len({one.rule for one in found.outcomes})
+        return f"{mark} {found.headline} ({rules} rule{'s' if rules > 1 else ''})\n"
+    more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
+    return f"❌ {visible_message(f'{found.word}: {broken[0]}{more}')}\n"
 
 
 def markdown(found: Verdict) -> str:
@@ -60,7 +78,7 @@ def junit(found: Verdict) -> str:
         If junitparser is not installed.
     """
     check_junit()
-    from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
+    from junitparser import Failure, Skipped, TestCase, TestSuite
 
     suite = TestSuite("rankmill gate")
     # The usual schema (junit-10.xsd of Jenkins) takes three decimals at most.
@@ -73,7 +91,25 @@ def junit(found: Verdict) -> str:
         elif one.word == UNDECIDED:
             case.result = [Skipped(visible(one.reason))]
         suite.add_testcase(case)
-    suite.update_statistics()  # type: ignore[no-untyped-call]
+    return _xml(suite)
+
+
+def junit_of_errors(names: Iterable[str], reason: str, kind: str) -> str:
+    """Return JUnit XML in which each case is an error of one reason."""
+    from junitparser import Error, TestCase, TestSuite
+
+    suite = TestSuite("rankmill gate")
+    for name in names:
+        case = TestCase(visible(name), "rankmill.gate", 0.0)
+        case.result = [Error(visible_message(reason), kind)]
+        suite.add_testcase(case)
+    return _xml(suite)
+
+
+def _xml(suite: Any) -> str:
+    from junitparser import JUnitXml
+
+    suite.update_statistics()
     xml = JUnitXml("rankmill")
     xml.add_testsuite(suite)
     text: bytes = xml.tostring()  # type: ignore[no-untyped-call]

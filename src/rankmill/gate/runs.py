@@ -70,11 +70,14 @@ class Run:
     metrics : dict of (str or None, str) to Measured
         By system, which is None if the run had one only, and by metric.
     verdict : str or None
-        "held", "regressed" and so on; None if there were no rules.
+        "held", "regressed" and so on; None if there were no rules. A run of "no verdict" has no
+        metrics.
     tags : dict of str to str
         What the user called it.
     audits : dict of (str or None) to dict of str to int
         By system what was counted; empty for a comparison.
+    reason : str
+        Why there is no verdict; "" if there is one.
     slices : dict or None
         What cuts, the slice and the metric -> the value in a slice, of a run of one system; None if
         the rows were not read, as `Folder.slices_of` does.
@@ -88,6 +91,7 @@ class Run:
     verdict: str | None = None
     tags: dict[str, str] = field(default_factory=dict)
     audits: dict[str | None, dict[str, int]] = field(default_factory=dict)
+    reason: str = ""
     slices: dict[SliceKey, Measured] | None = field(default=None, compare=False)
 
     @property
@@ -200,6 +204,7 @@ def summary_text(run: Run, rules: Rules) -> str:
             "tags": run.tags,
             "metrics": [[*key, *one] for key, one in run.metrics.items()],
             "audits": list(run.audits.items()),
+            **({"reason": run.reason} if run.reason else {}),
         },
         separators=(",", ":"),
         allow_nan=False,
@@ -238,6 +243,7 @@ def _of_summary(told: dict[str, Any]) -> Run:
         told["verdict"],
         told["tags"],
         dict(told["audits"]),
+        told.get("reason", ""),
     )
 
 
@@ -245,6 +251,8 @@ def seal_of_row(row: Mapping[str, Any]) -> str:
     """Return the checksum of what a trend needs of a row, in whatever types it has come back."""
     values = {name: row.get(name) for name in _SEALED}
     queries = row.get("queries")
+    if row.get("reason"):  # no other rows had it when they were sealed
+        values["reason"] = row["reason"]
     values |= {name: dict(row.get(name) or ()) for name in ("tags", "audit")}
     return seal_of(values | {"queries": None if queries is None else int(queries)})
 
@@ -271,10 +279,13 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
                 row.get("verdict"),
                 dict(row.get("tags") or ()),
                 slices={},
+                reason=row.get("reason") or "",
             )
             found[run.id] = run
         run.audits[row.get("system")] = dict(row.get("audit") or ())
         one = Measured(row["value"], *(row.get(name) for name in Measured._fields[1:]))
+        if row["metric"] is None:  # of a run without a verdict
+            continue
         if row.get("by") is None:
             run.metrics[row.get("system"), row["metric"]] = one
         elif row.get("system") is None and run.slices is not None:

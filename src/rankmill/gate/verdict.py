@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details
@@ -13,8 +13,13 @@ from rankmill.gate.sliced import SliceValue
 from rankmill.results.answer import Answer
 from rankmill.results.described import described, rules_of
 from rankmill.results.result import Result
-from rankmill.results.tables import Cell, Column, Facts, Part, Table, View
+from rankmill.results.tables import Bad, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankmill.gate.broken import Night, Trends
 
 # The words from the worst on. Bad inputs come first: what was measured on them says little.
 ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
@@ -132,6 +137,18 @@ class Verdict(Answer):
         if not self:
             raise RegressionError("\n".join(f"{one.word}: {one.reason}" for one in self.failed))
 
+    def broken(self, trends: Trends) -> list[str]:
+        """Return what broke by how much, a line each, the worst first; see `broken_words`."""
+        from rankmill.gate.broken import broken_words
+
+        return broken_words(self, trends)
+
+    def trend(self, one: Outcome, trends: Trends) -> Sequence[Night]:
+        """Return the runs of what an outcome is about, this one last; none without a history."""
+        from rankmill.gate.broken import trend_of
+
+        return trend_of(one, self, trends)
+
     def to_dict(self) -> dict[str, Any]:
         """Return all as dicts, lists, strings and numbers."""
         return {
@@ -184,10 +201,15 @@ def view_of(found: Verdict) -> View:
 
     def table() -> Table:
         columns = [Column("rule"), Column("verdict"), Column("reason")]
-        return Table(columns, [[one.rule, one.word, one.reason] for one in shown_outcomes(found)])
+        rows: list[list[Cell]] = [
+            [one.rule, Bad(one.word) if one in found.failed else one.word, one.reason]
+            for one in shown_outcomes(found)
+        ]
+        return Table(columns, rows)
 
     def facts() -> Facts:
-        rows: list[tuple[str, str]] = [("verdict", found.headline)]
+        headline = Bad(found.headline) if found.failed else found.headline
+        rows: list[tuple[str, str]] = [("verdict", headline)]
         if found.baseline is not None:
             rows.append(("baseline", f"{found.baseline['source']} ({found.baseline['kind']})"))
         rows += [(role, described(one)) for role, one in found.result.inputs.items()]

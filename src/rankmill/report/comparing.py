@@ -275,7 +275,11 @@ def _level(one: Estimate, cls: str) -> Dot:
 
 def trend(subject: Subject) -> Section | None:
     """Return the trend of each metric over the runs of the history; None without any."""
-    known = {m: list(runs)[-MOST_RUNS:] for m, runs in subject.history.items() if runs}
+    known = {
+        metric: list(runs)[-MOST_RUNS:]
+        for metric, runs in subject.history.items()
+        if runs and isinstance(metric, str)
+    }
     if not known:
         return None
     first = next((metric for metric in subject.metrics if metric in known), next(iter(known)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from rankmill.errors import UsageError, plural
 from rankmill.explain.side_by_side import Listed
 from rankmill.report import comparing, looking, words
 from rankmill.report.audit_words import SUSPECT, audit_title, findings
+from rankmill.report.ruled import ruled_slices
 from rankmill.report.scales import count
 from rankmill.report.section import FactList, Finding, Finds, Section, kind_of
 from rankmill.report.subject import Run, Subject, subject_of
@@ -25,6 +27,8 @@ from rankmill.semantics.scope import WHOLE
 from rankmill.version import install
 
 TEMPLATES = Path(__file__).parent / "templates"
+# Besides the headline, the header names so many of what was broken.
+MOST_BROKEN = 4
 _INSTALL = f"a page needs Jinja: {install('report')}"
 
 
@@ -33,7 +37,7 @@ def page(
     *,
     details: Details | None = None,
     lists: Sequence[Listed] = (),
-    history: Mapping[str, Sequence[Run]] | None = None,
+    history: Mapping[Any, Sequence[Run]] | None = None,
     command: str | None = None,
 ) -> str:
     """Return a page about a result, a comparison or a verdict: one HTML file without scripts.
@@ -48,7 +52,8 @@ def page(
         The lists of queries that moved, from `lists_of`.
     history : mapping of str to sequence of runs, optional
         Metric -> the runs that count the same, in the order of time, each as (time, value, standard
-        error or None, word of the verdict or "").
+        error or None, word of the verdict or ""). For slices, the key is the metric and the slice,
+        as ("map@12", "country = it").
     command : str, optional
         The command line that makes this page again.
 
@@ -69,10 +74,41 @@ def page(
     >>> "map@2 is" in page(result).replace("<bdi>", "").replace("</bdi>", "")
     True
     """
+    found = subject_of(subject, details, lists, history, command)
+    sections = [one for one in _sections(found) if one is not None]
+    return _rendered(_headline(found), _tone(found), _eyebrow(found), [*_points(found)], sections)
+
+
+def page_without_verdict(found: Any, command: str | None = None) -> str:
+    """Return the page of a gate that ended without a verdict, which is a `NoVerdict`.
+
+    Raises
+    ------
+    UsageError
+        If Jinja is not installed.
+    """
+    rules = [Finding("not judged", "bad", name(one, 60)) for one in found.rules]
+    title = "The rule was not judged" if len(rules) == 1 else "No rule was judged"
+    facts = [(side, _long(source)) for side, source in found.inputs.items()]
+    sections = [
+        Section("Verdict", title, "", [Finds(rules)]),
+        _how_section([*facts, ("exit code", str(found.exit_code))], command, "Run"),
+    ]
+    headline = say("No verdict: {}", name(found.reason, 400))
+    told = say("{}", f"{found.time.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    return _rendered(headline, "bad", told, [], sections)
+
+
+def _rendered(
+    headline: Html,
+    tone: str,
+    eyebrow: Html,
+    points: Sequence[tuple[str, Html | str]],
+    sections: Sequence[Section],
+) -> str:
     check_templates()
     import jinja2
 
-    found = subject_of(subject, details, lists, history, command)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -84,16 +120,15 @@ def page(
     environment.tests["part"] = lambda part, kind: kind_of(part) == kind
     style = (TEMPLATES / "page.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    headline = _headline(found)
     return environment.get_template("page.html").render(
         style=Html(style),
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
         "form-action 'none'",
         headline=headline,
-        tone=_tone(found),
-        eyebrow=_eyebrow(found),
-        points=list(_points(found)),
-        sections=[one for one in _sections(found) if one is not None],
+        tone=tone,
+        eyebrow=eyebrow,
+        points=points,
+        sections=sections,
     )
 
 
@@ -114,6 +149,7 @@ def _inert(value: Any) -> Any:
 
 def _sections(subject: Subject) -> Iterator[Section | None]:
     yield _rules(subject)
+    yield from ruled_slices(subject)
     yield comparing.changes(subject)
     yield comparing.metrics(subject)
     yield from comparing.slices(subject)
@@ -135,10 +171,9 @@ def _headline(subject: Subject) -> Html:
         return words.value_words(metric, subject.values[metric][subject.main])
     if verdict is None:
         return words.changes_words(_changes(subject))
-    failed, total = len(verdict.failed), len({one.rule for one in verdict.outcomes})
-    if failed:
-        broken = len({one.rule for one in verdict.failed})
-        return say("{}: {} of {} rules broken", verdict.word.capitalize(), broken, total)
+    if verdict.failed:
+        return name(verdict.broken(subject.history)[0], 300)
+    total = len({one.rule for one in verdict.outcomes})
     undecided = sum(one.word == "not enough data" for one in verdict.outcomes)
     if undecided:
         return say("Held, but {} lack data to decide", f"{undecided} of {total} rules")
@@ -147,7 +182,15 @@ def _headline(subject: Subject) -> Html:
 
 def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:
     """Yield what else should be known at once, with its tone."""
-    if subject.verdict is None and subject.comparison is not None:
+    verdict = subject.verdict
+    if verdict is not None and verdict.failed:
+        broken, total = (len({one.rule for one in of}) for of in (verdict.failed, verdict.outcomes))
+        yield "bad", say("{}: {} of {} rules broken", verdict.word.capitalize(), broken, total)
+        others = verdict.broken(subject.history)[1:]
+        yield from (("bad", name(one, 300)) for one in others[:MOST_BROKEN])
+        if others[MOST_BROKEN:]:
+            yield "bad", say("and {} more", len(others) - MOST_BROKEN)
+    if verdict is None and subject.comparison is not None:
         for section in comparing.slices(subject):
             lost = any("worse" in str(one) for one in section.parts[:1])
             yield "bad" if lost else "even", section.title
@@ -239,8 +282,6 @@ def _audit(subject: Subject) -> Section | None:
 
 def _how(subject: Subject) -> Section:
     """Return how it was counted, the inputs, the version and the command."""
-    from rankmill.version import __version__
-
     semantics, scope = subject.rules
     settings = subject.settings
     facts: list[tuple[Any, Any]] = []
@@ -259,12 +300,19 @@ def _how(subject: Subject) -> Section:
     elif subject.result is not None:
         facts += [(side, described(one)) for side, one in subject.result.inputs.items()]
     seconds = (subject.verdict or subject.comparison or subject.result).seconds  # type: ignore[union-attr]
-    facts += [("rankmill", __version__), ("seconds", f"{seconds:.2f}")]
-    parts: list[Any] = [FactList([(title, _long(text)) for title, text in facts])]
-    if subject.command:
-        parts.append(FactList([("command", subject.command)], code=True))
-    title = f"Counted by rankmill {__version__}"
-    return Section("How", title, "", parts)
+    facts += [("seconds", f"{seconds:.2f}")]
+    return _how_section([(title, _long(text)) for title, text in facts], subject.command)
+
+
+def _how_section(
+    facts: Sequence[tuple[Any, Any]], command: str | None, verb: str = "Counted"
+) -> Section:
+    from rankmill.version import __version__
+
+    parts = [FactList([*facts, ("rankmill", __version__)])]
+    if command:
+        parts.append(FactList([("command", command)], code=True))
+    return Section("How", f"{verb} by rankmill {__version__}", "", parts)
 
 
 def _long(text: Any) -> Html:

@@ -42,7 +42,7 @@ class Subject:
     details : Details
         Without them, what the subject itself has.
     lists : sequence of Listed
-    history : mapping of str to sequence of Run
+    history : mapping of str, or of metric and slice, to sequence of Run
     command : str or None
     """
 
@@ -54,7 +54,7 @@ class Subject:
     results: dict[str, Result]
     details: Details
     lists: Sequence[Listed]
-    history: Mapping[str, Sequence[Run]]
+    history: Mapping[Any, Sequence[Run]]
     command: str | None
 
     @property
@@ -113,7 +113,7 @@ def subject_of(
     found: Any,
     details: Details | None = None,
     lists: Sequence[Listed] = (),
-    history: Mapping[str, Sequence[Run]] | None = None,
+    history: Mapping[Any, Sequence[Run]] | None = None,
     command: str | None = None,
 ) -> Subject:
     """Return what a page about a Result, a Comparison or a Verdict is about.

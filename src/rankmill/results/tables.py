@@ -54,6 +54,12 @@ class Best(Marked):
     """A value that is the best of its row, which is shown with a star, in LaTeX in bold."""
 
 
+class Bad(str):
+    """A text that says that something is wrong, which a terminal shows in red."""
+
+    __slots__ = ()
+
+
 class Column(NamedTuple):
     """The title of a column, and the kind of its cells."""
 

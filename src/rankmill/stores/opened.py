@@ -9,12 +9,13 @@ from contextlib import contextmanager, suppress
 
 from rankmill.stores.urls import is_url, local_path, shown
 
-__all__ = ["gathered", "is_opened", "opened"]
+__all__ = ["gathered", "is_opened", "opened", "times_opened"]
 
 STANDARD_INPUT = "-"
 
 # None: nobody asks. Not a context variable, as threads open files for the command too.
 _opened: set[str] | None = None
+_times = 0
 
 
 @contextmanager
@@ -33,8 +34,15 @@ def gathered() -> Iterator[None]:
 
 def opened(path: str) -> None:
     """Take note of a path, a URL, or "-" for standard input, which is opened to read."""
+    global _times
+    _times += 1
     if _opened is not None:
         _opened.add(shown(path) if is_url(path) else path)
+
+
+def times_opened() -> int:
+    """Return how often something was opened so far: more than before if something was read."""
+    return _times
 
 
 def is_opened(target: str) -> bool:

@@ -1,0 +1,261 @@
+"""A night without a verdict: no output keeps what it said of another night, and each says why."""
+
+import json
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pyarrow.parquet as pq
+import pytest
+
+import rankmill
+from cli_runs import process
+from rankmill.gate.folder import open_folder
+
+LABELS = "user_id,item_id\n1,10\n2,20\n"
+RULES = ("--rule", "map@12 >= 0.5", "--rule", "repeated_items == 0")
+OUTPUTS = {
+    "-o": "result.csv",
+    "--json": "gate.json",
+    "--junit": "gate.xml",
+    "--markdown": "gate.md",
+    "--report": "page.html",
+    "--summary": "line.txt",
+    "--per-query": "values.parquet",
+}
+
+
+@pytest.fixture
+def night(tmp_path, monkeypatch, run_cli):
+    """Run the gate on predictions after a good night, which left all outputs and a run."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("l.csv", "p.csv"):
+        (tmp_path / name).write_text(LABELS)
+    asked = [word for pair in OUTPUTS.items() for word in pair]
+
+    def run(*more, predictions="p.csv", date="2026-01-02"):
+        given = ["gate", "l.csv", predictions, *RULES, *asked, "--history", "runs", "--date", date]
+        return run_cli(*given, *more)
+
+    assert run(date="2026-01-01").exit_code == 0
+    return run
+
+
+def texts(folder):
+    return {name: (folder / name).read_bytes() for name in OUTPUTS.values()}
+
+
+def check_all_say(folder, code, reason):
+    """Check that each output says that there is no verdict, and why."""
+    told = json.loads((folder / "gate.json").read_text())
+    assert (told["word"], told["exit_code"], told["result"]) == ("no verdict", code, None)
+    assert reason in told["reason"]
+    suite = ET.parse(folder / "gate.xml").getroot().find("testsuite")
+    assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("2", "2", "0")
+    assert reason in suite.find("testcase/error").get("message")
+    markdown = (folder / "gate.md").read_text()
+    assert markdown.startswith("## ❌ rankmill: no verdict\n")
+    page = (folder / "page.html").read_text()
+    assert '<header class="bad">' in page
+    assert "<h1>No verdict: " in page
+    assert (folder / "line.txt").read_text().startswith("❌ no verdict: ")
+    rows = (folder / "result.csv").read_text().splitlines()
+    assert len(rows) == 3
+    assert all(",no verdict," in row for row in rows[1:])
+    last = rankmill.history(folder / "runs").runs[-1]
+    assert last.verdict == "no verdict"
+    assert reason in last.reason
+    for name in OUTPUTS.values():
+        if name != "values.parquet":
+            assert "Held" not in (folder / name).read_text()
+
+
+BROKEN = [
+    (b"user_id,item_id\n", 3, "no rows"),
+    (None, 3, "no such file"),
+    (b"user_id,item_id\n1,10\n2", 3, "b.csv"),
+    (b"", 3, "b.csv"),
+]
+
+
+@pytest.mark.parametrize(("content", "code", "reason"), BROKEN)
+def test_all_outputs_say_that_there_is_no_verdict(night, tmp_path, content, code, reason):
+    values = (tmp_path / "values.parquet").read_bytes()
+    if content is not None:
+        (tmp_path / "b.csv").write_bytes(content)
+    outcome = night(predictions="b.csv")
+    assert outcome.exit_code == code
+    told = json.loads((tmp_path / "gate.json").read_text())["reason"]
+    assert outcome.stderr.startswith(f"error: {told}")
+    check_all_say(tmp_path, code, reason)
+    # The values of queries are the baseline of the next night.
+    assert (tmp_path / "values.parquet").read_bytes() == values
+
+
+def test_a_mistake_of_rankmill_is_no_verdict(night, tmp_path, monkeypatch):
+    def fail(*given):
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(sys.modules["rankmill.gate.gate"], "verdict_of", fail)
+    assert night().exit_code == 70
+    check_all_say(tmp_path, 70, "rankmill failed in a way it should not: RuntimeError: boom")
+
+
+def test_a_lack_of_memory_is_no_verdict(night, tmp_path, monkeypatch):
+    def fail(*given):
+        raise MemoryError
+
+    monkeypatch.setattr(sys.modules["rankmill.gate.gate"], "verdict_of", fail)
+    assert night().exit_code == 4
+    check_all_say(tmp_path, 4, "not enough memory")
+    assert "nothing written" not in (tmp_path / "gate.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--rule", "map12 >= 1"),
+        ("--metric", "nope@3"),
+        ("--nope",),
+        ("--undecided", "x"),
+        ("--baseline", "last:7"),
+        ("--json", "l.csv"),
+        ("--tag", "x"),
+        ("--rule", "map@12 drop <= 1%"),
+    ],
+)
+def test_a_mistyped_command_line_changes_nothing(night, tmp_path, wrong):
+    before = texts(tmp_path)
+    assert night(*wrong).exit_code in (2, 3)
+    if wrong[0] != "--baseline":
+        assert texts(tmp_path) == before
+        assert len(rankmill.history(tmp_path / "runs")) == 1
+
+
+def test_an_input_is_not_replaced_where_another_is_missing(night, tmp_path):
+    outcome = night("--json", "l.csv", predictions="none.csv")
+    assert outcome.exit_code == 2
+    assert "one of the inputs" in outcome.stderr
+    assert (tmp_path / "l.csv").read_text() == LABELS
+
+
+def test_a_baseline_that_counted_otherwise_is_no_verdict(night, tmp_path):
+    (tmp_path / "values.parquet").rename(tmp_path / "base.parquet")
+    given = ["--rule", "map@12 drop <= 1%", "--baseline", "base.parquet"]
+    assert night(*given).exit_code == 0
+    outcome = night(*given, "--preset", "trec_eval")
+    assert outcome.exit_code == 2
+    assert (
+        "was counted with another semantics"
+        in json.loads((tmp_path / "gate.json").read_text())["reason"]
+    )
+
+
+def test_no_verdict_is_no_baseline(night, tmp_path, run_cli):
+    (tmp_path / "b.csv").write_text("user_id,item_id\n")
+    night(predictions="b.csv")
+    unjudged = rankmill.history(tmp_path / "runs").runs[-1]
+    drop = ["--rule", "map@12 drop <= 1%", "--baseline"]
+    outcome = night(*drop, "last", date="2026-01-03")
+    assert outcome.exit_code == 0
+    assert "2 days old" in (tmp_path / "gate.md").read_text()
+    for how in ("best", "median:7", "ago:1d"):
+        assert night(*drop, how, date="2026-01-04").exit_code == 0
+    assert night(*drop, unjudged.id, date="2026-01-05").exit_code == 3
+    outcome = run_cli("gate", "l.csv", "p.csv", *drop[:2], "--baseline", "gate.json")
+    assert outcome.exit_code == 3
+    assert "has no verdict" in outcome.stderr
+
+
+def test_the_history_shows_nights_without_a_verdict(night, tmp_path, run_cli):
+    (tmp_path / "b.csv").write_text("user_id,item_id\n")
+    night("--tag", "job=a", predictions="b.csv")
+    night(date="2026-01-03")
+    shown = run_cli("history", "runs", "-m", "map@12").stdout
+    rows = [line.split()[0] for line in shown.splitlines() if line.startswith("2026-01-0")]
+    assert rows[:3] == ["2026-01-01", "2026-01-02", "2026-01-03"]
+    assert "no verdict  job=a" in shown
+    assert "no rows" in shown
+    assert "no verdict: " in run_cli("history", "runs").stdout
+    told = json.loads(run_cli("history", "runs", "--format", "json").stdout)
+    points = next(one for one in told["trends"] if one["metric"] == "map@12")["points"]
+    assert [one["verdict"] for one in points] == ["held", "no verdict", "held"]
+    assert [one["value"] for one in points] == [1.0, None, 1.0]
+    assert points[2]["change"] == 0
+    assert [one["tags"] for one in told["without_verdict"]] == [{"job": "a"}]
+    assert ",no verdict,p" not in run_cli("history", "runs", "--format", "csv").stdout
+    plot = tmp_path / "t.svg"
+    assert run_cli("history", "runs", "--plot", plot).exit_code == 0
+    assert "no verdict" in plot.read_text()
+
+
+def test_a_history_of_nights_without_a_verdict(tmp_path, monkeypatch, run_cli):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "b.csv").write_text("user_id,item_id\n")
+    assert run_cli("gate", "b.csv", "b.csv", *RULES, "--history", "runs").exit_code == 3
+    outcome = run_cli("history", "runs")
+    assert outcome.exit_code == 0
+    assert "no verdict: " in outcome.stdout
+    assert run_cli("history", "runs", "--plot", "t.svg").exit_code == 0
+    # By its rows, as if another program had joined files.
+    folder = open_folder("runs")
+    (name,) = folder.files()
+    (run,) = folder._rows(name)
+    assert (run.metrics, run.verdict) == ({}, "no verdict")
+    table = pq.read_table(tmp_path / "runs" / name)
+    changed = table.set_column(table.column_names.index("reason"), "reason", [["fine"]])
+    pq.write_table(changed.replace_schema_metadata(), tmp_path / "runs" / name)
+    assert "checksum" in run_cli("history", "runs").stderr
+
+
+def test_markdown_of_a_step_is_appended(night, tmp_path, monkeypatch):
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "step.md"))
+    (tmp_path / "step.md").write_text("before\n")
+    night("--markdown", "-", predictions="none.csv")
+    assert (tmp_path / "step.md").read_text().startswith("before\n## ❌ rankmill: no verdict\n")
+
+
+def test_standard_output_says_so_where_a_program_reads_it(night, tmp_path, run_cli):
+    asked = ["gate", "l.csv", "none.csv", *RULES]
+    assert run_cli(*asked).stdout == ""
+    assert json.loads(run_cli(*asked, "--format", "json").stdout)["word"] == "no verdict"
+    outcome = run_cli(*asked, "--json", "-", "-o", "x.csv")
+    assert json.loads(outcome.stdout)["word"] == "no verdict"
+    assert run_cli(*asked, "--summary", "-").stdout.startswith("❌ no verdict: no such file")
+
+
+def test_what_cannot_be_written_is_told_and_stops_no_other(night, tmp_path, monkeypatch):
+    from rankmill.cli import no_verdict
+
+    whole, before = no_verdict.write_files, texts(tmp_path)
+
+    def refuse(contents):
+        if any(path == "page.html" for path, _ in contents):
+            raise rankmill.UsageError("cannot write to page.html: no room")
+        whole(contents)
+
+    monkeypatch.setattr(no_verdict, "write_files", refuse)
+    outcome = night(predictions="none.csv")
+    assert "warning: not every output says that there is no verdict" in outcome.stderr
+    after = texts(tmp_path)
+    assert after["page.html"] == before["page.html"]
+    assert b"no verdict" in after["gate.md"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_stopped_changes_nothing(night, tmp_path, number):
+    before = texts(tmp_path)
+    asked = [word for pair in OUTPUTS.items() for word in pair]
+    # Standard input that does not end keeps the run waiting.
+    given = ["gate", "l.csv", "-", "--predictions-as", "csv", *RULES, *asked]
+    with process(*given, "--history", "runs", cwd=tmp_path, stdin=subprocess.PIPE) as one:
+        with pytest.raises(subprocess.TimeoutExpired):
+            one.wait(4)
+        one.send_signal(number)
+        one.wait(20)
+        assert one.returncode in (-number, 128 + number)
+        one.stdin.close()
+    assert texts(tmp_path) == before
+    assert len(rankmill.history(tmp_path / "runs")) == 1
