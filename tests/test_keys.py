@@ -262,6 +262,7 @@ def test_slices_by_a_part_and_by_a_table(tmp_path: Path) -> None:
         labels, runs, ["map"], query=BOTH, in_order=True, by=["type", cut], correction="none"
     )
     told = {(*one.by, *one.value): one.queries for one in found.slices}
+    assert {one.by for one in found.slices} == {("type",), ("new",)}  # the ids are no slices
     assert told["type", "clicks"] == sum(TUPLES[query][1] == "clicks" for query in LABELS)
     assert told["new", "x"] == 1
 
