@@ -254,6 +254,19 @@ def test_parts_are_no_items_and_no_gains() -> None:
 
 
 @pytest.mark.small
+def test_an_earlier_run_of_the_same_columns_in_another_order(tmp_path: Path) -> None:
+    one = pa.table({"s": [1, 1, 2], "t": [1, 2, 1], "item": [5, 6, 7]})
+    for query in (["s", "t"], ["t", "s"]):
+        found = rankmill.evaluate(one, one, ["map"], query=query, item="item", in_order=True)
+        pq.write_table(found.per_query, tmp_path / f"{query[0]}.parquet")
+    options: dict[str, Any] = {"query": ["s", "t"], "item": "item", "in_order": True}
+    rules = ["map drop <= 1%"]
+    assert rankmill.gate(one, one, rules, baseline=str(tmp_path / "s.parquet"), **options)
+    with pytest.raises(UsageError, match=r"made of s, t, those of .*t.parquet of t, s: name the"):
+        rankmill.gate(one, one, rules, baseline=str(tmp_path / "t.parquet"), **options)
+
+
+@pytest.mark.small
 def test_slices_by_a_part_and_by_a_table(tmp_path: Path) -> None:
     labels, predictions = (table(one, TUPLES, BOTH, False) for one in (LABELS, RUN))
     runs = {"one": predictions, "other": predictions}

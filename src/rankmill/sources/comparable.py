@@ -51,7 +51,9 @@ def _check_keys(sides: Sequence[Source]) -> None:
     sizes = [len(key.parts) if key and not key.texts else 0 for key in keys]
     both = all(key and key.texts and len(key.parts) > 1 for key in keys)
     if sizes[0] == sizes[1] and not both:
-        _check_order([key.parts for key in keys if key])
+        if sizes[0]:
+            labels, others = (key.parts for key in keys if key)
+            check_order(labels, others, sides[1].name)
         return
     parts = next(key.parts for key in keys if key)
     made = [", ".join(one.key.parts) if one.key else "one column" for one in sides]
@@ -65,11 +67,11 @@ def _check_keys(sides: Sequence[Source]) -> None:
     )
 
 
-def _check_order(parts: Sequence[tuple[str, ...]]) -> None:
-    """Raise UsageError if two keys have the same columns in another order."""
-    if len(parts) == 2 and parts[0] != parts[1] and sorted(parts[0]) == sorted(parts[1]):
-        first, second = map(", ".join, parts)
+def check_order(labels: Sequence[str], others: Sequence[str], name: str) -> None:
+    """Raise UsageError if two keys are made of the same columns in another order."""
+    if [*labels] != [*others] and sorted(labels) == sorted(others):
         raise UsageError(
-            f"the query ids of the labels are made of {first}, those of the other side of {second}:"
-            " name the columns in the same order, as the first is compared with the first"
+            f"the query ids of the labels are made of {', '.join(labels)}, those of {name} of "
+            f"{', '.join(others)}: name the columns in the same order, as the first is compared "
+            "with the first"
         )
