@@ -80,6 +80,7 @@ def test_no_message_tells_a_python_program_of_options() -> None:
     for name, text in named:
         commands = re.sub(r"rankmill [a-z]+ --[a-z]+", "", spoken(text))
         assert not AN_OPTION.search(commands), (name, text)
+        assert " in Python" not in commands, (name, text)
 
 
 def test_errors_and_warnings_of_functions_speak_python(run_cli, tmp_path) -> None:

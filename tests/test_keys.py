@@ -205,8 +205,14 @@ def test_texts_that_may_be_of_different_queries_are_refused(
     ("options", "message"),
     [
         ({"label_query": BOTH, "query": "key"}, r"made of session, type, .* of one column"),
-        ({"query": TEMPLATE}, r"if both have the columns, say --query session,type"),
+        ({"query": TEMPLATE}, r"if both have the columns, say query=\['session', 'type'\]"),
         ({"query": "{session}{type}"}, "nothing between them"),
+        (
+            {"query": BOTH, "label_query": ["type", "session"]},
+            "of type, session, .*same order",
+        ),
+        ({"query": ["key", "key"]}, "column 'key' twice"),
+        ({"query": "{key}_{key}"}, "column 'key' twice"),
         ({"query": ["session", "typ"]}, "no column 'typ' for the query"),
         ({"query": ["session", "share"]}, "column 'share' holds double"),
     ],
@@ -248,6 +254,19 @@ def test_parts_are_no_items_and_no_gains() -> None:
 
 
 @pytest.mark.small
+def test_an_earlier_run_of_the_same_columns_in_another_order(tmp_path: Path) -> None:
+    one = pa.table({"s": [1, 1, 2], "t": [1, 2, 1], "item": [5, 6, 7]})
+    for query in (["s", "t"], ["t", "s"]):
+        found = rankmill.evaluate(one, one, ["map"], query=query, item="item", in_order=True)
+        pq.write_table(found.per_query, tmp_path / f"{query[0]}.parquet")
+    options: dict[str, Any] = {"query": ["s", "t"], "item": "item", "in_order": True}
+    rules = ["map drop <= 1%"]
+    assert rankmill.gate(one, one, rules, baseline=str(tmp_path / "s.parquet"), **options)
+    with pytest.raises(UsageError, match=r"made of s, t, those of .*t.parquet of t, s: name the"):
+        rankmill.gate(one, one, rules, baseline=str(tmp_path / "t.parquet"), **options)
+
+
+@pytest.mark.small
 def test_slices_by_a_part_and_by_a_table(tmp_path: Path) -> None:
     labels, predictions = (table(one, TUPLES, BOTH, False) for one in (LABELS, RUN))
     runs = {"one": predictions, "other": predictions}
@@ -256,6 +275,7 @@ def test_slices_by_a_part_and_by_a_table(tmp_path: Path) -> None:
         labels, runs, ["map"], query=BOTH, in_order=True, by=["type", cut], correction="none"
     )
     told = {(*one.by, *one.value): one.queries for one in found.slices}
+    assert {one.by for one in found.slices} == {("type",), ("new",)}  # the ids are no slices
     assert told["type", "clicks"] == sum(TUPLES[query][1] == "clicks" for query in LABELS)
     assert told["new", "x"] == 1
 

@@ -188,7 +188,7 @@ def open_cut(value: Any, labels: Input, memory: int, part: bool = False) -> Inpu
                 f"{source.name} has the columns {', '.join(schema.names)}; expected one with query "
                 f"ids: call it {labels.columns.query!r}, as in the labels"
             )
-        parts = source.key.parts if source.key else (query,)
+        parts = (*(source.key.parts if source.key else ()), query)
         names = [name for name in schema.names if name not in parts]
         if not names:
             raise InputError(

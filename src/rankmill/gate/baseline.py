@@ -21,6 +21,7 @@ from rankmill.gate.earlier import NO_VERDICT
 from rankmill.gate.runs import Measured, SliceKey
 from rankmill.matching.lookup import look_up
 from rankmill.results.result import PER_QUERY, WEIGHT, Result
+from rankmill.sources.comparable import check_order
 from rankmill.stores.opened import opened
 
 # The square of a number of a run is a number.
@@ -334,14 +335,14 @@ def check_id_types(mine: Any, theirs: Any, source: str) -> None:
 def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndarray]:
     """Return the rows of the queries in both tables, and their rows in the second one."""
     check_id_types(mine.schema.field(0).type, table.schema.field(0).type, source)
-    name = table.column_names[0]
-    lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {name!r}"))
+    here, there = mine.column_names[0], table.column_names[0]
+    check_order(here.split(","), there.split(","), source)
+    lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {there!r}"))
     if repeated >= 0:
         again = table.column(0)[repeated].as_py()
         raise InputError(f"{source}: query {again!r} has two rows; expected a row a query")
     places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
-    rows = np.flatnonzero(places >= 0)
-    return pa.array(rows), places[rows]
+    return pa.array(rows := np.flatnonzero(places >= 0)), places[rows]
 
 
 def _floats(table: pa.Table, metrics: list[str], places: np.ndarray) -> dict[str, Any]:

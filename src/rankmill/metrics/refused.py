@@ -117,9 +117,13 @@ def parameter_elsewhere(text: str, name: str, value: str) -> str:
     if name in ("dcg", "gains"):
         found = re.search(r"{([^{}]*)}", text)
         worth = "exp" if found is None else re.sub(r"\s", "", found[1]).replace(":", "=")
-        return f"type {bare} with --gain-function {worth} (gain_function={worth!r} in Python)"
+        return (
+            f"type {bare} with --gain-function {worth} on the command line, "
+            f"gain_function={worth!r} in Python"
+        )
     said = {
-        "judged_only": f"type {bare} with --judged-only (judged_only=True in Python)",
+        "judged_only": f"type {bare} with --judged-only on the command line, judged_only=True "
+        "in Python",
         "relative": "type set_relative_p",
         "max_rel": f"type max={level} in its place",
         "min_rel": "the least gain is 0: leave it out",

@@ -60,13 +60,21 @@ def key_of(query: Query, names: Collection[str]) -> Key | None:
                     f"the template {query!r} has columns with nothing between them, so that 1 and "
                     "23 would be 12 and 3: put a text between them, as in '{session}_{type}'"
                 )
+            _check_parts(parts)
             name = "".join(pieces)
             return Key(query if name in names else name, parts, texts)
         query = query.split(",")
     if len(query) < 2:
         return None
+    _check_parts(query)
     name = ",".join(query)
     return Key(f"({name})" if name in names else name, tuple(query))
+
+
+def _check_parts(parts: Sequence[str]) -> None:
+    twice = next((one for place, one in enumerate(parts) if one in parts[:place]), None)
+    if twice is not None:
+        raise UsageError(f"the query is made of column {twice!r} twice: name another column")
 
 
 def column_of(query: Query) -> str | None:

@@ -51,6 +51,9 @@ def _check_keys(sides: Sequence[Source]) -> None:
     sizes = [len(key.parts) if key and not key.texts else 0 for key in keys]
     both = all(key and key.texts and len(key.parts) > 1 for key in keys)
     if sizes[0] == sizes[1] and not both:
+        if sizes[0]:
+            labels, others = (key.parts for key in keys if key)
+            check_order(labels, others, sides[1].name)
         return
     parts = next(key.parts for key in keys if key)
     made = [", ".join(one.key.parts) if one.key else "one column" for one in sides]
@@ -58,6 +61,17 @@ def _check_keys(sides: Sequence[Source]) -> None:
     raise UsageError(
         f"the query ids cannot be compared: those of {sides[0].name} are made of {made[0]}, those "
         f"of {sides[1].name} of {made[1]}: if both have the columns, say --query {','.join(parts)} "
-        f"(query={[*parts]}); if one side has a column with their joined text, name it, and say "
-        f"how the other makes this text, as --query or --label-query '{template}'"
+        f"on the command line, query={[*parts]} in Python; if one side has a column with their "
+        "joined text, name it, and give the other a template for it by --query or --label-query: "
+        f"{template!r}"
     )
+
+
+def check_order(labels: Sequence[str], others: Sequence[str], name: str) -> None:
+    """Raise UsageError if two keys are made of the same columns in another order."""
+    if [*labels] != [*others] and sorted(labels) == sorted(others):
+        raise UsageError(
+            f"the query ids of the labels are made of {', '.join(labels)}, those of {name} of "
+            f"{', '.join(others)}: name the columns in the same order, as the first is compared "
+            "with the first"
+        )

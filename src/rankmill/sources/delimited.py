@@ -233,7 +233,7 @@ def _cell_of(
             f"in {item!r}, such as {next(filter(_has_separator, cells))!r}, may be one item or a "
             "list of several: name the format, csv-long or csv-wide, with --labels-as or "
             "--predictions-as; if several columns make a query, name them all, as --query "
-            f"{query[0]},OTHER"
+            f"{query[0]},OTHER on the command line, query={[query[0], 'OTHER']} in Python"
         )
     parted = sum(map(_has_separator, cells))
     held = {one: sum(one in cell for cell in cells) for one in SEPARATORS}

@@ -67,7 +67,7 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
                 )
                 raise InputError(
                     f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
-                    "integers or strings with --query or --label-query (query, label_query)"
+                    "integers or strings with --query or --label-query"
                 )
             if is_text_type(found) and not _is_utf8(found):
                 kind = BYTES
@@ -227,7 +227,8 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
                         f"{batch.source}: {batch.place.of(row)}: several columns of the query hold "
                         f"{one!r}, which stands between them: {told}; so a joined text may be of "
                         "different queries: change the ids, or give both sides by their columns, "
-                        f"as --query {','.join(key.parts)}"
+                        f"as --query {','.join(key.parts)} on the command line, "
+                        f"query={[*key.parts]} in Python"
                     )
 
 
