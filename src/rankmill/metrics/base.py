@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -23,6 +24,9 @@ MANNING = "Manning, Raghavan and Schütze, Introduction to Information Retrieval
 
 Better = Literal["higher", "lower", "neither"]
 """Which of two values of a metric is better; neither where it only describes lists or labels."""
+
+# The ends of a range, as its text begins.
+_RANGE = re.compile(r"(-?\d+)(?: (?:to|or) (\d+)(?!, and above)\b)?(?! /)")
 
 # The columns of a walk, by name; "term" is what each rank adds to the sum.
 Columns = dict[str, np.ndarray]
@@ -190,14 +194,12 @@ class MetricSpec:
         Whether it looks at the first R predictions.
     undefined : callable, optional
         Why the metric has no value under some semantics; "" if it has.
-    never_scored : tuple of str
-        The fields of semantics that may let a query without predictions or labels score 0 or 1,
-        where that would be wrong for this metric. An input with such a query is refused.
+    without_labels : {"scored", "list", "refused"}
+        What a query without labels may come to: the score that semantics give it, or the value of
+        its list; only the latter; or nothing, as the metric has no value there. An input with a
+        query of another kind is refused.
     counts_empty : bool
-        Whether the kernel may count something without a hit. Without predictions or labels, that is
-        used only if `no_relevant` is "scored".
-    of_labels : bool
-        Whether it counts labels alone, which queries without predictions have too.
+        Whether it may have a value other than 0 without a hit, or none.
     walk : callable, optional
         The columns of the walk down one list. Without one, `explain` refuses the metric.
     expected_walk : callable, optional
@@ -229,9 +231,8 @@ class MetricSpec:
     gains: Literal["given", "whole", "levels", "powers", "subtopics"] = "given"
     within_labels: bool = False
     undefined: Callable[[Metric, Semantics], str] | None = None
-    never_scored: tuple[str, ...] = ()
+    without_labels: Literal["scored", "list", "refused"] = "scored"
     counts_empty: bool = False
-    of_labels: bool = False
     walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
     expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
     ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None
@@ -244,6 +245,23 @@ class MetricSpec:
         if self.at is not None:
             return f"{self.name}@0.5"
         return self.name if self.cutoff != "required" else f"{self.name}@10"
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The ends of the range, which are infinite where it has none."""
+        found = _RANGE.match(self.range)
+        if found is None:
+            return -math.inf, math.inf
+        return float(found[1]), float(found[2] or math.inf)
+
+    @property
+    def worst(self) -> float:
+        """The value of a list without predictions: the worse end of the range, NaN if it has none.
+
+        Such a list is as bad as can be, so that no system gains by losing its predictions.
+        """
+        end = self.bounds[self.better == "lower"]
+        return end if math.isfinite(end) else math.nan
 
     @property
     def range_text(self) -> str:
