@@ -276,7 +276,11 @@ POWERS = {"err", "nerr"}
 # Of all judged items: with their gains, or as levels.
 JUDGED_GAINS = {"unjudged", "rbp_residual", "pair_accuracy"}
 LEVELS = {"infap", "num_nonrel_judged_ret", "rbp_resid", "unj"}
-LOWER_IS_BETTER = {"first_rank", "mean_rank", "rbp_residual", "unjudged"}
+LOWER_IS_BETTER = {"first_rank", "mean_rank", "rbp_residual", "unjudged", "rbp_resid", "unj"}
+COUNTS = {"num_ret", "num_rel"}
+# Without predictions nothing is as bad as it can be; the first two have no value without labels.
+NO_WORST = {"first_rank", "mean_rank", "num_nonrel_judged_ret", "utility"}
+RANKS = {"first_rank", "mean_rank"}
 # Their definitions here take the square of the length of a list.
 SLOW = {"auc", "err", "nerr", "q_measure", "g", "ndcg_rel", "infap", "pair_accuracy"}
 # What has no expected value over ties, and what has no known worst and best order of them.
@@ -296,12 +300,19 @@ def is_defined(name: str, k: int | None, semantics: dict[str, str]) -> bool:
         return False
     if order in ("worst", "best") and name in NO_ENDS:
         return False
-    fields = ["unpredicted", "unlabelled", "no_relevant"] if name in LOWER_IS_BETTER else []
-    return not any(semantics[one] in ("zero", "one", "scored") for one in fields)
+    if semantics["unpredicted"] == "zero" and name in NO_WORST:
+        return False
+    if semantics["no_relevant"] == "scored" and name in RANKS:
+        return False
+    fields = ["unlabelled", "no_relevant"] if name in LOWER_IS_BETTER else []
+    return not any(semantics[one] in ("zero", "one") for one in fields)
 
 
-def value(name: str, *listed: Any, scored: bool = False) -> float:
-    """Without predictions 0, but in counts of labels, and where all lists are `scored`."""
+def value(name: str, *listed: Any) -> float:
+    """Without predictions the worst there is: NaN where there is none."""
     one = Listed(*listed)
-    scored = name == "num_rel" or (scored and name not in LOWER_IS_BETTER)
-    return VALUES[name](one) if one.worths or scored else 0.0
+    if (name in NO_WORST and not one.worths) or (name in RANKS and not one.count):
+        return math.nan
+    if one.worths or name in COUNTS:
+        return VALUES[name](one)
+    return 1.0 if name in LOWER_IS_BETTER else 0.0

@@ -32,7 +32,7 @@ MOST_ORDERS = 2000
 
 
 class RefusedError(Exception):
-    """Rankmill must refuse this input with an InputError."""
+    """Rankmill must refuse this input with an InputError; a metric that it names alone does so."""
 
 
 # ------------------------------------------------------------------ labels
@@ -215,9 +215,8 @@ def value(metric: str, worths: Worths, truth: Truth, semantics: Choices) -> floa
     if name in oracle_lists.VALUES:
         up_to = math.inf if k is None else k
         given = parameters(metric)
-        rounding, scored = semantics["recall_rounding"], semantics["no_relevant"] == "scored"
-        listed = (worths, truth.count, truth.ideal, up_to, given, rounding)
-        return oracle_lists.value(name, *listed, scored=scored)
+        listed = (worths, truth.count, truth.ideal, up_to, given, semantics["recall_rounding"])
+        return oracle_lists.value(name, *listed)
     cutoff = math.inf if k is None else k
     total, count = truth.count, len(worths)
     if name == "rprec":
@@ -451,9 +450,8 @@ def evaluate(
             else score
             for query, score in scores.items()
         }
-        if name == "num_rel":  # it needs no predictions
-            alone = [query for query in labelled if query in values and query not in predicted]
-            values |= {query: float(own[query].count) for query in alone}
+        if any(map(math.isnan, values.values())):
+            raise RefusedError(metric)
         result.per_query[metric] = values
         found = list(values.values())
         result.metrics[metric], result.standard_errors[metric] = (
@@ -516,7 +514,8 @@ def counted_queries(
         if choice == "error":
             raise RefusedError(field)
         if choice != "skip":
-            out[query] = {"zero": 0.0, "one": 1.0, "scored": None}[choice]
+            own = field == "unpredicted" or choice == "scored"
+            out[query] = None if own else {"zero": 0.0, "one": 1.0}[choice]
 
     for query, truth in truths.items():
         if query in predicted:

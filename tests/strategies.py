@@ -7,6 +7,7 @@ null list). The helpers below turn both sides into wide and long tables and Ragg
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -357,7 +358,7 @@ def metric_names(
 
     def refused(name: str) -> bool:
         metric = parse(name)
-        return "unpredicted" in metric.spec.never_scored or not is_defined(metric, DEFAULT)
+        return math.isnan(metric.spec.worst) or not is_defined(metric, DEFAULT)
 
     return [name for name in names if every or not refused(name)]
 

@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import catalogue_oracle
+import oracle
 import oracle_confidence
 import oracle_diversity
 import oracle_lists
@@ -133,7 +134,11 @@ def test_the_oracle(
         depth = None
     assume(depth or judged_only)
     case = replace(case, confidence=pa.float64())
-    metrics = defined(METRICS, chosen, confidences=True)
+    metrics = [
+        one
+        for one in defined(METRICS, chosen, confidences=True)
+        if oracle.parse(one)[0] not in oracle_lists.NO_WORST
+    ]
     labels, predictions = strategies.wide_labels(case), strategies.wide_predictions(case)
     options = {"depth": depth, "judged_only": judged_only}
     few = threads == 2 and chosen["gap_ties"] not in ("given", "ids") and not judged_only

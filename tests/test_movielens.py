@@ -32,16 +32,16 @@ METRICS = [
     *("map", "map@12", "map@5", "first_hit", "mrr@5", "precision@12", "precision@20"),
     *("recall", "recall@5", "hit", "hit@1", "f1@12", "rprec", "ndcg", "ndcg@5", "dcg", "dcg@5"),
     *("rbp", "rbp(p=0.5)@5", "map(rel=4)@12", "judged@12", "bpref", "bpref(rel=4)"),
-    *("num_ret", "num_rel_ret", "set_p", "set_f", "set_map", "set_relative_p", "utility"),
+    *("num_ret", "num_rel_ret", "set_p", "set_f", "set_map", "set_relative_p"),
     *("relative_p@5", "rprec_mult@0.5", "iprec@0.1", "iprec_avg", "auc", "bing", "err@5", "nerr"),
     *("q_measure", "g", "ndcg_rel", "rndcg", "bpm@5", "insq", "inst", "infap", "pair_accuracy"),
-    *("num_nonrel_judged_ret", "num_rel", "graded_rbp", "rbp_resid", "unj@5"),
+    *("unjudged@5", "rbp_residual", "num_rel", "graded_rbp", "rbp_resid", "unj@5"),
     *("user_coverage", "user_coverage@20"),
     *("gap", "gap@5", "auprc", "auprc_step@5", "recall_at_precision@0.1", "best_f1"),
     *("precision_at_recall@0.1", "best_f1_threshold@5"),
 ]
-# Not under the default semantics, as a query without predictions would score 0.
-REFUSED = {"first_rank", "mean_rank", "rbp_residual", "unjudged"}
+# Not under the default semantics, as a query without predictions has no value.
+REFUSED = {"first_rank", "mean_rank", "num_nonrel_judged_ret", "utility"}
 REFUSED |= {"lrap"}  # needs another order
 
 # User 1: the last of five is a label. User 2: of two ratings at the same time, the later row is the

@@ -59,6 +59,7 @@ def test_the_oracle(case: Case, chosen: dict[str, str], data: st.DataObject, thr
     assume(few_orders(case) and joinable(case))
     names = defined(METRICS, chosen, confidences=True)
     metrics = [one for one in names if parse(one).spec.kernel]  # the others take no weights
+    metrics = [one for one in metrics if parse(one).spec.without_labels != "refused"]
     weights = {query: data.draw(WEIGHTS) for query in case.labels}
     labels = strategies.wide_labels(case).append_column("w", pa.array(weights.values(), "f8"))
     predictions = strategies.chunked(strategies.wide_predictions(case), threads)

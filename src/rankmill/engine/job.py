@@ -88,17 +88,11 @@ class Job:
         """The metrics over all predictions in one list by confidence, such as gap."""
         return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
 
-    def never_scored(self, field: str) -> Metric | None:
-        """The first metric that has no value for the queries that a field of semantics scores."""
-        if getattr(self.semantics, field) not in ("zero", "one", "scored"):
-            return None
-        return next((one for one in self.metrics if field in one.spec.never_scored), None)
-
     @property
     def of_unpredicted(self) -> bool:
-        """Whether queries without predictions have a value in a metric, which counts."""
+        """Whether queries without predictions count, and may not score 0 in a metric."""
         counts = self.semantics.unpredicted == "zero"
-        return counts and any(metric.spec.of_labels for metric in self.metrics)
+        return counts and any(metric.spec.counts_empty for metric in self.metrics)
 
     @cached_property
     def wanted(self) -> Wanted | None:

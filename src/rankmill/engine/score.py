@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 
 from rankmill.columns.ids import id_text, take_ids
-from rankmill.columns.lists import drop_values
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
@@ -20,9 +19,11 @@ from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
 from rankmill.matching.ties import with_hits_at_ends
 from rankmill.metrics.aggregate import Aggregate, Scored
+from rankmill.metrics.base import Metric
 from rankmill.metrics.exposure import ExposureCounters
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.item_counter import NO_REPEATS
+from rankmill.metrics.undefined import no_value, skipping
 from rankmill.metrics.values import Matched
 from rankmill.sources.made import padded_tails
 
@@ -86,7 +87,7 @@ def score_lists(
     no_relevant = predicted & (rows >= 0) & ~labelled
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
-    own = predicted & (rows >= 0)
+    own = predicted & (labelled | ((semantics.no_relevant == "scored") & (rows >= 0)))
     whole, aggregates, values = _scored(lists, found, judged, own, index.weights_at(rows), job)
     groups = {
         name: one.update(whole, job.asked[name], predicted) for name, one in job.groups().items()
@@ -169,11 +170,11 @@ def _scored(
 ) -> tuple[Scored, dict[str, Aggregate], dict[str, np.ndarray]]:
     """The block as aggregates take it, the aggregate of each metric, and the values if kept.
 
-    `own` are the queries among the labels that had predictions: in others there is nothing to
-    count.
+    `own` are the queries whose lists have a value of their own. What others score, if they count
+    at all, is not for a metric to say.
     """
     whole, judged = whole_block(lists, found, judged, job)
-    matched: dict[tuple[bool, bool, bool], tuple[Matched, Patterns | None]] = {}
+    matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
     for name, asked in job.asked.items():
@@ -183,13 +184,16 @@ def _scored(
             hits = needed or whole.hits
             # Without gains, all metrics take the same groups of queries.
             counts_empty = asked.metric.spec.counts_empty
-            apart = counts_empty and len(hits.label_gains) > 0
-            kind = needed is None, apart, counts_empty and not own.all()
+            apart = counts_empty and (len(hits.label_gains) > 0 or not own.all())
+            kind = needed is None, apart
             if kind not in matched:
-                hits = _counted(hits, own) if kind[2] else hits
                 matched[kind] = _matched(lists, hits, job, whole.order, apart)
             one, patterns = matched[kind]
             values = one.values(asked.metric)
+            if counts_empty:
+                if not own.all():  # then each query stands for itself
+                    values[~own] = 0
+                _check_values(values, patterns, whole, job, asked.metric)
             scored = whole._replace(values=values, counts=patterns and patterns.counts)
             if name in keeps or weights is not None:
                 values = values if patterns is None else values[patterns.of_query]
@@ -214,33 +218,45 @@ def _known(lists: Lists, catalogue: Catalogue, drop_seen: bool) -> tuple[Lists, 
     return left, {"seen_items": int(seen.sum()), "unknown_items": unknown}
 
 
-def _counted(hits: Hits, own: np.ndarray) -> Hits:
-    """The hits with nothing to count in the queries that are not `own`."""
-    labels, predictions = (np.where(own, n, 0) for n in (hits.label_counts, hits.prediction_counts))
-    if len(hits.label_gains):
-        kept = np.repeat(own, np.diff(hits.label_offsets))
-        offsets = drop_values(hits.label_offsets, kept)
-        hits = hits._replace(label_offsets=offsets, label_gains=hits.label_gains[kept])
-    return hits._replace(label_counts=labels, prediction_counts=predictions)
-
-
 def score_unpredicted(
-    index: LabelIndex, rows: np.ndarray, job: Job
+    index: LabelIndex, rows: np.ndarray, job: Job, source: str
 ) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
-    """The aggregates and values of metrics that queries without predictions have a value in."""
+    """The aggregates and values of metrics in which queries without predictions may not score 0."""
     no_items = take_ids(index.labels.items, np.zeros(0, np.int64))
     none = np.zeros(len(rows) + 1, np.int64)
     hits = match(index.labels, none, no_items, job.limit, rows=rows)
     one = Matched(hits, job.semantics, job.gain_function)
-    lists = Lists(take_ids(index.queries, rows), none, no_items, None, 0, 0, Place(""), 0)
+    lists = Lists(take_ids(index.queries, rows), none, no_items, None, 0, 0, Place(source), 0)
     weights = index.weights_at(rows)
     aggregates, values = {}, {}
     for name, asked in job.asked.items():
-        if asked.metric.spec.of_labels:
+        if asked.metric.spec.counts_empty:
             values[name] = one.values(asked.metric)
             scored = Scored(lists, hits, "given", hits, values[name], weights=weights)
+            _check_values(values[name], None, scored, job, asked.metric)
             aggregates[name] = job.aggregate_of(asked.metric).init(asked).update(scored, asked)
     return aggregates, values
+
+
+def _check_values(
+    values: np.ndarray, patterns: Patterns | None, block: Scored, job: Job, metric: Metric
+) -> None:
+    """Raise InputError for the first query that a metric has no value for."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return
+    row = int((missing if patterns is None else missing[patterns.of_query]).argmax())
+    lists, labels = block.lists, block.found.label_counts[row]
+    if not block.found.prediction_counts[row]:
+        what, todo = "labels but no predictions", skipping("unpredicted")
+        if lists.rows:  # it had some
+            dropping = "--drop-seen" if job.scope.drop_seen else "--judged-only"
+            what, todo = "no predictions left", f"leave out {dropping}"
+    elif labels:
+        what, todo = f"no label with a gain of {metric.rel:g} or more", "choose a smaller rel"
+    else:
+        what, todo = "no label", skipping("no_relevant")
+    raise no_value(metric, lists.place.source, id_text(lists.queries, row), what, todo)
 
 
 def _repeats(lists: Lists, found: Hits) -> np.ndarray:
@@ -252,18 +268,18 @@ def _repeats(lists: Lists, found: Hits) -> np.ndarray:
 
 
 def _matched(
-    lists: Lists, hits: Hits, job: Job, order: str, counts_empty: bool
+    lists: Lists, hits: Hits, job: Job, order: str, apart: bool
 ) -> tuple[Matched, Patterns | None]:
     """The hits as metrics take them, those of all queries that look the same only once.
 
-    Where ties have an expected value, each query stands for itself. With gains it does so too for
-    metrics that count something without hits, and for a few metrics, which are done sooner.
+    Where ties have an expected value, each query stands for itself. So it does if asked to stand
+    `apart`, and with gains for a few metrics, which are done sooner.
     """
     if order == "expected":
         ties = lists.offsets, lists.confidences
         return Matched(hits, job.semantics, job.gain_function, ties), None
     graded = len(hits.label_gains) > 0
-    each = graded and (counts_empty or len(job.asked) < WORTH_GROUPING)
+    each = apart or (graded and len(job.asked) < WORTH_GROUPING)
     patterns = alone(hits) if each else group_hits(hits)
     return Matched(patterns.hits, job.semantics, job.gain_function), patterns
 

@@ -19,10 +19,10 @@ from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.labels import Labels
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.base import Metric
 from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.gap_counts import Among
 from rankmill.metrics.parity import labels_of_groups
+from rankmill.metrics.undefined import no_value, skipping
 from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
 
@@ -74,11 +74,7 @@ class Tally:
         self.values = {name: np.zeros(queries) for name in names}
         # Which queries of the labels have predictions, where that matters.
         self.predicted = np.zeros(queries, np.bool_)
-        self._keeps_predicted = (
-            job.semantics.unpredicted != "zero"
-            or job.never_scored("unpredicted") is not None
-            or job.of_unpredicted
-        )
+        self._keeps_predicted = job.semantics.unpredicted != "zero" or job.of_unpredicted
         self.lengths = np.zeros(queries if job.keep_lengths else 0, np.int64)
         self.among: dict[str, Among] = {}  # the counts of the second pass, once it is made
         self.state: State
@@ -119,7 +115,7 @@ class Tally:
         """
         self.counted = counted = counted_queries(self, source)
         if self.job.of_unpredicted:
-            self._add_unpredicted()
+            self._add_unpredicted(source)
         labelled = int(self.has_labels.sum())
         labels = self.index.labels
         offsets = labels.all_offsets if len(labels.all_offsets) else labels.offsets
@@ -154,9 +150,10 @@ class Tally:
         )
         return self.state
 
-    def _add_unpredicted(self) -> None:
-        rows = np.flatnonzero(self.has_labels & ~self.predicted)
-        aggregates, values = score_unpredicted(self.index, rows, self.job)
+    def _add_unpredicted(self, source: str) -> None:
+        valued = self.has_labels | (self.job.semantics.no_relevant == "scored")
+        rows = np.flatnonzero(valued & ~self.predicted)
+        aggregates, values = score_unpredicted(self.index, rows, self.job, source)
         for name, new in aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
             if name in self.values:
@@ -243,20 +240,13 @@ def counted_queries(tally: Tally, source: str) -> Counted:
 
 def _check_scored(tally: Tally, source: str, asked: np.ndarray) -> None:
     """Raise InputError if a query would score 0 or 1 in a metric for which that would be wrong."""
-    labelled, ids = tally.has_labels, tally.index.queries
-    for field, wrong, what in (
-        ("unpredicted", labelled & ~tally.predicted, "labels but no predictions"),
-        ("no_relevant", ~labelled & asked, "no label"),
-    ):
-        if (metric := tally.job.never_scored(field)) and wrong.any():
-            _refuse_scoring(metric, source, id_text(ids, int(wrong.argmax())), what, field)
-    if (metric := tally.job.never_scored("unlabelled")) and tally.counts["unlabelled"]:
+    metric = next((one for one in tally.job.metrics if one.spec.without_labels != "scored"), None)
+    if metric is None:
+        return
+    empty, chosen = ~tally.has_labels & asked, tally.job.semantics
+    if chosen.no_relevant in ("zero", "one") and empty.any():
+        query = id_text(tally.index.queries, int(empty.argmax()))
+        raise no_value(metric, source, query, "no label", skipping("no_relevant"))
+    if chosen.unlabelled in ("zero", "one") and tally.counts["unlabelled"]:
         what, query = "predictions but is not among the labels", id_text(tally.strangers(), 0)
-        _refuse_scoring(metric, source, query, what, "unlabelled")
-
-
-def _refuse_scoring(metric: Metric, source: str, query: str, what: str, field: str) -> None:
-    raise InputError(
-        f"{source}: query {query} has {what}, and {metric.text} has no value for it: leave out "
-        f"{metric.text}, or choose {field} 'skip' (--semantics {field}=skip)"
-    )
+        raise no_value(metric, source, query, what, skipping("unlabelled"))

@@ -194,14 +194,12 @@ class MetricSpec:
         Whether it looks at the first R predictions.
     undefined : callable, optional
         Why the metric has no value under some semantics; "" if it has.
-    never_scored : tuple of str
-        The fields of semantics that may let a query without predictions or labels score 0 or 1,
-        where that would be wrong for this metric. An input with such a query is refused.
+    without_labels : {"scored", "list", "refused"}
+        What a query without labels may come to: the score that semantics give it, or the value of
+        its list; only the latter; or nothing, as the metric has no value there. An input with a
+        query of another kind is refused.
     counts_empty : bool
-        Whether the kernel may count something without a hit. Without predictions or labels, that is
-        used only if `no_relevant` is "scored".
-    of_labels : bool
-        Whether it counts labels alone, which queries without predictions have too.
+        Whether it may have a value other than 0 without a hit, or none.
     walk : callable, optional
         The columns of the walk down one list. Without one, `explain` refuses the metric.
     expected_walk : callable, optional
@@ -233,9 +231,8 @@ class MetricSpec:
     gains: Literal["given", "whole", "levels", "powers", "subtopics"] = "given"
     within_labels: bool = False
     undefined: Callable[[Metric, Semantics], str] | None = None
-    never_scored: tuple[str, ...] = ()
+    without_labels: Literal["scored", "list", "refused"] = "scored"
     counts_empty: bool = False
-    of_labels: bool = False
     walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
     expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
     ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None
@@ -256,6 +253,15 @@ class MetricSpec:
         if found is None:
             return -math.inf, math.inf
         return float(found[1]), float(found[2] or math.inf)
+
+    @property
+    def worst(self) -> float:
+        """The value of a list without predictions: the worse end of the range, NaN if it has none.
+
+        Such a list is as bad as can be, so that no system gains by losing its predictions.
+        """
+        end = self.bounds[self.better == "lower"]
+        return end if math.isfinite(end) else math.nan
 
     @property
     def range_text(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Metric, MetricSpec, Parameter, Ranked, Tied
-from rankmill.metrics.undefined import LOWER_IS_BETTER, one_order
+from rankmill.metrics.undefined import one_order
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -67,7 +67,7 @@ METRICS = (
         source=MOFFAT,
         parameters=(PATIENCE,),
         needs_judged=True,
-        never_scored=LOWER_IS_BETTER,
+        without_labels="list",
         counts_empty=True,
     ),
     MetricSpec(
@@ -91,6 +91,7 @@ METRICS = (
         parameters=(EAGER,),
         needs_judged=True,
         gains="levels",
+        without_labels="list",
         counts_empty=True,
         undefined=one_order,
     ),

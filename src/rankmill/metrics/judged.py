@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Ranked, Tied
-from rankmill.metrics.undefined import LOWER_IS_BETTER, one_order
+from rankmill.metrics.undefined import one_order
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ METRICS = (
         divisor=Divisor(_of_judged, "min(k, n)"),
         cutoff="required",
         needs_judged=True,
-        never_scored=LOWER_IS_BETTER,
+        without_labels="list",
         counts_empty=True,
     ),
     MetricSpec(
@@ -107,6 +107,7 @@ METRICS = (
         cut_names=("unj",),
         needs_judged=True,
         gains="levels",
+        without_labels="list",
         counts_empty=True,
         undefined=one_order,
     ),
@@ -123,6 +124,7 @@ METRICS = (
         parameters=(REL,),
         needs_judged=True,
         gains="levels",
+        counts_empty=True,
     ),
     MetricSpec(
         name="infap",

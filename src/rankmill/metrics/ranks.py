@@ -19,7 +19,6 @@ from rankmill.metrics.base import (
     counted,
 )
 from rankmill.metrics.precision import expected_hits, hit_terms
-from rankmill.metrics.undefined import LOWER_IS_BETTER
 from rankmill.semantics.choices import Semantics
 
 if TYPE_CHECKING:
@@ -140,7 +139,7 @@ METRICS = (
         better="lower",
         source="Cooper, Expected Search Length, American Documentation, 1968",
         parameters=(REL,),
-        never_scored=LOWER_IS_BETTER,
+        without_labels="refused",
         counts_empty=True,
     ),
     MetricSpec(
@@ -154,7 +153,7 @@ METRICS = (
         "2013",
         divisor=Divisor(_labels, "R"),
         parameters=(REL,),
-        never_scored=LOWER_IS_BETTER,
+        without_labels="refused",
         counts_empty=True,
     ),
     MetricSpec(

@@ -1,10 +1,18 @@
 """Where metrics have no value: under some orders of ties, without predictions or labels."""
 
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankmill.errors import InputError
 from rankmill.metrics.base import Metric
 from rankmill.semantics.choices import Semantics
 
-# `never_scored` of a metric that is better the lower it is: 0 would be the best of all values.
-LOWER_IS_BETTER = ("unpredicted", "unlabelled", "no_relevant")
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
 
 
 def one_order(metric: Metric, semantics: Semantics) -> str:
@@ -15,3 +23,25 @@ def one_order(metric: Metric, semantics: Semantics) -> str:
             "such as item_descending"
         )
     return ""
+
+
+def settle_empty(values: np.ndarray, hits: Hits, metric: Metric) -> None:
+    """Set the values of queries without predictions or labels; NaN where there is none."""
+    spec = metric.spec
+    if spec.better != "neither":
+        values[hits.prediction_counts == 0] = spec.worst
+    if spec.without_labels == "refused":
+        values[hits.label_counts == 0] = math.nan
+
+
+def no_value(metric: Metric, source: str, query: str, lacks: str, todo: str) -> InputError:
+    """The error of a query that a metric has no value for."""
+    return InputError(
+        f"{source}: query {query} has {lacks}, and {metric.text} has no value for it: leave out "
+        f"{metric.text}, or {todo}"
+    )
+
+
+def skipping(field: str) -> str:
+    """What to choose so that the queries that a field of semantics is about are left out."""
+    return f"choose {field} 'skip' (--semantics {field}=skip)"

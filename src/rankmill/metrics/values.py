@@ -14,6 +14,7 @@ from rankmill.matching.hits import (
 )
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import REL, Metric, kernel_of
+from rankmill.metrics.undefined import settle_empty
 from rankmill.semantics.choices import DEFAULT, Semantics
 
 
@@ -54,7 +55,10 @@ class Matched:
         return self._derived[asked]
 
     def values(self, metric: Metric) -> np.ndarray:
-        """The value of a metric per query, float64[n]: what its kernel counts, over its divisor."""
+        """The value of a metric per query, float64[n]: what its kernel counts, over its divisor.
+
+        It is NaN where the metric has none, as it may have without predictions or labels.
+        """
         spec, hits = metric.spec, self.hits(metric)
         counts = np.empty(len(hits.label_counts))
         chosen = spec.chosen(self._semantics) if spec.chosen else ()
@@ -68,15 +72,12 @@ class Matched:
                 self._runs[asked] = runs_of(hits, *self._ties)
             kernel = getattr(expected, str(spec.expected))
             kernel(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
-        of_lists = self._semantics.no_relevant == "scored" and not spec.never_scored
-        if spec.counts_empty and not (of_lists or spec.of_labels):
-            # what such queries score is not for a metric to say
-            empty = (self._hits.label_counts == 0) | (self._hits.prediction_counts == 0)
-            counts[empty] = 0
-        if spec.divisor is None:
-            return counts
-        divisor = spec.divisor.of(hits, metric, self._semantics)
-        return np.asarray(counts / np.where(divisor > 0, divisor, 1))
+        if spec.divisor is not None:
+            divisor = spec.divisor.of(hits, metric, self._semantics)
+            counts = np.asarray(counts / np.where(divisor > 0, divisor, 1))
+        if spec.counts_empty:
+            settle_empty(counts, hits, metric)
+        return counts
 
     def _asked(self, metric: Metric) -> tuple[float | None, str]:
         spec = metric.spec

@@ -63,7 +63,6 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         counts_empty=True,
-        of_labels=True,
     ),
     MetricSpec(
         name="num_rel_ret",

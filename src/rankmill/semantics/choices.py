@@ -129,7 +129,8 @@ class Semantics:
         queries with predictions, or of correct predictions. With every choice, the predictions of
         queries without a label are wrong predictions in the list of gap.
     unpredicted : {"zero", "skip", "error"}
-        The treatment of a query with labels but no predictions.
+        The treatment of a query with labels but no predictions. With "zero" it has the worst value
+        of each metric's range, which is 0 in most.
     unlabelled : {"skip", "zero", "one", "error"}
         The treatment of a query with predictions that is not among the labels.
     no_relevant : {"skip", "zero", "one", "scored", "error"}

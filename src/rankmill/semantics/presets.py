@@ -65,8 +65,8 @@ PRESETS: dict[str, Preset] = {
         "trec_eval 10.0-rc3, run",
         "Without -c it stops at a query of the qrels that the run does not have, which is left out "
         "here. With -c such a query has a document of its own making, which counts in utility and "
-        "rbp_resid if these have parameters. With gains for levels, its rbp divides by the largest "
-        f"that is named. {TREC_OPTIONS}",
+        "rbp_resid if these have parameters; here rbp_resid and unj are 1. With gains for levels, "
+        f"its rbp divides by the largest that is named. {TREC_OPTIONS}",
         skipped=TREC_SKIPPED,
     ),
     "ml_metrics": Preset(
