@@ -16,6 +16,7 @@ from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
     catalogue_sources,
+    cluster_option,
     column_options,
     history_options,
     metric_option,
@@ -122,6 +123,7 @@ Examples:
     help="Also list the N queries that gained most and the N that lost most, each with the command "
     "that explains it (none with --drop-seen, which 'rankmill explain' does not have).",
 )
+@cluster_option
 @click.option(
     "--replicates",
     type=click.IntRange(min=1),

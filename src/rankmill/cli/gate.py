@@ -14,6 +14,7 @@ from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_options,
     catalogue_sources,
+    cluster_option,
     column_options,
     history_options,
     metric_option,
@@ -92,6 +93,7 @@ Exit codes:
     default=0,
     help="Also tell the N queries that gained most and the N that lost most.",
 )
+@cluster_option
 @column_options
 @semantics_options
 @scope_options

@@ -19,6 +19,7 @@ __all__ = [
     "catalogue_inputs",
     "catalogue_options",
     "catalogue_sources",
+    "cluster_option",
     "column_options",
     "history_options",
     "metric_option",
@@ -275,6 +276,14 @@ def plot_option(what: str) -> Callable[[_Command], _Command]:
         help=f"Also draw {what} to FILE, in .svg, .png or .pdf. Needs matplotlib: pip install "
         "'rankmill[plot]'.",
     )
+
+
+cluster_option = click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Queries with the same value in this column of the labels or of a file of --by, such as "
+    "the sessions of a user, are not independent: take errors and tests of clusters.",
+)
 
 
 def column_options(command: _Command) -> _Command:

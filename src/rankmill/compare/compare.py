@@ -16,7 +16,8 @@ from rankmill.compare.finish import finish
 from rankmill.compare.joined import Joined, join
 from rankmill.compare.paired import LARGEST
 from rankmill.compare.pooled import Without, pooled
-from rankmill.compare.significance import TESTS, TUKEY, check_weighted
+from rankmill.compare.segments import DERIVED
+from rankmill.compare.significance import TESTS, TUKEY, check_clustered, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
@@ -30,7 +31,7 @@ from rankmill.threads import Workers, thread_count
 # The options of `compare` that say how to compare, and not how to score.
 OPTIONS = (
     *("baseline", "tests", "correction", "confidence", "margin", "by", "worst_slices", "moved"),
-    *("replicates", "seed"),
+    *("replicates", "seed", "cluster"),
 )
 
 
@@ -48,6 +49,7 @@ def compare(
     by: Any = (),
     worst_slices: int = 0,
     moved: int = 0,
+    cluster: str | None = None,
     replicates: int = 10_000,
     seed: int = 0,
     details: bool = False,
@@ -94,6 +96,10 @@ def compare(
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
         most to list. Among equal differences the smallest ids are listed.
+    cluster : str, optional
+        A column of the labels, or of a table of `by`, which then does not cut: queries with the
+        same value, such as the sessions of a user, are not independent. Standard errors and tests
+        are of clusters. A query without a value is a cluster of its own.
     replicates, seed : int
         The number of random replicates of the tests that use them, and their seed.
     details : bool
@@ -153,10 +159,26 @@ def asked_of(runs: Mapping[str, Any], given: Mapping[str, Any], weight: str | No
     for name in settings.tests if weight is not None else ():
         check_weighted(name)
     base = _baseline(runs, given["baseline"])
-    cuts = cuts_of(given["by"])
-    if settings.worst_slices and cuts == Cuts():
+    cuts = clustered(cuts_of(given["by"]), settings, weight)
+    if settings.worst_slices and cuts == Cuts(cluster=cuts.cluster):
         raise UsageError("worst_slices needs a way to cut queries into slices: give by")
     return Asked(settings, base, cuts)
+
+
+def clustered(cuts: Cuts, settings: Settings, weight: str | None) -> Cuts:
+    """Return how queries are cut, with the column of their clusters; check that all can be so."""
+    name = settings.cluster
+    if name is None:
+        return cuts
+    if not isinstance(name, str) or not name or name in DERIVED:
+        raise UsageError(
+            f"cluster is {name!r}; expected a column of the labels or of a table of by"
+        )
+    if weight is not None:
+        raise UsageError("cluster does not go with weight: give one of them")
+    for test in settings.tests:
+        check_clustered(test)
+    return cuts._replace(cluster=name)
 
 
 def comparison_of(

@@ -115,6 +115,12 @@ class Comparison:
         return list(self.left_out)
 
     @property
+    def clusters(self) -> int | None:
+        """How many clusters the queries come in; None without `cluster`."""
+        mean = self.state.whole.clusters
+        return None if mean is None else mean.positive
+
+    @property
     def others(self) -> list[str]:
         """The names of all systems but the baseline."""
         return [name for name in self.systems if name != self.baseline]
@@ -167,6 +173,7 @@ class Comparison:
             "systems": self.systems,
             "queries": self.queries,
             "effective_queries": self.effective_queries,
+            "clusters": self.clusters,
             "differing": self.differing,
             "left_out": self.left_out,
             "unpredicted": self.unpredicted,
@@ -319,6 +326,8 @@ def _facts(found: Comparison) -> Facts:
     count = f"{found.queries:,} count for every system"
     if found.effective_queries is not None:
         count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"
+    if found.clusters is not None:
+        count += f"; they come in {found.clusters:,} clusters by {settings.cluster}"
     facts = [("queries", count), ("test", test)]
     if settings.margin is not None:
         facts.append(("margin", repr(settings.margin)))

@@ -6,10 +6,11 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import is_text_type
-from rankmill.compare.segments import DERIVED, Classes, classes_of
+from rankmill.compare.segments import DERIVED, Classes, classes_of, codes_of
 from rankmill.engine.labels import at_rows, read_label_facts
 from rankmill.errors import InputError, UsageError
 from rankmill.matching.index import LabelIndex
@@ -30,12 +31,26 @@ class Cuts(NamedTuple):
     """What `by` asks for, told apart; each in the order asked.
 
     `popularity` has the classes "label_popularity" of queries where these are not all queries.
+    `cluster` is the column that tells the clusters of queries: one of a table, or of the labels.
     """
 
     columns: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
     tables: tuple[Any, ...] = ()
     popularity: Any = None
+    cluster: str | None = None
+
+    @property
+    def of_labels(self) -> str | None:
+        """The column of the labels that tells the clusters."""
+        there = {name for one in self.tables for name in column_names(one)} if self.cluster else ()
+        return None if self.cluster in there else self.cluster
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of the labels that are read."""
+        more = () if self.of_labels is None else (self.of_labels,)
+        return tuple(dict.fromkeys([*self.columns, *more]))
 
 
 def cuts_of(by: Any) -> Cuts:
@@ -65,10 +80,11 @@ def _is_file(text: str) -> bool:
 
 def read_classes(
     cuts: Cuts, labels: Input, index: LabelIndex, workers: Workers, memory: int, part: bool = False
-) -> dict[str, Classes]:
+) -> tuple[dict[str, Classes], np.ndarray | None]:
     """Return the classes of all queries of the labels by each column of the labels and tables.
 
-    Tables of a part of the queries may have no rows.
+    Tables of a part of the queries may have no rows. With the classes is the code of the cluster of
+    each query, -1 where it is not known; None without clusters.
 
     Raises
     ------
@@ -78,15 +94,22 @@ def read_classes(
     tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
     _check_names(cuts, labels, tables)
     found = {}
-    if cuts.columns:
-        found = read_label_facts(labels, index, cuts.columns, workers)
+    if cuts.read:
+        found = read_label_facts(labels, index, cuts.read, workers)
     for one, asked in zip(tables, cuts.tables, strict=True):
         at = at_rows(one, index)
         unknown = all(column.null_count == len(column) for column in at.values())
         if unknown and not part and not (index.find(one.queries) >= 0).any():
             warn_of_strangers(asked)
         found |= at
-    return {name: classes_of(name, column) for name, column in found.items()}
+    if cuts.cluster is not None and cuts.cluster not in found:
+        raise UsageError(f"cluster {cuts.cluster!r} is a column of query ids: leave it out")
+    clusters = None
+    if cuts.cluster is not None:
+        clusters = codes_of(found[cuts.cluster])
+        if cuts.cluster not in cuts.columns:
+            del found[cuts.cluster]
+    return {name: classes_of(name, column) for name, column in found.items()}, clusters
 
 
 def warn_of_strangers(table: Any) -> None:

@@ -266,3 +266,4 @@ class Settings:
     replicates: int = 10_000
     seed: int = 0
     worst_slices: int = 0
+    cluster: str | None = None

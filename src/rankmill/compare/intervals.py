@@ -21,10 +21,12 @@ def interval_of(
     queries: int,
     confidence: float = 0.95,
     effective: float | None = None,
+    freedom: float | None = None,
 ) -> Estimate:
     """Return a mean over queries with its interval, given its standard error.
 
-    `effective` is the effective number of queries of their weights, if they have some.
+    `effective` is the effective number of queries of their weights, or of clusters, if they have
+    some. `freedom` are the degrees of freedom, if they are not what weights leave.
     """
     if value is None or error is None or queries < 2:
         return Estimate(value)
@@ -34,7 +36,8 @@ def interval_of(
     if not error:
         low, high = open_interval(Spread(value, 0.0, n), parse(metric).spec.bounds, confidence)
         return Estimate(value, error, low, high)
-    half = t_quantile((1 + confidence) / 2, freedom_of(queries, n)) * error
+    freedom = freedom_of(queries, n) if freedom is None else freedom
+    half = t_quantile((1 + confidence) / 2, freedom) * error
     return Estimate(value, error, value - half, value + half)
 
 
@@ -55,7 +58,7 @@ def estimates(sums: Sums, confidence: float) -> dict[str, dict[str, Estimate]]:
         queries, effective = sums.queries, None
         if isinstance(mean, WeightedMean):
             queries, effective = mean.positive, mean.effective
-        told = mean.mean, mean.standard_error, queries, confidence, effective
+        told = mean.mean, mean.standard_error, queries, confidence, effective, mean.freedom
         return interval_of(metric, *told)
 
     return {

@@ -23,6 +23,7 @@ from rankmill.compare.differences import (
 from rankmill.compare.intervals import of_alike, relative, relative_ends_of
 from rankmill.compare.outcome import Outcome
 from rankmill.compare.significance import (
+    RESAMPLED,
     TESTS,
     TUKEY,
     equivalence,
@@ -31,12 +32,12 @@ from rankmill.compare.significance import (
     too_few,
     tukey,
 )
-from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums, WeightedPaired
+from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums
 from rankmill.compare.unseen import Spread, chance_of_less, least_mean
+from rankmill.compare.weighted_paired import WeightedPaired
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
 
-RESAMPLED = ("bootstrap", "bca")
 OF_SPREAD = ("t", *RESAMPLED)
 """The tests that have an interval, and say nothing where all differences are the same."""
 LEAST_BEYOND = 5

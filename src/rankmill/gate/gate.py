@@ -8,11 +8,12 @@ from time import perf_counter
 from time import time as clock_time
 from typing import Any, NamedTuple
 
-from rankmill.compare.compare import comparison_of
+from rankmill.compare.compare import clustered, comparison_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
+from rankmill.compare.few import cluster_notes
 from rankmill.compare.joined import join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
@@ -45,7 +46,7 @@ CLOCKS_DIFFER = 60.0
 # The options of `gate` that say what to hold against the rules, and not how to score.
 OPTIONS = (
     *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "time"),
+    *("confidence", "time", "cluster"),
 )
 
 
@@ -62,6 +63,7 @@ def gate(
     by: Any = (),
     moved: int = 0,
     worst_slices: int = 0,
+    cluster: str | None = None,
     confidence: float = 0.95,
     now: float | None = None,
     time: datetime | None = None,
@@ -88,7 +90,7 @@ def gate(
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
-    by, moved, worst_slices, confidence, details
+    by, moved, worst_slices, cluster, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
     now : float, optional
         The time in seconds since 1970 by which files are old; by default that of the clock.
@@ -200,9 +202,11 @@ def asked_of(
     if earlier is not None:
         check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
-    names_of_settings = ("confidence", "moved", "worst_slices")
+    names_of_settings = ("confidence", "moved", "worst_slices", "cluster")
     settings = Settings(**{name: given[name] for name in names_of_settings})
-    cuts = _cuts(given["by"], asked)
+    cuts = clustered(_cuts(given["by"], asked), settings, options["weight"])
+    if settings.cluster is not None:
+        _check_clustered(asked, earlier, settings.cluster)
     return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
 
 
@@ -217,7 +221,7 @@ def _of_result(
 
     `more` tells what else was given.
     """
-    names = ("by", "moved", "worst_slices", "metrics")
+    names = ("by", "moved", "worst_slices", "metrics", "cluster")
     wrong = [name for name in names if given[name]]
     wrong += [name for name, there in more.items() if there]
     if wrong:
@@ -300,7 +304,7 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[] if earlier is None else [*earlier.notes],
+        notes=[*([] if earlier is None else earlier.notes), *cluster_notes(state, asked.settings)],
     )
 
 
@@ -328,6 +332,21 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
         raise UsageError(
             f"rule {one.text!r} needs {needs}; the baseline {earlier.source} has none of them"
         )
+
+
+def _check_clustered(rules: Sequence[Rule], earlier: Baseline | None, cluster: str) -> None:
+    """Raise UsageError if an interval that a rule needs cannot be one of clusters."""
+    paired = earlier is None or earlier.kind == "predictions" or earlier.table is not None
+    for one in rules:
+        if one.kind != "metric" or (one.confidence is None and not one.slices):
+            continue
+        if one.measure == "drop" and not paired:
+            why = "the values of queries of the baseline: give predictions or a per-query file"
+        elif not parse(one.subject).spec.kernel:
+            why = "a mean over queries: leave out its confidence"
+        else:
+            continue
+        raise UsageError(f"rule {one.text!r} with cluster {cluster!r} needs {why}")
 
 
 def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:

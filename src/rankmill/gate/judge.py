@@ -100,6 +100,8 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     result, known = evidence.result, evidence.without.get(metric, {})
     of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
     mine = Measured(*of_mine, bounds=_bounds(metric), effective=result.effective_queries)
+    if evidence.state.whole.clusters is not None and metric in evidence.state.metrics:
+        mine = _of_sums(rule, evidence.state.whole, evidence)
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)

@@ -117,6 +117,15 @@ def request_of(
     return Request(job, bare, frames, list(named.values()), sides, sizes, count, told)
 
 
+def refuse_clusters(given: Mapping[str, Any]) -> None:
+    """Raise UsageError if queries come in clusters, which may be in several partitions."""
+    if given["cluster"] is not None:
+        raise UsageError(
+            "cluster is not for Spark, where a cluster may be in several partitions: collect the "
+            "rows, and use rankmill.compare or rankmill.gate"
+        )
+
+
 def is_frame(value: Any) -> bool:
     """Return whether a value is a DataFrame of Spark."""
     return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
