@@ -228,7 +228,9 @@ def test_states_of_clusters_do_not_merge():
     labels, runs, _ = clustered(count=80)
     state = rankmill.compare(labels, runs, ["map@3"], cluster="user").state
     for act in (lambda: state.merge(state), state.to_table):
-        with pytest.raises(rankmill.UsageError, match="a cluster may be in several states"):
+        with pytest.raises(
+            rankmill.UsageError, match="in clusters, which may be in several states"
+        ):
             act()
 
 

@@ -14,6 +14,7 @@ from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
+    adjust_option,
     catalogue_options,
     catalogue_sources,
     cluster_option,
@@ -124,6 +125,7 @@ Examples:
     "that explains it (none with --drop-seen, which 'rankmill explain' does not have).",
 )
 @cluster_option
+@adjust_option
 @click.option(
     "--replicates",
     type=click.IntRange(min=1),

@@ -12,6 +12,7 @@ from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
+    adjust_option,
     catalogue_options,
     catalogue_sources,
     cluster_option,
@@ -94,6 +95,7 @@ Exit codes:
     help="Also tell the N queries that gained most and the N that lost most.",
 )
 @cluster_option
+@adjust_option
 @column_options
 @semantics_options
 @scope_options

@@ -16,6 +16,7 @@ from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import semantics_of
 
 __all__ = [
+    "adjust_option",
     "catalogue_inputs",
     "catalogue_options",
     "catalogue_sources",
@@ -278,6 +279,12 @@ def plot_option(what: str) -> Callable[[_Command], _Command]:
     )
 
 
+adjust_option = click.option(
+    "--adjust",
+    metavar="COLUMN|FILE",
+    help="Narrow intervals by a number that was known of each query before, such as its value last "
+    "month: a column of the labels, or a FILE with query ids and the numbers.",
+)
 cluster_option = click.option(
     "--cluster",
     metavar="COLUMN",

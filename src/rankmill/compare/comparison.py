@@ -329,6 +329,14 @@ def _facts(found: Comparison) -> Facts:
     if found.clusters is not None:
         count += f"; they come in {found.clusters:,} clusters by {settings.cluster}"
     facts = [("queries", count), ("test", test)]
+    if settings.adjust is not None:
+        less = (
+            f"{metric} {name} {one.variance_reduction:.1%}"
+            for metric, of in found.differences.items()
+            for name, one in of.items()
+            if one.variance_reduction is not None
+        )
+        facts.append(("adjusted", f"by {settings.adjust}; variance less by {', '.join(less)}"))
     if settings.margin is not None:
         facts.append(("margin", repr(settings.margin)))
     lacking = [f"{name} {count:,}" for name, count in found.unpredicted.items() if count]

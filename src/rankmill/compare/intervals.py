@@ -2,6 +2,7 @@
 
 import math
 
+from rankmill.compare.adjusted import AdjustedPaired, Fit
 from rankmill.compare.differences import Estimate
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.outcome import Outcome
@@ -122,7 +123,11 @@ def relative_ends_of(
     column: Column, base: AnyMean, spec: MetricSpec, confidence: float, alike: Outcome | None
 ) -> tuple[float | None, float | None]:
     """Return the ends of the interval of a relative difference; None where it has none."""
-    paired, mine = column.paired, column.mean
+    paired = column.paired
+    mine: AnyMean | Fit = column.mean
+    theirs: AnyMean | Fit = base
+    if isinstance(paired, AdjustedPaired):
+        mine, theirs = paired.mine, paired.theirs
     if paired is None or too_few(paired) or paired.standard_error is None:
         return None, None
     value = Spread(mine.mean or 0.0, mine.standard_error or 0.0, paired.effective)
@@ -133,8 +138,8 @@ def relative_ends_of(
         mean = paired.mean or 0.0
         less, more = max(less, mean - alike.low), max(more, alike.high - mean)
     t = t_quantile((1 + confidence) / 2, paired.freedom)
-    errors = mine.standard_error, base.standard_error, paired.standard_error
-    return relative_ends(mine.mean, base.mean, errors, t, spec.bounds[0] >= 0, (less, more))
+    errors = mine.standard_error, theirs.standard_error, paired.standard_error
+    return relative_ends(mine.mean, theirs.mean, errors, t, spec.bounds[0] >= 0, (less, more))
 
 
 def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Outcome:

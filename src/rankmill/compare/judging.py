@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rankmill.compare.adjusted import AdjustedPaired
 from rankmill.compare.corrections import correct
 from rankmill.compare.differences import (
     BETTER,
@@ -93,6 +94,7 @@ def tested(
     paired, better = column.paired, spec.better
     assert paired is not None  # as it is no column of the baseline
     won, lost = _won_and_lost(paired, better)
+    theirs = paired.theirs if isinstance(paired, AdjustedPaired) else base
     if paired.n == 0:
         return Difference(None, won=won, tied=0, lost=lost, better=better)
     run = partial(
@@ -123,7 +125,7 @@ def tested(
     ends = relative_ends_of(column, base, spec, settings.confidence, alike)
     return Difference(
         value=paired.mean,
-        relative=relative(paired.mean, base.mean),
+        relative=relative(paired.mean, theirs.mean),
         relative_low=ends[0],
         relative_high=ends[1],
         low=interval.low,
@@ -134,6 +136,7 @@ def tested(
         lost=lost,
         tests=tests,
         better=better,
+        variance_reduction=paired.reduction if isinstance(paired, AdjustedPaired) else None,
     )
 
 

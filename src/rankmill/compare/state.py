@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.seal import seal_of
+from rankmill.compare.adjusted import AdjustedPaired
 from rankmill.compare.paired import LARGEST, Paired
 from rankmill.compare.sums import AnyMean, Column, Sums
 from rankmill.compare.weighted_paired import WeightedPaired
@@ -97,10 +98,14 @@ class ComparisonState:
         )
 
     def _check_apart(self) -> None:
-        if self.whole.clusters is not None:
+        why = "" if self.whole.clusters is None else "in clusters, which may be in several states"
+        of = (one.paired for way in self.whole.columns.values() for one in way.values())
+        if any(isinstance(one, AdjustedPaired) for one in of):
+            why = "that are adjusted by a regression over all of them"
+        if why:
             raise UsageError(
-                "the state of queries in clusters does not merge or travel, as a cluster may be in "
-                "several states: compare all queries at once with compare"
+                f"the state of queries {why}, does not merge or travel: compare all queries at "
+                "once with compare"
             )
 
     def _job(self) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from time import perf_counter
 from time import time as clock_time
 from typing import Any, NamedTuple
 
-from rankmill.compare.compare import clustered, comparison_of
+from rankmill.compare.compare import comparison_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
+from rankmill.compare.dependence import covariate_name, with_dependence
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.few import cluster_notes
@@ -46,7 +47,7 @@ CLOCKS_DIFFER = 60.0
 # The options of `gate` that say what to hold against the rules, and not how to score.
 OPTIONS = (
     *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "time", "cluster"),
+    *("confidence", "time", "cluster", "adjust"),
 )
 
 
@@ -64,6 +65,7 @@ def gate(
     moved: int = 0,
     worst_slices: int = 0,
     cluster: str | None = None,
+    adjust: Any = None,
     confidence: float = 0.95,
     now: float | None = None,
     time: datetime | None = None,
@@ -90,7 +92,7 @@ def gate(
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
-    by, moved, worst_slices, cluster, confidence, details
+    by, moved, worst_slices, cluster, adjust, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
     now : float, optional
         The time in seconds since 1970 by which files are old; by default that of the clock.
@@ -203,10 +205,11 @@ def asked_of(
         check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
     names_of_settings = ("confidence", "moved", "worst_slices", "cluster")
-    settings = Settings(**{name: given[name] for name in names_of_settings})
-    cuts = clustered(_cuts(given["by"], asked), settings, options["weight"])
-    if settings.cluster is not None:
-        _check_clustered(asked, earlier, settings.cluster)
+    own = {name: given[name] for name in names_of_settings}
+    settings = Settings(adjust=covariate_name(given["adjust"]), **own)
+    cuts = _cuts(given["by"], asked)
+    cuts = with_dependence(cuts, settings, given["adjust"], options["weight"])
+    _check_dependence(asked, earlier, settings)
     return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
 
 
@@ -221,7 +224,7 @@ def _of_result(
 
     `more` tells what else was given.
     """
-    names = ("by", "moved", "worst_slices", "metrics", "cluster")
+    names = ("by", "moved", "worst_slices", "metrics", "cluster", "adjust")
     wrong = [name for name in names if given[name]]
     wrong += [name for name, there in more.items() if there]
     if wrong:
@@ -297,6 +300,10 @@ def verdict_of(
         told = results[BASELINE].to_dict()
     evidence = Evidence(results[CANDIDATE], state, told, without, ages)
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
+    notes = [*([] if earlier is None else earlier.notes), *cluster_notes(state, asked.settings)]
+    if asked.settings.adjust is not None:
+        name = asked.settings.adjust
+        notes.append(f"drops, and the values told with them, are adjusted by {name}")
     return Verdict(
         _word(outcomes, asked.undecided),
         outcomes,
@@ -304,7 +311,7 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[*([] if earlier is None else earlier.notes), *cluster_notes(state, asked.settings)],
+        notes=notes,
     )
 
 
@@ -334,10 +341,17 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
         )
 
 
-def _check_clustered(rules: Sequence[Rule], earlier: Baseline | None, cluster: str) -> None:
-    """Raise UsageError if an interval that a rule needs cannot be one of clusters."""
-    paired = earlier is None or earlier.kind == "predictions" or earlier.table is not None
-    for one in rules:
+def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings: Settings) -> None:
+    """Raise UsageError if what a rule needs cannot be one of clusters, or be adjusted."""
+    cluster = settings.cluster
+    paired = earlier is not None and (earlier.kind == "predictions" or earlier.table is not None)
+    dropping = any(one.measure == "drop" and not one.slices for one in rules)
+    if settings.adjust is not None and not (paired and dropping):
+        raise UsageError(
+            "adjust is for a rule with drop, and needs the values of queries of the baseline: give "
+            "predictions or a per-query file"
+        )
+    for one in rules if cluster is not None else ():
         if one.kind != "metric" or (one.confidence is None and not one.slices):
             continue
         if one.measure == "drop" and not paired:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from rankmill.compare.adjusted import AdjustedPaired
 from rankmill.compare.clustered import ClusteredMean
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.intervals import beyond_alike, open_interval, relative_ends
@@ -41,6 +42,8 @@ class Measured(NamedTuple):
         The effective numbers of queries of weights, or of clusters, if there are some.
     clusters : bool
         Whether queries come in clusters, which `queries` then counts.
+    known_freedom : float or None
+        The degrees of freedom of all errors; None for those that weights leave.
     """
 
     value: float | None
@@ -55,10 +58,19 @@ class Measured(NamedTuple):
     effective: float | None = None
     base_effective: float | None = None
     clusters: bool = False
+    known_freedom: float | None = None
 
     @classmethod
     def of(cls, column: Column, base: Column | None, bounds: tuple[float, float]) -> "Measured":
-        """Return what is measured of one slice; `base` is the column of the baseline."""
+        """Return what is measured of one slice; `base` is the column of the baseline.
+
+        If the difference is adjusted, so are both.
+        """
+        paired = column.paired
+        if isinstance(paired, AdjustedPaired):
+            (v, error, freedom), (b, base_error, _) = paired.mine, paired.theirs
+            mine = cls(v, error, paired.n, b, base_error, paired.n, paired.standard_error, bounds)
+            return mine._replace(known_freedom=freedom)
         mean = column.mean
         n = mean.positive if isinstance(mean, WeightedMean) else mean.count
         effective = mean.effective if isinstance(mean, WeightedMean) else None
@@ -67,6 +79,7 @@ class Measured(NamedTuple):
             bounds=bounds,
             effective=effective,
             clusters=isinstance(mean, ClusteredMean),
+            known_freedom=mean.freedom,
         )
         if base is None or column.paired is None:
             return mine
@@ -121,13 +134,13 @@ class Measured(NamedTuple):
     @property
     def mine(self) -> "_Side":
         """The system."""
-        return _Side(self.value, self.error, self.queries, self.effective, self.clusters)
+        return _Side(self.value, self.error, self.queries, self.effective, self.known_freedom)
 
     @property
     def theirs(self) -> "_Side":
         """The baseline."""
         told = self.base, self.base_error, self.base_queries, self.base_effective
-        return _Side(*told, self.clusters)
+        return _Side(*told, self.known_freedom)
 
 
 class _Side(NamedTuple):
@@ -137,7 +150,7 @@ class _Side(NamedTuple):
     error: float | None
     queries: int
     effective: float | None
-    clusters: bool = False
+    known_freedom: float | None = None
 
     @property
     def size(self) -> float:
@@ -147,8 +160,8 @@ class _Side(NamedTuple):
     @property
     def freedom(self) -> float:
         """The degrees of freedom of the error."""
-        if self.clusters:
-            return self.queries - 1.0
+        if self.known_freedom is not None:
+            return self.known_freedom
         return freedom_of(self.queries, self.size) if self.queries else -1.0
 
     def spread(self, sign: int) -> Spread | None:

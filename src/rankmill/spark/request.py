@@ -117,13 +117,17 @@ def request_of(
     return Request(job, bare, frames, list(named.values()), sides, sizes, count, told)
 
 
-def refuse_clusters(given: Mapping[str, Any]) -> None:
-    """Raise UsageError if queries come in clusters, which may be in several partitions."""
-    if given["cluster"] is not None:
-        raise UsageError(
-            "cluster is not for Spark, where a cluster may be in several partitions: collect the "
-            "rows, and use rankmill.compare or rankmill.gate"
-        )
+def refuse_whole(given: Mapping[str, Any]) -> None:
+    """Raise UsageError if queries come in clusters, or their differences are to be adjusted."""
+    for name, why in (
+        ("cluster", "a cluster may be in several partitions"),
+        ("adjust", "no partition has the regression of all queries"),
+    ):
+        if given[name] is not None:
+            raise UsageError(
+                f"{name} is not for Spark, where {why}: collect the rows, and use rankmill.compare "
+                "or rankmill.gate"
+            )
 
 
 def is_frame(value: Any) -> bool:
