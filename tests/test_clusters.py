@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
@@ -270,3 +271,49 @@ def test_a_gate_refuses_what_has_no_clusters(tmp_path):
         )
     with pytest.raises(rankmill.UsageError, match="mean over queries"):
         rankmill.gate(labels, runs["poor"], "gap >= 0.1 confidence 0.9", cluster="user")
+
+
+@pytest.mark.small
+def test_a_gate_pairs_clusters_with_the_values_of_an_earlier_run(tmp_path):
+    labels, runs, users = clustered()
+    fewer = labels[10:]
+    before = rankmill.evaluate(fewer, runs["good"], "map@3", label_query="query").per_query
+    pq.write_table(before, tmp_path / "old.parquet")
+    found = rankmill.gate(
+        labels,
+        runs["poor"],
+        "map@3 drop <= 0.01 confidence 0.9",
+        baseline=str(tmp_path / "old.parquet"),
+        cluster="user",
+    )
+    old, new = values_of(labels, runs, "map@3")
+    mean, error, freedom = robust((new - old)[10:], users[10:])
+    end = mean - stats.t.ppf(0.95, freedom) * error
+    assert found.outcomes[0].low == pytest.approx(end, rel=1e-9)
+
+
+def test_the_command_and_its_file_take_clusters_and_a_covariate(run, tmp_path):
+    labels, runs, users = clustered()
+    labels = labels.append_column("before", pa.array(users.astype(float)))
+    tables = {"labels": labels, **runs}
+    for name, one in tables.items():
+        pq.write_table(one, tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in tables]
+    code, out, _ = run("compare", *files, "-m", "map@3", "--cluster", "user")
+    assert code == 0
+    assert "they come in 24 clusters by user" in out
+    ids = pa.table({"query": labels["query"], "then": labels["before"]})
+    pq.write_table(ids, tmp_path / "then.parquet")
+    told = tmp_path / "rankmill.toml"
+    for line, words in (
+        ('cluster = "user"', "they come in 24 clusters by user"),
+        ('adjust = "before"', "adjusted: by before; variance less by map@3"),
+        ('adjust = "then.parquet"', "; variance less by map@3 new"),
+    ):
+        told.write_text(
+            f'labels = "labels.parquet"\nmetrics = ["map@3"]\n{line}\n'
+            '[systems]\nold = "poor.parquet"\nnew = "good.parquet"\n'
+            '[columns]\nlabel_query = "query"\n'
+        )
+        code, out, err = run("compare", told)
+        assert (code, words in out) == (0, True), (out, err)
