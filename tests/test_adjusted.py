@@ -95,7 +95,10 @@ def test_the_fit_does_not_depend_on_the_order():
     values, covariate = random.normal(size=(2, 1000))
     order = random.permutation(1000)
     assert fit_of(values, covariate) == fit_of(values[order], covariate[order])
-    assert fit_of(values, np.full(1000, 0.5)).freedom == 999
+    # Without a spread there is nothing to explain, whatever rounding leaves.
+    for one, other in ((values, np.full(1000, 0.1)), (np.full(1000, 0.1), covariate)):
+        assert fit_of(one, other).freedom == 999
+    assert fit_of(np.full(1000, 0.1), covariate).standard_error == 0
 
 
 @pytest.mark.small
@@ -130,6 +133,7 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
         ({"adjust": pa.table({"query": [0], "a": [1.0], "b": [1.0]})}, "expected one"),
         ({"adjust": pa.table({"query": [0], "a": ["x"]})}, "number"),
         ({"adjust": pa.table({"query": [0], "a": [np.inf]})}, "infinite"),
+        ({"adjust": pa.table({"query": [9999], "a": [1.0]})}, "no query of the labels"),
     ],
 )
 def test_what_cannot_be_adjusted_is_refused(options, words):

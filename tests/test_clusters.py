@@ -251,7 +251,7 @@ def test_a_gate_takes_the_errors_of_clusters():
     for outcome in (found.outcomes[1], alone.outcomes[0]):
         end = mean + stats.t.ppf(0.95, freedom) * error
         assert outcome.high == pytest.approx(end, rel=1e-9)
-    assert any("24 clusters by user" in note for note in alone.notes)
+    assert "intervals are those of 24 clusters by user" in alone.notes
 
 
 @pytest.mark.small

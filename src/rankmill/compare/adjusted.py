@@ -130,12 +130,12 @@ def fit_of(values: np.ndarray, covariate: np.ndarray) -> Fit:
     (2.1, 0.212132, 2.0)
     """
     plain, n = Mean.of(values), len(values)
-    middle = math.fsum(covariate.tolist()) / max(n, 1)
-    apart = covariate - middle
-    squares = math.fsum((apart**2).tolist())
-    if n < 3 or not squares:
+    if n < 3 or covariate.min() == covariate.max() or not plain.standard_error:
         return Fit(plain.mean, plain.standard_error, plain.freedom)
     mean = plain.mean or 0.0
+    middle = math.fsum(covariate.tolist()) / n
+    apart = covariate - middle
+    squares = math.fsum((apart**2).tolist())
     slope = math.fsum((apart * (values - mean)).tolist()) / squares
     residuals = values - mean - slope * apart
     variance = math.fsum((residuals**2).tolist()) / (n - 2)

@@ -146,7 +146,10 @@ def read_covariate(
             )
         ((name, every),) = facts.columns.items()
         column = at_rows(facts, index)[name]
-    return Covariate.of(name, *(floats_of(one).astype(np.float64) for one in (every, column)))
+    found = Covariate.of(name, *(floats_of(one).astype(np.float64) for one in (every, column)))
+    if np.isnan(found.values).all():
+        raise InputError(f"adjust: no query of the labels has a number in {name}: check the ids")
+    return found
 
 
 def warn_of_strangers(table: Any) -> None:

@@ -300,7 +300,10 @@ def verdict_of(
         told = results[BASELINE].to_dict()
     evidence = Evidence(results[CANDIDATE], state, told, without, ages)
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
-    notes = [*([] if earlier is None else earlier.notes), *cluster_notes(state, asked.settings)]
+    notes = [] if earlier is None else [*earlier.notes]
+    if state.whole.clusters is not None:
+        count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"
+        notes += [f"intervals are those of {count}", *cluster_notes(state, asked.settings)]
     if asked.settings.adjust is not None:
         name = asked.settings.adjust
         notes.append(f"drops, and the values told with them, are adjusted by {name}")
