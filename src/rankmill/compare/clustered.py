@@ -32,7 +32,7 @@ class ClusteredMean(WeightedMean):
     >>> codes = np.array([0, 0, 1, 2, 2])
     >>> one = of_clusters(np.array([1.0, 0.5, 0.0, 1.0, 1.0]), codes).mean
     >>> one.mean, round(one.standard_error, 4), one.freedom
-    (0.7, 0.2646, 2.0)
+    (0.7, 0.2272, 2.0)
     """
 
     @property
