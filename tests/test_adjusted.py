@@ -110,7 +110,11 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
     found = rankmill.gate(labels, runs["poor"], rules, adjust="before", **options)
     plain = rankmill.gate(labels.select([0, 1]), runs["poor"], rules, **options)
     assert found.outcomes[1] == plain.outcomes[1]
-    assert "drops, and the values told with them, are adjusted by before" in found.notes
+    assert plain.outcomes[1].baseline == pytest.approx(new.mean(), rel=1e-12)
+    assert (
+        "drops over all queries, and the values told with them, are adjusted by before"
+        in found.notes
+    )
     one, other = found.outcomes[0], plain.outcomes[0]
     assert one.measured == pytest.approx(other.measured, rel=1e-9)
     assert one.low > other.low

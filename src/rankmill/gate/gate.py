@@ -306,7 +306,9 @@ def verdict_of(
         notes += [f"intervals are those of {count}", *cluster_notes(state, asked.settings)]
     if asked.settings.adjust is not None:
         name = asked.settings.adjust
-        notes.append(f"drops, and the values told with them, are adjusted by {name}")
+        notes.append(
+            f"drops over all queries, and the values told with them, are adjusted by {name}"
+        )
     return Verdict(
         _word(outcomes, asked.undecided),
         outcomes,

@@ -132,10 +132,8 @@ def _name(rule: Rule, evidence: Evidence) -> str:
 def _of_sums(rule: Rule, sums: Sums, evidence: Evidence) -> Measured:
     metric = _name(rule, evidence)
     of = sums.columns[metric]
-    mine = of[CANDIDATE]
-    if rule.measure == "value":  # what is adjusted are differences
-        mine = mine._replace(paired=None)
-    return Measured.of(mine, of.get(BASELINE), _bounds(metric))
+    sides = of[CANDIDATE], of.get(BASELINE)
+    return Measured.of(*sides, _bounds(metric), adjusted=rule.measure == "drop")
 
 
 def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) -> Outcome:

@@ -61,26 +61,29 @@ class Measured(NamedTuple):
     known_freedom: float | None = None
 
     @classmethod
-    def of(cls, column: Column, base: Column | None, bounds: tuple[float, float]) -> "Measured":
+    def of(
+        cls,
+        column: Column,
+        base: Column | None,
+        bounds: tuple[float, float],
+        *,
+        adjusted: bool = True,
+    ) -> "Measured":
         """Return what is measured of one slice; `base` is the column of the baseline.
 
-        If the difference is adjusted, so are both.
+        Where a covariate is known, both are adjusted by it if that is asked for.
         """
         paired = column.paired
-        if isinstance(paired, AdjustedPaired):
+        if adjusted and isinstance(paired, AdjustedPaired):
             (v, error, freedom), (b, base_error, _) = paired.mine, paired.theirs
             mine = cls(v, error, paired.n, b, base_error, paired.n, paired.standard_error, bounds)
             return mine._replace(known_freedom=freedom)
         mean = column.mean
         n = mean.positive if isinstance(mean, WeightedMean) else mean.count
         effective = mean.effective if isinstance(mean, WeightedMean) else None
-        mine = cls(
-            *(mean.mean, mean.standard_error, n),
-            bounds=bounds,
-            effective=effective,
-            clusters=isinstance(mean, ClusteredMean),
-            known_freedom=mean.freedom,
-        )
+        mine = cls(mean.mean, mean.standard_error, n, bounds=bounds, effective=effective)
+        if isinstance(mean, ClusteredMean):
+            mine = mine._replace(clusters=True, known_freedom=mean.freedom)
         if base is None or column.paired is None:
             return mine
         return mine._replace(
