@@ -24,8 +24,10 @@ import pyarrow as pa
 
 import verdicts_of_nights
 from rankmill.columns.ids import to_ids
+from rankmill.compare.adjusted import fit_of
+from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.differences import BETTER, EQUAL, WORSE, Difference, Settings
-from rankmill.compare.distributions import largest_share
+from rankmill.compare.distributions import largest_share, t_tail
 from rankmill.compare.few import LEAST_RESAMPLED
 from rankmill.compare.finish import finish
 from rankmill.compare.judging import differences as differences_of
@@ -350,6 +352,64 @@ def of_nights(
     return lambda asked: (Row(*one) for one in simulated(asked.random, asked.repetitions))
 
 
+# --------------------------------------------------------------------- clusters
+
+UNEQUAL = (60, 45, 40, 35, 30, 30, 25, 25, 20, 20, 15, 15)
+"""The queries of 12 clusters, which are worth 10.3 of equal size."""
+
+
+def clusters(asked: Asked) -> Iterator[Row]:
+    """Equal systems do not differ where the sessions of a user are alike, with an ICC of 0.3."""
+    settings = (
+        *(("50 users of 20 sessions", [20] * 50, "t", 0.05),),
+        *(("50 users of 1 to 96 sessions", [*range(1, 97, 2)] + [1] * 2, "t", 0.06),),
+        ("12 unequal clusters", UNEQUAL, "t", 0.08),
+        ("12 unequal clusters", UNEQUAL, "randomization", 0.05),
+        ("48 unequal clusters", UNEQUAL * 4, "bootstrap", 0.07),
+        ("156 unequal clusters", UNEQUAL * 13, "bca", 0.07),
+    )
+    for what, sizes, test, most in settings:
+        codes, found = np.repeat(np.arange(len(sizes)), sizes), 0
+        for _ in range(asked.repetitions):
+            of_users = asked.random.normal(0, 0.3**0.5, len(sizes))
+            drawn = of_users[codes] + asked.random.normal(0, 0.7**0.5, len(codes))
+            p = run_test(test, ClusteredPaired.of(drawn, codes), replicates=999, threads=1).p
+            found += p is not None and p <= 0.05
+        yield Row(f"13: {test} finds none, {what}", found, asked.repetitions, most=most)
+    codes = np.repeat(np.arange(50), 20)
+    rule, held = parse_rule("hit@1 drop <= 10% confidence 0.95"), 0
+    for _ in range(asked.repetitions):
+        rates = asked.random.beta(0.7, 1.633, 50)[codes]  # a mean of 0.3, and an ICC of 0.3
+        old = (asked.random.random(1000) < rates).astype(float)
+        lost = asked.random.random(50)[codes] < 0.1  # of a tenth of the users all is lost
+        columns = column_of(old * ~lost, old, None, codes), column_of(old, None, None, codes)
+        drop = drop_of(Measured.of(*columns, UNIT), 0.95, relative=True, better="higher")
+        held += drop is not None and word_of(rule, drop, 0.95) != UNDECIDED
+    what = "13: decided at the true drop, 50 users of 20 sessions"
+    yield Row(what, held, asked.repetitions, most=0.05)
+
+
+# --------------------------------------------------------------------- adjusted
+
+
+def adjusted(asked: Asked) -> Iterator[Row]:
+    """Equal systems do not differ after an adjustment, and fewer queries show a difference."""
+    for queries in (20, 200):
+        found = seen = 0
+        for _ in range(asked.repetitions):
+            before = asked.random.exponential(1, queries)  # its mean over all queries is 1
+            drawn = before - 1 + asked.random.normal(0, 0.5, queries)
+            fits = [fit_of(drawn + shift, before - 1) for shift in (0.0, 0.15)]
+            left, right = (
+                2 * t_tail(abs(one.mean or 0.0) / (one.standard_error or 1.0), one.freedom) <= 0.05
+                for one in fits
+            )
+            found, seen = found + left, seen + right
+        yield Row(f"13: adjusted t finds none, {queries} queries", found, asked.repetitions, 0.05)
+    # Four fifths of the variance are those of `before`: without the adjustment it is .47.
+    yield Row("13: adjusted t sees 0.15, 200 queries", seen, asked.repetitions, least=0.98)
+
+
 PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "relative": relative,
     "unseen": unseen,
@@ -363,6 +423,8 @@ PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "power": of_nights(verdicts_of_nights.power),
     "drifts": of_nights(verdicts_of_nights.drifts),
     "leaks": of_nights(verdicts_of_nights.leaks),
+    "clusters": clusters,
+    "adjusted": adjusted,
 }
 
 

@@ -102,6 +102,7 @@ def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> 
             "none of its 1 queries is among the",
         ),
         ("map@3 drop <= 1%", {"baseline": "last"}, "give --history"),
+        ("map@3 >= 0", {"cluster": "user"}, "a cluster may be in several partitions"),
     ],
 )
 def test_wrong_gates_are_refused(

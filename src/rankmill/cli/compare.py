@@ -14,8 +14,10 @@ from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
+    adjust_option,
     catalogue_options,
     catalogue_sources,
+    cluster_option,
     column_options,
     history_options,
     metric_option,
@@ -122,6 +124,8 @@ Examples:
     help="Also list the N queries that gained most and the N that lost most, each with the command "
     "that explains it (none with --drop-seen, which 'rankmill explain' does not have).",
 )
+@cluster_option
+@adjust_option
 @click.option(
     "--replicates",
     type=click.IntRange(min=1),

@@ -15,8 +15,10 @@ from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.no_verdict import Outputs, append
 from rankmill.cli.options import (
+    adjust_option,
     catalogue_options,
     catalogue_sources,
+    cluster_option,
     column_options,
     history_options,
     metric_option,
@@ -100,6 +102,8 @@ Exit codes:
     default=0,
     help="Also tell the N queries that gained most and the N that lost most.",
 )
+@cluster_option
+@adjust_option
 @click.option(
     "--family-confidence",
     metavar="C",

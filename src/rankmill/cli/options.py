@@ -17,9 +17,11 @@ from rankmill.semantics.presets import semantics_of
 from rankmill.version import install
 
 __all__ = [
+    "adjust_option",
     "catalogue_inputs",
     "catalogue_options",
     "catalogue_sources",
+    "cluster_option",
     "column_options",
     "history_options",
     "metric_option",
@@ -276,6 +278,20 @@ def plot_option(what: str) -> Callable[[_Command], _Command]:
         help=f"Also draw {what} to FILE, in .svg, .png or .pdf. Needs matplotlib: "
         f"{install('plot')}.",
     )
+
+
+adjust_option = click.option(
+    "--adjust",
+    metavar="COLUMN|FILE",
+    help="Narrow intervals by a number that was known of each query before, such as its value last "
+    "month: a column of the labels, or a FILE with query ids and the numbers.",
+)
+cluster_option = click.option(
+    "--cluster",
+    metavar="COLUMN",
+    help="Queries with the same value in this column of the labels or of a file of --by, such as "
+    "the sessions of a user, are not independent: take errors and tests of clusters.",
+)
 
 
 def column_options(command: _Command) -> _Command:

@@ -1,7 +1,7 @@
 """compare() scores systems over the same queries and tests how they differ from a baseline."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from rankmill.compare.aligned import check_names
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.corrections import CORRECTIONS
 from rankmill.compare.cutting import Cuts, cuts_of
+from rankmill.compare.dependence import covariate_name, with_dependence
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
@@ -30,7 +31,7 @@ from rankmill.threads import Workers, thread_count
 # The options of `compare` that say how to compare, and not how to score.
 OPTIONS = (
     *("baseline", "tests", "correction", "confidence", "margin", "by", "worst_slices", "moved"),
-    *("replicates", "seed"),
+    *("replicates", "seed", "cluster", "adjust"),
 )
 
 
@@ -48,6 +49,8 @@ def compare(
     by: Any = (),
     worst_slices: int = 0,
     moved: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
     replicates: int = 10_000,
     seed: int = 0,
     details: bool = False,
@@ -95,6 +98,14 @@ def compare(
     moved : int
         For each metric and system, how many of the queries that gained most and of those that lost
         most to list. Among equal differences the smallest ids are listed.
+    cluster : str, optional
+        A column of the labels, or of a table of `by`, which then does not cut: queries with the
+        same value, such as the sessions of a user, are not independent. Standard errors and tests
+        are of clusters. A query without a value is a cluster of its own.
+    adjust : str or table, optional
+        A number that was known of each query before, such as its value last month: a column of the
+        labels, or a path or a table with query ids and the numbers. Differences are adjusted by it
+        (CUPED), which narrows their intervals; slices are not. It takes the test "t".
     replicates, seed : int
         The number of random replicates of the tests that use them, and their seed.
     details : bool
@@ -148,14 +159,15 @@ class Asked(NamedTuple):
 
 def asked_of(runs: Mapping[str, Any], given: Mapping[str, Any], weight: str | None) -> Asked:
     """Check the options of a comparison, those of `OPTIONS`, before anything is read."""
-    names = [name for name in OPTIONS if name not in ("baseline", "by", "tests")]
-    settings = Settings(tests=_names(given["tests"]), **{name: given[name] for name in names})
+    names = [name for name in OPTIONS if name not in ("baseline", "by", "tests", "adjust")]
+    own = {name: given[name] for name in names}
+    settings = Settings(_names(given["tests"]), adjust=covariate_name(given["adjust"]), **own)
     _check(settings)
     for name in settings.tests if weight is not None else ():
         check_weighted(name)
     base = _baseline(runs, given["baseline"])
-    cuts = cuts_of(given["by"])
-    if settings.worst_slices and cuts == Cuts():
+    cuts = with_dependence(cuts_of(given["by"]), settings, given["adjust"], weight)
+    if settings.worst_slices and cuts == Cuts(cluster=cuts.cluster, adjust=cuts.adjust):
         raise UsageError("worst_slices needs a way to cut queries into slices: give by")
     return Asked(settings, base, cuts)
 
@@ -172,6 +184,7 @@ def comparison_of(
         workers.threads,  # tests that resample use all threads themselves
         moved=joined.moved(settings.moved, workers),
         per_query=joined.aligned.table(),
+        told=[] if joined.covariate is None else [joined.covariate.told],
         details=None if joined.seen is None else details_of(joined, settings, workers),
     )
 
@@ -182,12 +195,13 @@ def compared(
     state: ComparisonState,
     settings: Settings,
     threads: int,
+    told: Sequence[str] = (),
     **facts: Any,
 ) -> Comparison:
     """Return the comparison of systems, given their results and what their queries add up to.
 
     `without` has, by metric and system, what is known of metrics over all predictions without some
-    of the queries. `facts` are more fields of the `Comparison`.
+    of the queries. `told` are more notes, and `facts` more fields of the `Comparison`.
     """
     one = results[state.baseline]
     no_means = [metric for metric in one.metrics if metric not in state.metrics]
@@ -199,7 +213,7 @@ def compared(
         pooled=more.values,
         pooled_differences=more.differences,
         metrics=tuple(one.metrics),
-        notes=[*one.notes, *more.notes, *_without_queries(no_means, state, settings)],
+        notes=[*one.notes, *told, *more.notes, *_without_queries(no_means, state, settings)],
         inputs={
             "labels": one.inputs["labels"],
             "systems": {n: each.inputs["predictions"] for n, each in results.items()},

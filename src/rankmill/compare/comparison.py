@@ -117,6 +117,12 @@ class Comparison(Answer):
         return list(self.left_out)
 
     @property
+    def clusters(self) -> int | None:
+        """How many clusters the queries come in; None without `cluster`."""
+        mean = self.state.whole.clusters
+        return None if mean is None else mean.positive
+
+    @property
     def others(self) -> list[str]:
         """The names of all systems but the baseline."""
         return [name for name in self.systems if name != self.baseline]
@@ -168,6 +174,7 @@ class Comparison(Answer):
             "systems": self.systems,
             "queries": self.queries,
             "effective_queries": self.effective_queries,
+            "clusters": self.clusters,
             "differing": self.differing,
             "left_out": self.left_out,
             "unpredicted": self.unpredicted,
@@ -315,7 +322,17 @@ def _facts(found: Comparison) -> Facts:
     count = f"{found.queries:,} count for every system"
     if found.effective_queries is not None:
         count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"
+    if found.clusters is not None:
+        count += f"; they come in {found.clusters:,} clusters by {settings.cluster}"
     facts = [("queries", count), ("test", test)]
+    if settings.adjust is not None:
+        less = (
+            f"{metric} {name} {one.variance_reduction:.1%}"
+            for metric, of in found.differences.items()
+            for name, one in of.items()
+            if one.variance_reduction is not None
+        )
+        facts.append(("adjusted", f"by {settings.adjust}; variance less by {', '.join(less)}"))
     if settings.margin is not None:
         facts.append(("margin", repr(settings.margin)))
     lacking = [f"{name} {count:,}" for name, count in found.unpredicted.items() if count]

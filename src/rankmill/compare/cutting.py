@@ -6,16 +6,19 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import is_text_type
-from rankmill.compare.segments import DERIVED, Classes, classes_of
+from rankmill.columns.numbers import floats_of
+from rankmill.compare.adjusted import Covariate
+from rankmill.compare.segments import DERIVED, Classes, classes_of, codes_of
 from rankmill.engine.labels import at_rows, read_label_facts
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.asked import Asked, Key
 from rankmill.sources.comparable import id_columns
-from rankmill.sources.facts import Facts, find_facts, read_facts
+from rankmill.sources.facts import Facts, Kind, find_facts, read_facts
 from rankmill.sources.finding import warn
 from rankmill.sources.formats import format_of_name
 from rankmill.sources.inputs import Input
@@ -30,12 +33,36 @@ class Cuts(NamedTuple):
     """What `by` asks for, told apart; each in the order asked.
 
     `popularity` has the classes "label_popularity" of queries where these are not all queries.
+    `cluster` is the column that tells the clusters of queries: one of a table, or of the labels.
+    `adjust` is the covariate: a column of the labels, or a table.
     """
 
     columns: tuple[str, ...] = ()
     derived: tuple[str, ...] = ()
     tables: tuple[Any, ...] = ()
     popularity: Any = None
+    cluster: str | None = None
+    adjust: Any = None
+
+    @property
+    def of_labels(self) -> str | None:
+        """The column of the labels that tells the clusters."""
+        there = {name for one in self.tables for name in column_names(one)} if self.cluster else ()
+        return None if self.cluster in there else self.cluster
+
+    @property
+    def facts(self) -> dict[str, Kind]:
+        """The columns of the labels that are read, and what they hold."""
+        found: dict[str, Kind] = dict.fromkeys(self.read, "segment")
+        if isinstance(self.adjust, str) and not _is_file(self.adjust):
+            found[self.adjust] = "number"
+        return found
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of the labels that are read."""
+        more = () if self.of_labels is None else (self.of_labels,)
+        return tuple(dict.fromkeys([*self.columns, *more]))
 
 
 def cuts_of(by: Any) -> Cuts:
@@ -95,10 +122,11 @@ def _is_file(text: str) -> bool:
 
 def read_classes(
     cuts: Cuts, labels: Input, index: LabelIndex, workers: Workers, memory: int, part: bool = False
-) -> dict[str, Classes]:
+) -> tuple[dict[str, Classes], np.ndarray | None]:
     """Return the classes of all queries of the labels by each column of the labels and tables.
 
-    Tables of a part of the queries may have no rows.
+    Tables of a part of the queries may have no rows. With the classes is the code of the cluster of
+    each query, -1 where it is not known; None without clusters.
 
     Raises
     ------
@@ -108,9 +136,9 @@ def read_classes(
     tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
     _check_names(cuts, labels, tables)
     found: dict[str, Any] = {}
-    origin = dict.fromkeys(cuts.columns, labels.source.name)
-    if cuts.columns:
-        found = read_label_facts(labels, index, cuts.columns, workers)
+    origin = dict.fromkeys(cuts.read, labels.source.name)
+    if cuts.read:
+        found = read_label_facts(labels, index, cuts.read, workers)
     for one, asked in zip(tables, cuts.tables, strict=True):
         at = at_rows(one, index)
         unknown = all(column.null_count == len(column) for column in at.values())
@@ -118,11 +146,46 @@ def read_classes(
             warn_of_strangers(asked)
         found |= at
         origin |= dict.fromkeys(at, name_of_table(asked))
+    if cuts.cluster is not None and cuts.cluster not in found:
+        raise UsageError(f"cluster {cuts.cluster!r} is a column of query ids: leave it out")
+    clusters = None
+    if cuts.cluster is not None:
+        clusters = codes_of(found[cuts.cluster])
+        if cuts.cluster not in cuts.columns:
+            del found[cuts.cluster]
     classes = {}
     for name, column in found.items():
         with outside(f"{origin[name]}: column {name!r}"):
             classes[name] = classes_of(name, column)
-    return classes
+    return classes, clusters
+
+
+def read_covariate(
+    asked: Any, labels: Input, index: LabelIndex, workers: Workers, memory: int
+) -> Covariate:
+    """Return the covariate that `adjust` asks for, of all queries of the labels.
+
+    Raises
+    ------
+    InputError, UsageError
+        If a table cannot be read, or does not have one column of numbers.
+    """
+    if isinstance(asked, str) and not _is_file(asked):
+        name = asked
+        column = every = read_label_facts(labels, index, [name], workers)[name]
+    else:
+        facts = read_table(asked, labels, workers, memory, kind="number")
+        if len(facts.columns) > 1:
+            raise UsageError(
+                f"the table of adjust has the columns {', '.join(facts.columns)} beside the query "
+                "ids; expected one"
+            )
+        ((name, every),) = facts.columns.items()
+        column = at_rows(facts, index)[name]
+    found = Covariate.of(name, *(floats_of(one).astype(np.float64) for one in (every, column)))
+    if np.isnan(found.values).all():
+        raise InputError(f"adjust: no query of the labels has a number in {name}: check the ids")
+    return found
 
 
 def warn_of_strangers(table: Any) -> None:
@@ -156,15 +219,22 @@ def column_names(table: Any) -> list[str]:
 
 
 def read_table(
-    value: Any, labels: Input, workers: Workers, memory: int, part: bool = False
+    value: Any,
+    labels: Input,
+    workers: Workers,
+    memory: int,
+    part: bool = False,
+    kind: Kind = "segment",
 ) -> Facts:
     """Read a table of query ids and classes; all its other columns cut. A part may have no rows."""
-    one = open_cut(value, labels, memory, part)
+    one = open_cut(value, labels, memory, part, kind)
     with closing(one.source):
         return read_facts(one.source, one.columns, one.columns.facts, workers)
 
 
-def open_cut(value: Any, labels: Input, memory: int, part: bool = False) -> Input:
+def open_cut(
+    value: Any, labels: Input, memory: int, part: bool = False, kind: Kind = "segment"
+) -> Input:
     """Open a table as `read_table` reads it; the caller closes its source."""
     if isinstance(value, Mapping | set | frozenset | bytes | int | float):
         raise UsageError(
@@ -195,7 +265,7 @@ def open_cut(value: Any, labels: Input, memory: int, part: bool = False) -> Inpu
                 f"{source.name} has no column but the query ids {query!r}; expected one more, by "
                 "which queries are cut into slices"
             )
-        source = find_facts(source, dict.fromkeys(names, "segment"))
+        source = find_facts(source, dict.fromkeys(names, kind))
         columns = Columns(query, query, wide=True, facts=tuple(names))
         ids = id_columns(labels.source, labels.columns, "query")
         if source.key is None:  # a table may have the joined ids, as results do

@@ -94,6 +94,8 @@ class Difference:
         better, "higher" or "lower".
     better : {"higher", "lower", "neither"}
         Which side of the metric is better. `value` is always the system less the baseline.
+    variance_reduction : float or None
+        By which share `adjust` makes the variance of the mean smaller; None without it.
     """
 
     value: float | None
@@ -111,6 +113,7 @@ class Difference:
     noninferiority: Tested | None = None
     verdict: str | None = None
     better: Better = "higher"
+    variance_reduction: float | None = None
 
     @property
     def gain(self) -> float | None:
@@ -280,3 +283,5 @@ class Settings:
     replicates: int = 10_000
     seed: int = 0
     worst_slices: int = 0
+    cluster: str | None = None
+    adjust: str | None = None

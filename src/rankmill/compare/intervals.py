@@ -2,6 +2,7 @@
 
 import math
 
+from rankmill.compare.adjusted import AdjustedPaired, Fit
 from rankmill.compare.differences import Estimate
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.outcome import Outcome
@@ -21,10 +22,12 @@ def interval_of(
     queries: int,
     confidence: float = 0.95,
     effective: float | None = None,
+    freedom: float | None = None,
 ) -> Estimate:
     """Return a mean over queries with its interval, given its standard error.
 
-    `effective` is the effective number of queries of their weights, if they have some.
+    `effective` is the effective number of queries of their weights, or of clusters, if they have
+    some. `freedom` are the degrees of freedom, if they are not what weights leave.
     """
     if value is None or error is None or queries < 2:
         return Estimate(value)
@@ -34,7 +37,8 @@ def interval_of(
     if not error:
         low, high = open_interval(Spread(value, 0.0, n), parse(metric).spec.bounds, confidence)
         return Estimate(value, error, low, high)
-    half = t_quantile((1 + confidence) / 2, freedom_of(queries, n)) * error
+    freedom = freedom_of(queries, n) if freedom is None else freedom
+    half = t_quantile((1 + confidence) / 2, freedom) * error
     return Estimate(value, error, value - half, value + half)
 
 
@@ -55,7 +59,7 @@ def estimates(sums: Sums, confidence: float) -> dict[str, dict[str, Estimate]]:
         queries, effective = sums.queries, None
         if isinstance(mean, WeightedMean):
             queries, effective = mean.positive, mean.effective
-        told = mean.mean, mean.standard_error, queries, confidence, effective
+        told = mean.mean, mean.standard_error, queries, confidence, effective, mean.freedom
         return interval_of(metric, *told)
 
     return {
@@ -119,7 +123,11 @@ def relative_ends_of(
     column: Column, base: AnyMean, spec: MetricSpec, confidence: float, alike: Outcome | None
 ) -> tuple[float | None, float | None]:
     """Return the ends of the interval of a relative difference; None where it has none."""
-    paired, mine = column.paired, column.mean
+    paired = column.paired
+    mine: AnyMean | Fit = column.mean
+    theirs: AnyMean | Fit = base
+    if isinstance(paired, AdjustedPaired):
+        mine, theirs = paired.mine, paired.theirs
     if paired is None or too_few(paired) or paired.standard_error is None:
         return None, None
     value = Spread(mine.mean or 0.0, mine.standard_error or 0.0, paired.effective)
@@ -130,8 +138,8 @@ def relative_ends_of(
         mean = paired.mean or 0.0
         less, more = max(less, mean - alike.low), max(more, alike.high - mean)
     t = t_quantile((1 + confidence) / 2, paired.freedom)
-    errors = mine.standard_error, base.standard_error, paired.standard_error
-    return relative_ends(mine.mean, base.mean, errors, t, spec.bounds[0] >= 0, (less, more))
+    errors = mine.standard_error, theirs.standard_error, paired.standard_error
+    return relative_ends(mine.mean, theirs.mean, errors, t, spec.bounds[0] >= 0, (less, more))
 
 
 def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Outcome:

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from rankmill.compare.adjusted import AdjustedPaired, Covariate
 from rankmill.compare.aligned import Aligned
 from rankmill.compare.aside import WAYS, Aside, Bin, Seen, aside_of, bins_of
-from rankmill.compare.cutting import Cuts, read_classes
+from rankmill.compare.cutting import Cuts, read_classes, read_covariate
 from rankmill.compare.differences import Moved
 from rankmill.compare.moved import MovedRows, lists_moved, rows_moved
 from rankmill.compare.pooled import Without, leave_out
@@ -42,6 +43,10 @@ class Joined(NamedTuple):
         Which of these count for all systems; None if every one does.
     weights : ndarray of float64 or None
         The weight of each query that counts for all.
+    clusters : ndarray of int64 or None
+        The code of the cluster of each query that counts for all.
+    covariate : Covariate or None
+        What differences are adjusted by.
     segments : list of Segments
         The slices of the queries that count for all, a way to cut each.
     gain_function : str
@@ -57,6 +62,8 @@ class Joined(NamedTuple):
     aligned: Aligned
     common: np.ndarray | None
     weights: np.ndarray | None
+    clusters: np.ndarray | None
+    covariate: Covariate | None
     segments: list[Segments]
     gain_function: str
     without: Mapping[str, Without]
@@ -148,10 +155,16 @@ class Joined(NamedTuple):
                 self.values(metric, system),
                 None if system == self.baseline else self.values(metric, self.baseline),
                 self.weights,
+                self.clusters,
             )
             cut = [columns_of_slices(*arrays, *way) for way in ways]
-            # Each way has all queries; it is quicker to join its slices than to add up again.
-            whole = joined(cut[0]) if cut and cut[0] else column_of(*arrays)
+            # Each way has all queries; it is quicker to join its slices than to add up again. But
+            # a cluster may be in several slices.
+            from_slices = self.clusters is None and cut and cut[0]
+            whole = joined(cut[0]) if from_slices else column_of(*arrays)
+            if self.covariate is not None and arrays[1] is not None:
+                adjusted = AdjustedPaired.of(arrays[0], arrays[1], self.covariate.filled)
+                whole = whole._replace(paired=adjusted)
             return [[whole], *cut]
 
         tasks = [(metric, system) for metric in self.metrics for system in self.results]
@@ -196,7 +209,7 @@ def join(
 
     With `details`, more is computed aside for a page. `fields` are more fields of the `Job`.
     """
-    facts: dict[str, Kind] = dict.fromkeys(cuts.columns, "segment")
+    facts: dict[str, Kind] = cuts.facts
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
     aside = aside_of(metrics, options) if details else None
@@ -213,7 +226,7 @@ def join(
             if one.tally.job.part:
                 states[one.name] = one.tally.state.small()
             else:
-                for metric, left in leave_out(one.tally, workers).items():
+                for metric, left in leave_out(one.tally, workers, cuts.cluster).items():
                     without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
             groups = [each for each in one.tally.state.groups.values() if each.size]
@@ -232,6 +245,8 @@ def join(
         aligned,
         common,
         gathered.weights(rows),
+        gathered.clusters(rows),
+        gathered.covariate(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
         without,
@@ -256,6 +271,8 @@ class _Gathered:
         self._given: dict[str, Classes] = {}
         self._known: Known | None = None
         self._weights: np.ndarray | None = None
+        self._clusters: np.ndarray | None = None
+        self._covariate: Covariate | None = None
 
     def add(self, one: Scored) -> None:
         """Add a system."""
@@ -275,9 +292,11 @@ class _Gathered:
             with Workers(self._options["threads"]) as workers:
                 index = one.tally.index
                 known = one.labels, index, workers, memory, one.tally.job.part
-                self._read = read_classes(self._cuts, *known)
+                self._read, self._clusters = read_classes(self._cuts, *known)
+                if self._cuts.adjust is not None:
+                    self._covariate = read_covariate(self._cuts.adjust, *known[:-1])
                 if self._cuts.popularity is not None:
-                    self._given = read_classes(Cuts(tables=(self._cuts.popularity,)), *known)
+                    self._given, _ = read_classes(Cuts(tables=(self._cuts.popularity,)), *known)
         if one.name == self._baseline:
             self._known = self._known._replace(lengths=one.tally.lengths)
         self._known.predicted.append(one.tally.lengths > 0)
@@ -296,6 +315,22 @@ class _Gathered:
         All of these are among the labels, as weights are refused otherwise.
         """
         return None if self._weights is None else self._weights[rows]
+
+    def clusters(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the cluster of queries, given their rows among the labels; None without clusters.
+
+        A query without one, or without labels, is a cluster of its own.
+        """
+        if self._clusters is None:
+            return None
+        found: np.ndarray = np.append(self._clusters, NO_ROW)[rows]
+        alone = np.flatnonzero(found < 0)
+        found[alone] = found.max(initial=0) + 1 + np.arange(len(alone))
+        return found
+
+    def covariate(self, rows: np.ndarray) -> Covariate | None:
+        """Return what differences are adjusted by, given the rows of queries among the labels."""
+        return None if self._covariate is None else self._covariate.at(rows)
 
     def classes(self) -> dict[str, Classes]:
         """Return the classes of all queries of the labels for each way to cut."""

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from rankmill.compare.adjusted import AdjustedPaired
 from rankmill.compare.corrections import correct
 from rankmill.compare.differences import (
     BETTER,
@@ -23,6 +24,7 @@ from rankmill.compare.differences import (
 from rankmill.compare.intervals import of_alike, relative, relative_ends_of
 from rankmill.compare.outcome import Outcome
 from rankmill.compare.significance import (
+    RESAMPLED,
     TESTS,
     TUKEY,
     equivalence,
@@ -31,12 +33,12 @@ from rankmill.compare.significance import (
     too_few,
     tukey,
 )
-from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums, WeightedPaired
+from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums
 from rankmill.compare.unseen import Spread, chance_of_less, least_mean
+from rankmill.compare.weighted_paired import WeightedPaired
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
 
-RESAMPLED = ("bootstrap", "bca")
 OF_SPREAD = ("t", *RESAMPLED)
 """The tests that have an interval, and say nothing where all differences are the same."""
 LEAST_BEYOND = 5
@@ -92,6 +94,7 @@ def tested(
     paired, better = column.paired, spec.better
     assert paired is not None  # as it is no column of the baseline
     won, lost = _won_and_lost(paired, better)
+    theirs = paired.theirs if isinstance(paired, AdjustedPaired) else base
     if paired.n == 0:
         return Difference(None, won=won, tied=0, lost=lost, better=better)
     run = partial(
@@ -124,7 +127,7 @@ def tested(
     ends = relative_ends_of(column, base, spec, settings.confidence, alike)
     return Difference(
         value=paired.mean,
-        relative=relative(paired.mean, base.mean),
+        relative=relative(paired.mean, theirs.mean),
         relative_low=ends[0],
         relative_high=ends[1],
         low=interval.low,
@@ -135,6 +138,7 @@ def tested(
         lost=lost,
         tests=tests,
         better=better,
+        variance_reduction=paired.reduction if isinstance(paired, AdjustedPaired) else None,
     )
 
 

@@ -116,6 +116,16 @@ class Paired:
         """Whether there are queries, and none of them has a difference."""
         return len(self.values) == 1 and not self.values[0]
 
+    @property
+    def negative(self) -> "Paired":
+        """The same with the baseline and the system exchanged."""
+        return Paired(0.0 - self.values[::-1], self.counts[::-1])
+
+    @property
+    def key(self) -> tuple[list[float], list[int]]:
+        """What tells differences from others."""
+        return self.values.tolist(), self.counts.tolist()
+
     @cached_property
     def magnitudes(self) -> Magnitudes:
         """The differences that are not zero, by absolute value."""

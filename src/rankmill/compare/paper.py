@@ -101,6 +101,8 @@ def _how_tested(baseline: str, settings: Settings, count: int) -> str:
         return "Nothing is tested."
     test = settings.tests[0]
     words = f"Compared with {baseline} by {TITLES[test]}"
+    words += "" if settings.cluster is None else f" of clusters by {settings.cluster}"
+    words += "" if settings.adjust is None else f" adjusted by {settings.adjust}"
     if settings.correction == "none":
         words += ", p not corrected"
     elif test == TUKEY:

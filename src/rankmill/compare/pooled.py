@@ -31,16 +31,22 @@ Without = Mapping[str, LeftOut | str]
 NO_VALUE = "it has no value without some of the queries"
 
 
-def leave_out(tally: Tally, workers: Workers) -> dict[str, LeftOut | str]:
+def leave_out(
+    tally: Tally, workers: Workers, cluster: str | None = None
+) -> dict[str, LeftOut | str]:
     """Return for each metric over all predictions its values without each group of queries.
 
     The job must have kept ``gap_groups``, and the result must be made. If the values are not known,
-    a text says why. The tally may be freed afterwards.
+    a text says why, as if queries come in clusters, the column of which is `cluster`. The tally may
+    be freed afterwards.
     """
     semantics = tally.state.semantics
     found: dict[str, LeftOut | str] = {}
     for metric, groups in tally.state.groups.items():
         why = NO_VALUE
+        if cluster is not None:
+            found[metric] = f"the jackknife leaves out queries, and not clusters by {cluster}"
+            continue
         if semantics.gap_ties in ORDERED_TIES:
             why = f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
         elif not groups.complete:

@@ -4,16 +4,21 @@ import math
 
 import numpy as np
 
+from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.distributions import normal_quantile, normal_tail
 from rankmill.compare.outcome import Outcome
 from rankmill.compare.paired import Paired
-from rankmill.compare.resampling import bootstrap_means, flipped_sums
+from rankmill.compare.resampling import bootstrap_means, cluster_means, flipped_sums
 
 # Up to here all choices of signs are tried.
 MOST_ENUMERATED = 12
 # Sums that are equal in exact numbers differ by rounding; this share of the sum of all magnitudes
 # is far above rounding, and far below the spread of the sums.
 ROUNDING = 1e-13
+
+
+AnyDrawn = Paired | ClusteredPaired
+"""What the bootstrap draws from: queries, or whole clusters of them."""
 
 
 def randomization_test(
@@ -50,20 +55,20 @@ def randomization_test(
 
 
 def bootstrap_test(
-    paired: Paired, confidence: float, replicates: int, seed: int, threads: int | None = None
+    paired: AnyDrawn, confidence: float, replicates: int, seed: int, threads: int | None = None
 ) -> Outcome:
     """Return the percentile interval of the mean, and the p of the bootstrap shifted to no mean.
 
     p = (1 + number of |resampled mean - mean| >= |mean|) / (1 + replicates), as Smucker et al.
     (CIKM 2007) shift it; the interval is that of Efron & Tibshirani, An Introduction to the
-    Bootstrap, 1993, chapter 13. Without a spread of the differences both are None, except that p
-    is 1 if all are zero.
+    Bootstrap, 1993, chapter 13. Of queries in clusters whole clusters are drawn. Without a spread
+    of the differences both are None, except that p is 1 if all are zero.
     """
     if _is_degenerate(paired):
         return _degenerate("bootstrap", paired)
     one, sign = _one_way_round(paired)
     mean = one.mean or 0.0
-    means = bootstrap_means(one, replicates, seed, threads)
+    means = _means(one, replicates, seed, threads)
     found = np.abs(means - mean) >= abs(mean) - _rounding(one)
     ends = _quantiles(means, (1 - confidence) / 2, (1 + confidence) / 2)
     p = (1 + int(found.sum())) / (1 + replicates)
@@ -71,7 +76,7 @@ def bootstrap_test(
 
 
 def bca_test(
-    paired: Paired, confidence: float, replicates: int, seed: int, threads: int | None = None
+    paired: AnyDrawn, confidence: float, replicates: int, seed: int, threads: int | None = None
 ) -> Outcome:
     """Return the bias-corrected and accelerated interval of the mean, and the p that inverts it.
 
@@ -85,12 +90,9 @@ def bca_test(
         return _degenerate("bca", paired)
     one, sign = _one_way_round(paired)
     mean = one.mean or 0.0
-    means = np.sort(bootstrap_means(one, replicates, seed, threads))
+    means = np.sort(_means(one, replicates, seed, threads))
     bias = normal_quantile(_share_below(means, mean, _rounding(one)))
-    # In units of the standard deviation: the squares then add up to n - 1, at any scale.
-    deviations = (one.values - mean) / math.sqrt(one.variance or 1.0)
-    cubes = math.fsum((deviations**3 * one.counts).tolist())
-    acceleration = cubes / (6 * (one.n - 1) ** 1.5)
+    acceleration = _acceleration(one)
 
     def moved(share: float) -> float:
         return normal_tail(-bias - _bent(bias + normal_quantile(share), acceleration))
@@ -108,17 +110,35 @@ def bca_test(
     return Outcome("bca", p, *_turned(ends, sign))
 
 
-def _one_way_round(paired: Paired) -> tuple[Paired, int]:
+def _means(one: AnyDrawn, replicates: int, seed: int, threads: int | None) -> np.ndarray:
+    if isinstance(one, ClusteredPaired):
+        return cluster_means(one.sums, one.sizes, replicates, seed, threads)
+    return bootstrap_means(one, replicates, seed, threads)
+
+
+def _acceleration(one: AnyDrawn) -> float:
+    """Return that of the jackknife, which leaves out a query or a cluster at a time."""
+    if isinstance(one, ClusteredPaired):
+        scaled = one.jackknife / max(float(np.abs(one.jackknife).max()), 1e-300)
+        cubes, squares = (math.fsum((scaled**power).tolist()) for power in (3, 2))
+        return float(cubes / (6 * squares**1.5))
+    # In units of the standard deviation: the squares then add up to n - 1, at any scale.
+    deviations = (one.values - (one.mean or 0.0)) / math.sqrt(one.variance or 1.0)
+    cubes = math.fsum((deviations**3 * one.counts).tolist())
+    return float(cubes / (6 * (one.n - 1) ** 1.5))
+
+
+def _one_way_round(paired: AnyDrawn) -> tuple[AnyDrawn, int]:
     """Return the differences in the way round that two systems have whichever is the baseline.
 
     The same random numbers then draw from both ways round, and their intervals mirror. With them is
     1, -1 if they are turned round, or 0 if they are the same in both ways.
     """
-    other = Paired(0.0 - paired.values[::-1], paired.counts[::-1])
+    other = paired.negative
     mean = paired.mean or 0.0
     sign = (mean > 0) - (mean < 0)
     if not sign:
-        ways = [(one.values.tolist(), one.counts.tolist()) for one in (paired, other)]
+        ways = [one.key for one in (paired, other)]
         sign = (ways[0] > ways[1]) - (ways[0] < ways[1])
     return (other, -1) if sign < 0 else (paired, sign)
 
@@ -154,16 +174,19 @@ def _bent(z: float, acceleration: float) -> float:
     return z / slope if slope > 0 else math.copysign(math.inf, z)
 
 
-def _is_degenerate(paired: Paired) -> bool:
-    return not paired.variance or len(paired.values) < 2
+def _is_degenerate(paired: AnyDrawn) -> bool:
+    return not paired.standard_error
 
 
-def _degenerate(test: str, paired: Paired) -> Outcome:
+def _degenerate(test: str, paired: AnyDrawn) -> Outcome:
     return Outcome(test, 1.0, 0.0, 0.0) if paired.all_zero else Outcome(test, None, None, None)
 
 
-def _rounding(paired: Paired) -> float:
+def _rounding(paired: AnyDrawn) -> float:
     """How far two means may differ that are equal in exact numbers."""
+    if isinstance(paired, ClusteredPaired):
+        sums, queries = np.abs(paired.sums).tolist(), int(paired.sizes.sum())
+        return ROUNDING * math.fsum(sums) / queries
     return ROUNDING * math.fsum((np.abs(paired.values) * paired.counts).tolist()) / paired.n
 
 

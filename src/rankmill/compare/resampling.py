@@ -40,14 +40,36 @@ def bootstrap_means(
 
     alone = paired.counts < DRAWN_TOGETHER
     few = np.repeat(paired.values[alone], paired.counts[alone])
-    rest = len(few) % CHUNK
-    powers = [CHUNK >> i for i in range(1, 11) if rest & (CHUNK >> i)]
-    sizes = np.array([CHUNK] * (len(few) // CHUNK) + powers, np.int64)
+    sizes = _chunks(len(few))
     # The most frequent first: then few draws are left, and their binomial numbers are small.
     order = np.argsort(-paired.counts[~alone], kind="stable")
     many, counts = paired.values[~alone][order], paired.counts[~alone][order]
     arrays = many, counts, few, sizes
     return _sums(bootstrap_sums, arrays, (replicates,), seed, threads) / paired.n
+
+
+def cluster_means(
+    sums: np.ndarray, sizes: np.ndarray, replicates: int, seed: int, threads: int | None = None
+) -> np.ndarray:
+    """Return the means of as many clusters drawn with replacement, given their sums and sizes."""
+    from rankmill.kernels.resampling import bootstrap_sums
+
+    none, chunks = np.zeros(0), _chunks(len(sums))
+    # Random words do not depend on values: the same clusters are drawn twice.
+    total, queries = (
+        _sums(
+            bootstrap_sums, (none, none.astype(np.int64), few, chunks), (replicates,), seed, threads
+        )
+        for few in (sums, sizes.astype(np.float64))
+    )
+    means: np.ndarray = total / queries
+    return means
+
+
+def _chunks(count: int) -> np.ndarray:
+    """Return sizes that add up to a number, each a power of two up to `CHUNK`."""
+    powers = [CHUNK >> i for i in range(1, 11) if count % CHUNK & (CHUNK >> i)]
+    return np.array([CHUNK] * (count // CHUNK) + powers, np.int64)
 
 
 def permuted_column_sums(

@@ -98,12 +98,22 @@ def classes_of(name: str, column: Any) -> Classes:
     UsageError
         If it has more than MOST_SLICES different values.
     """
-    import pyarrow.types as kinds
-
-    encoded = column if kinds.is_dictionary(column.type) else column.dictionary_encode()
-    codes = encoded.indices.fill_null(NO_ROW).to_numpy().astype(np.int64)
+    encoded = _encoded(column)
+    codes = codes_of(encoded)
     check_slices([name], int((np.bincount(codes + 1) > 0).sum()))
     return [*map(_text, encoded.dictionary.to_pylist()), None], codes
+
+
+def codes_of(column: Any) -> np.ndarray:
+    """Return for each value of an Arrow array the place of it among the different ones, or -1."""
+    codes: np.ndarray = _encoded(column).indices.fill_null(NO_ROW).to_numpy().astype(np.int64)
+    return codes
+
+
+def _encoded(column: Any) -> Any:
+    import pyarrow.types as kinds
+
+    return column if kinds.is_dictionary(column.type) else column.dictionary_encode()
 
 
 def _text(value: Any) -> Value:

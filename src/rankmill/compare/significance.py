@@ -2,24 +2,26 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.distributions import t_quantile, t_tail
 from rankmill.compare.outcome import Outcome
-from rankmill.compare.paired import LARGEST, Paired
+from rankmill.compare.paired import LARGEST
 from rankmill.compare.ranks_and_signs import sign_test, wilcoxon_test
 from rankmill.compare.resampled import bca_test, bootstrap_test, randomization_test
 from rankmill.compare.resampling import permuted_column_sums
-from rankmill.compare.sums import AnyPaired, WeightedPaired
+from rankmill.compare.sums import AnyPaired
+from rankmill.compare.weighted_paired import WeightedPaired
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.metrics.base import Better
 
 REPLICATES = 10_000
 # A share of the largest range of the sums that rounding does not reach.
 ROUNDING = 1e-13
-# With weights that leave fewer effective queries, Student's t does not keep its promise. Measured.
+# With fewer effective queries or clusters, Student's t does not keep its promise. Measured.
 LEAST_EFFECTIVE = 10
 
 
@@ -51,7 +53,7 @@ def t_test(paired: AnyPaired, confidence: float = 0.95) -> Outcome:
 
 
 def too_few(paired: AnyPaired) -> bool:
-    """Return whether weights leave too few effective queries for a t test."""
+    """Return whether weights or clusters leave too few effective ones for a t test."""
     return isinstance(paired, WeightedPaired) and paired.effective < LEAST_EFFECTIVE
 
 
@@ -72,13 +74,13 @@ class SignificanceTest(NamedTuple):
     name : str
         Its name on the command line.
     run : callable
-        A function of a `Paired` and an `Asked`.
+        A function of a `Paired` and an `Asked`; those that resample take clusters too.
     definition, source : str
         What it tests, in a line, and who describes it.
     """
 
     name: str
-    run: Callable[[Paired, Asked], Outcome]
+    run: Callable[[Any, Asked], Outcome]
     definition: str
     source: str
 
@@ -122,8 +124,10 @@ _ROWS = (
     ),
 )
 TESTS: dict[str, SignificanceTest] = {row.name: row for row in _ROWS}
-# The tests that take weights.
+# The tests that take weights, and those that take queries in clusters.
 WEIGHTED = ("t", "randomization")
+RESAMPLED = ("bootstrap", "bca")
+CLUSTERED = (*WEIGHTED, *RESAMPLED)
 TUKEY = "tukey"
 """The name of the test that takes all systems at once, which is `tukey`."""
 
@@ -168,10 +172,15 @@ def run_test(
     if name not in TESTS:
         raise UsageError(f"unknown test {name!r}; expected one of {', '.join(TESTS)}")
     asked = Asked(_share(confidence), positive(replicates, "replicates"), seed, threads)
-    if isinstance(paired, WeightedPaired):
+    if isinstance(paired, ClusteredPaired):
+        check_clustered(name)
+        if paired.n < LEAST_EFFECTIVE or (name in RESAMPLED and too_few(paired)):
+            return Outcome(name, None, None, None)
+    elif isinstance(paired, WeightedPaired):
         check_weighted(name)
-        if name == "t":
-            return t_test(paired, asked.confidence)
+    if name == "t":
+        return t_test(paired, asked.confidence)
+    if isinstance(paired, WeightedPaired) and name == "randomization":
         paired = paired.products  # the mean of random signs is weighted as the mean is
     return TESTS[name].run(paired, asked)
 
@@ -181,6 +190,15 @@ def check_weighted(name: str) -> None:
     if name not in WEIGHTED:
         raise UsageError(
             f"test {name!r} does not take weights; expected {' or '.join(WEIGHTED)}, or no weight"
+        )
+
+
+def check_clustered(name: str) -> None:
+    """Raise UsageError if a test does not take queries in clusters."""
+    if name not in CLUSTERED:
+        raise UsageError(
+            f"test {name!r} takes queries for independent, and not in clusters; expected one of "
+            f"{', '.join(CLUSTERED)}, or no cluster"
         )
 
 

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.seal import seal_of
+from rankmill.compare.adjusted import AdjustedPaired
 from rankmill.compare.paired import LARGEST, Paired
-from rankmill.compare.sums import AnyMean, Column, Sums, WeightedPaired
+from rankmill.compare.sums import AnyMean, Column, Sums
+from rankmill.compare.weighted_paired import WeightedPaired
 from rankmill.errors import UsageError
 from rankmill.metrics import rows
 from rankmill.metrics.fingerprints import FORMAT
@@ -76,8 +78,10 @@ class ComparisonState:
         Raises
         ------
         UsageError
-            If they compare other systems or metrics, or count or cut in another way.
+            If they compare other systems or metrics, or count or cut in another way; or if queries
+            come in clusters, which may be in both.
         """
+        self._check_apart()
         mine, theirs = self._job(), other._job()
         for name, one in mine.items():
             if one != theirs[name]:
@@ -92,6 +96,17 @@ class ComparisonState:
             differing=self.differing + other.differing,
             unpredicted=_added(self.unpredicted, other.unpredicted),
         )
+
+    def _check_apart(self) -> None:
+        why = "" if self.whole.clusters is None else "in clusters, which may be in several states"
+        of = (one.paired for way in self.whole.columns.values() for one in way.values())
+        if any(isinstance(one, AdjustedPaired) for one in of):
+            why = "that are adjusted by a regression over all of them"
+        if why:
+            raise UsageError(
+                f"the state of queries {why}, does not merge or travel: compare all queries at "
+                "once with compare"
+            )
 
     def _job(self) -> dict[str, Any]:
         return {
@@ -114,6 +129,7 @@ class ComparisonState:
 
     def to_table(self) -> pa.Table:
         """Return the state as a table: a row for each slice, metric and system."""
+        self._check_apart()
         found = _rows_of((), (), self.whole)
         for by, of_way in self.slices.items():
             for value, sums in of_way.items():

@@ -1,89 +1,20 @@
 """What the queries of a comparison, or of one slice of them, add up to: exact, and mergeable."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from rankmill.compare.clustered import ClusteredMean, ClusteredPaired, of_clusters
 from rankmill.compare.paired import Paired, merged, paired_of
+from rankmill.compare.weighted_paired import WeightedPaired
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.weighted import WeightedMean
 
 AnyMean = Mean | WeightedMean
 Values = Mapping[str, Mapping[str, np.ndarray]]
 """Metric -> system -> the value of each query."""
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedPaired:
-    """The differences of queries that count with weights.
-
-    Attributes
-    ----------
-    weighted : WeightedMean
-        Of the differences.
-    products : Paired
-        The differences times their weights, whose signs a randomization test flips. Queries of
-        weight 0 are left out.
-    """
-
-    weighted: WeightedMean
-    products: Paired
-
-    @property
-    def n(self) -> int:
-        """The number of queries with a weight above 0."""
-        return self.weighted.positive
-
-    @property
-    def effective(self) -> float:
-        """The number of queries of equal weight that give a mean of the same variance."""
-        return self.weighted.effective or 0.0
-
-    @property
-    def freedom(self) -> float:
-        """The degrees of freedom of the standard error."""
-        return self.weighted.freedom
-
-    @property
-    def mean(self) -> float | None:
-        """The correctly rounded weighted mean; None without queries."""
-        return self.weighted.mean
-
-    @property
-    def standard_error(self) -> float | None:
-        """The standard error of the weighted mean; None below two queries."""
-        return self.weighted.standard_error
-
-    @property
-    def cohen_d(self) -> float | None:
-        """The mean over the standard error, over the root of the effective number of queries."""
-        error = self.standard_error
-        if self.mean is None or not error or not self.effective:
-            return None
-        return self.mean / error / math.sqrt(self.effective)
-
-    @property
-    def all_zero(self) -> bool:
-        """Whether there are queries, and none of them has a difference."""
-        return self.products.all_zero
-
-    @property
-    def won(self) -> int:
-        """The number of queries on which the system has a larger value than the baseline."""
-        return self.products.won
-
-    @property
-    def tied(self) -> int:
-        """The number of queries without a difference."""
-        return self.products.tied
-
-    @property
-    def lost(self) -> int:
-        """The number of queries on which the system has a smaller value than the baseline."""
-        return self.products.lost
 
 
 AnyPaired = Paired | WeightedPaired
@@ -148,14 +79,33 @@ class Sums:
     @property
     def effective(self) -> float | None:
         """The effective number of queries of the weights; None without weights."""
-        for of in self.columns.values():
-            for one in of.values():
-                return one.mean.effective if isinstance(one.mean, WeightedMean) else None
-        return None
+        mean = self._mean
+        weighted = isinstance(mean, WeightedMean) and not isinstance(mean, ClusteredMean)
+        return mean.effective if weighted else None
+
+    @property
+    def clusters(self) -> ClusteredMean | None:
+        """A mean over the clusters of queries, which has their number; None without clusters."""
+        return self._mean if isinstance(self._mean, ClusteredMean) else None
+
+    @property
+    def _mean(self) -> Any:
+        return next((one.mean for of in self.columns.values() for one in of.values()), None)
 
 
-def column_of(values: np.ndarray, base: np.ndarray | None, weights: np.ndarray | None) -> Column:
-    """Return what the values of a metric and a system add up to; `base` are the baseline's."""
+def column_of(
+    values: np.ndarray,
+    base: np.ndarray | None,
+    weights: np.ndarray | None,
+    clusters: np.ndarray | None = None,
+) -> Column:
+    """Return what the values of a metric and a system add up to; `base` are the baseline's.
+
+    `clusters` are codes of the clusters of queries, which have no weights then.
+    """
+    if clusters is not None:
+        paired = None if base is None else ClusteredPaired.of(values - base, clusters)
+        return Column(of_clusters(values, clusters).mean, paired)
     mean: AnyMean = Mean.of(values) if weights is None else WeightedMean.of(values, weights)
     if base is None:
         return Column(mean, None)
@@ -171,22 +121,16 @@ def columns_of_slices(
     values: np.ndarray,
     base: np.ndarray | None,
     weights: np.ndarray | None,
+    clusters: np.ndarray | None,
     order: np.ndarray,
     ends: Sequence[int],
 ) -> list[Column]:
     """Return what each slice adds up to; slice i holds the queries order[ends[i - 1]:ends[i]]."""
     values = values[order]
-    base = None if base is None else base[order]
-    weights = None if weights is None else weights[order]
+    more = [None if one is None else one[order] for one in (base, weights, clusters)]
     found, start = [], 0
     for end in ends:
         one = slice(start, end)
-        found.append(
-            column_of(
-                values[one],
-                None if base is None else base[one],
-                None if weights is None else weights[one],
-            )
-        )
+        found.append(column_of(values[one], *(None if of is None else of[one] for of in more)))
         start = end
     return found

@@ -318,6 +318,8 @@ def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarra
         aligned=aligned,
         common=None,
         weights=None if joined.weights is None else joined.weights[kept],
+        clusters=None if joined.clusters is None else joined.clusters[kept],
+        covariate=None if joined.covariate is None else joined.covariate.at(kept),
         segments=[way.at(kept) for way in joined.segments],
         seen=None if joined.seen is None else joined.seen.at(kept),
     )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from rankmill.compare.compare import comparison_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
+from rankmill.compare.dependence import covariate_name, with_dependence
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.few import few_notes
@@ -48,7 +49,7 @@ CLOCKS_DIFFER = 60.0
 # The options of `gate` that say what to hold against the rules, and not how to score.
 OPTIONS = (
     *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "time", "family_confidence"),
+    *("confidence", "time", "family_confidence", "cluster", "adjust"),
 )
 
 
@@ -65,6 +66,8 @@ def gate(
     by: Any = (),
     moved: int = 0,
     worst_slices: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
     confidence: float = 0.95,
     family_confidence: float | None = None,
     now: float | None = None,
@@ -93,7 +96,7 @@ def gate(
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
-    by, moved, worst_slices, confidence, details
+    by, moved, worst_slices, cluster, adjust, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
     family_confidence : float, optional
         With which confidence all rules that have one hold together; each of them gets a part of the
@@ -218,9 +221,12 @@ def asked_of(
         with outside(earlier.source, "evaluate it again"):
             check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
-    names_of_settings = ("confidence", "moved", "worst_slices")
-    settings = Settings(**{name: given[name] for name in names_of_settings})
+    names_of_settings = ("confidence", "moved", "worst_slices", "cluster")
+    own = {name: given[name] for name in names_of_settings}
+    settings = Settings(adjust=covariate_name(given["adjust"]), **own)
     cuts = _cuts(given["by"], asked)
+    cuts = with_dependence(cuts, settings, given["adjust"], options["weight"])
+    _check_dependence(asked, earlier, settings)
     since = None if earlier is None else earlier.since
     chosen = earlier is not None and earlier.kind == "history" and since is None
     look = look_of(asked, given["history"], since, chosen=chosen)
@@ -239,7 +245,7 @@ def _of_result(
 
     `more` tells what else was given.
     """
-    names = ("by", "moved", "worst_slices", "metrics")
+    names = ("by", "moved", "worst_slices", "metrics", "cluster", "adjust")
     wrong = [name for name in names if given[name]]
     wrong += [name for name, there in more.items() if there]
     if wrong:
@@ -312,6 +318,15 @@ def verdict_of(
     earlier = asked.earlier
     evidence = evidence_of(asked, results, without, state, ages)
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
+    notes = [] if earlier is None else [*earlier.notes]
+    if state.whole.clusters is not None:
+        count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"
+        notes.append(f"intervals are those of {count}")
+    if asked.settings.adjust is not None:
+        name = asked.settings.adjust
+        notes.append(
+            f"drops over all queries, and the values told with them, are adjusted by {name}"
+        )
     return Verdict(
         _word(outcomes, asked.undecided),
         outcomes,
@@ -319,7 +334,7 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[*(earlier.notes if earlier is not None else ()), *few_notes(state, asked.settings)],
+        notes=[*notes, *few_notes(state, asked.settings)],
         slices=slice_values(state, CANDIDATE, asked.rules),
     )
 
@@ -364,6 +379,28 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
         raise UsageError(
             f"rule {one.text!r} needs {needs}; the baseline {earlier.source} has none of them"
         )
+
+
+def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings: Settings) -> None:
+    """Raise UsageError if what a rule needs cannot be one of clusters, or be adjusted."""
+    cluster = settings.cluster
+    paired = earlier is not None and (earlier.kind == "predictions" or earlier.table is not None)
+    dropping = any(one.measure == "drop" and not one.slices for one in rules)
+    if settings.adjust is not None and not (paired and dropping):
+        raise UsageError(
+            "adjust is for a rule with drop, and needs the values of queries of the baseline: give "
+            "predictions or a per-query file"
+        )
+    for one in rules if cluster is not None else ():
+        if one.kind != "metric" or (one.confidence is None and not one.slices):
+            continue
+        if one.measure == "drop" and not paired:
+            why = "the values of queries of the baseline: give predictions or a per-query file"
+        elif not parse(one.subject).spec.kernel:
+            why = "a mean over queries: leave out its confidence"
+        else:
+            continue
+        raise UsageError(f"rule {one.text!r} with cluster {cluster!r} needs {why}")
 
 
 def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:

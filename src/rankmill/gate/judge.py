@@ -146,6 +146,8 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     result, known = evidence.result, evidence.without.get(metric, {})
     of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
     mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
+    if evidence.state.whole.clusters is not None and metric in evidence.state.metrics:
+        mine = _of_sums(rule, evidence.state.whole, evidence)
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -176,7 +178,8 @@ def _name(rule: Rule, evidence: Evidence) -> str:
 def _of_sums(rule: Rule, sums: Sums, evidence: Evidence) -> Measured:
     metric = _name(rule, evidence)
     of = sums.columns[metric]
-    return Measured.of(of[CANDIDATE], of.get(BASELINE), bounds_of(metric))
+    sides = of[CANDIDATE], of.get(BASELINE)
+    return Measured.of(*sides, bounds_of(metric), adjusted=rule.measure == "drop")
 
 
 def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) -> Outcome:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from rankmill.compare.adjusted import AdjustedPaired
+from rankmill.compare.clustered import ClusteredMean
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.intervals import beyond_alike, open_interval, relative_ends
 from rankmill.compare.jackknife import interval_within
@@ -37,7 +39,11 @@ class Measured(NamedTuple):
     groups : LeftOut or None
         What the jackknife left out for the system.
     effective, base_effective : float or None
-        The effective numbers of queries of weights, if there are some.
+        The effective numbers of queries of weights, or of clusters, if there are some.
+    clusters : bool
+        Whether queries come in clusters, which `queries` then counts.
+    known_freedom : float or None
+        The degrees of freedom of all errors; None for those that weights leave.
     """
 
     value: float | None
@@ -51,14 +57,33 @@ class Measured(NamedTuple):
     groups: LeftOut | None = None
     effective: float | None = None
     base_effective: float | None = None
+    clusters: bool = False
+    known_freedom: float | None = None
 
     @classmethod
-    def of(cls, column: Column, base: Column | None, bounds: tuple[float, float]) -> "Measured":
-        """Return what is measured of one slice; `base` is the column of the baseline."""
+    def of(
+        cls,
+        column: Column,
+        base: Column | None,
+        bounds: tuple[float, float],
+        *,
+        adjusted: bool = True,
+    ) -> "Measured":
+        """Return what is measured of one slice; `base` is the column of the baseline.
+
+        Where a covariate is known, both are adjusted by it if that is asked for.
+        """
+        paired = column.paired
+        if adjusted and isinstance(paired, AdjustedPaired):
+            (v, error, freedom), (b, base_error, _) = paired.mine, paired.theirs
+            mine = cls(v, error, paired.n, b, base_error, paired.n, paired.standard_error, bounds)
+            return mine._replace(known_freedom=freedom)
         mean = column.mean
         n = mean.positive if isinstance(mean, WeightedMean) else mean.count
         effective = mean.effective if isinstance(mean, WeightedMean) else None
         mine = cls(mean.mean, mean.standard_error, n, bounds=bounds, effective=effective)
+        if isinstance(mean, ClusteredMean):
+            mine = mine._replace(clusters=True, known_freedom=mean.freedom)
         if base is None or column.paired is None:
             return mine
         return mine._replace(
@@ -93,7 +118,7 @@ class Measured(NamedTuple):
 
     @property
     def too_few(self) -> bool:
-        """Whether weights leave too few effective queries for an interval."""
+        """Whether weights or clusters leave too few effective ones for an interval."""
         sizes = self.effective, self.base_effective
         return any(one is not None and one < LEAST_EFFECTIVE for one in sizes)
 
@@ -101,6 +126,8 @@ class Measured(NamedTuple):
     def why(self) -> str:
         """Why there may be no interval, or ""."""
         if self.too_few:
+            if self.clusters:
+                return f"{self.queries:,} clusters count as {self.mine.size:.3g} of equal size"
             return f"the weights leave {self.mine.size:.3g} effective queries"
         if self.groups is not None and (few := few_hits([self.groups])):
             return few
@@ -110,12 +137,13 @@ class Measured(NamedTuple):
     @property
     def mine(self) -> "_Side":
         """The system."""
-        return _Side(self.value, self.error, self.queries, self.effective)
+        return _Side(self.value, self.error, self.queries, self.effective, self.known_freedom)
 
     @property
     def theirs(self) -> "_Side":
         """The baseline."""
-        return _Side(self.base, self.base_error, self.base_queries, self.base_effective)
+        told = self.base, self.base_error, self.base_queries, self.base_effective
+        return _Side(*told, self.known_freedom)
 
 
 class _Side(NamedTuple):
@@ -125,6 +153,7 @@ class _Side(NamedTuple):
     error: float | None
     queries: int
     effective: float | None
+    known_freedom: float | None = None
 
     @property
     def size(self) -> float:
@@ -134,6 +163,8 @@ class _Side(NamedTuple):
     @property
     def freedom(self) -> float:
         """The degrees of freedom of the error."""
+        if self.known_freedom is not None:
+            return self.known_freedom
         return freedom_of(self.queries, self.size) if self.queries else -1.0
 
     def spread(self, sign: int) -> Spread | None:

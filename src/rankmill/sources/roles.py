@@ -137,7 +137,7 @@ def find_columns(
     finder = Finder(source, chosen, role, source.key.parts if source.key else ())
     for each in chosen:  # a mistyped name is an error even if its column is not needed
         finder.find(each, ())
-    query = _find_query(finder)
+    query = _find_query(finder, facts)
     item = _find_item(finder, query)
     # All files are checked, because a column that holds only nulls has the null type.
     wide = finder.holds_lists(item)
@@ -202,9 +202,10 @@ def find_item(source: Source, name: str | None, side: Role) -> str:
     return _find_item(Finder(source, {"item": name}, side), "")
 
 
-def _find_query(finder: Finder) -> str:
-    """The column of query ids; "id" is one if no other column is."""
-    return _usual_query(finder) or finder.require("query", ())
+def _find_query(finder: Finder, facts: Collection[str] = ()) -> str:
+    """The column of query ids; "id" is one if no other column is, and facts such as "user" too."""
+    apart = replace(finder, taken=(*finder.taken, *facts))
+    return _usual_query(apart) or _usual_query(finder) or finder.require("query", ())
 
 
 def _usual_query(finder: Finder) -> str | None:

@@ -23,7 +23,7 @@ from rankmill.spark.layout import arrow_schema
 from rankmill.spark.leaving import left_out
 from rankmill.spark.merging import collected, function_of
 from rankmill.spark.per_query import per_query_frame
-from rankmill.spark.request import NOT_TAKEN, Request, request_of
+from rankmill.spark.request import NOT_TAKEN, Request, refuse_whole, request_of
 from rankmill.spark.rows import RowFormat
 from rankmill.spark.run import evaluate_runs, result_of
 from rankmill.spark.slices import with_tables, with_values
@@ -63,6 +63,7 @@ def compare(
     """
     began = time.perf_counter()
     given = {name: options.pop(name) for name in OPTIONS}
+    refuse_whole(given)
     asked = asked_of(runs, given, options["weight"])
     scoring = options | {"partitions": partitions, "per_query": False}
     joined = join(

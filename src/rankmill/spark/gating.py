@@ -29,7 +29,7 @@ from rankmill.spark.aligning import EARLIER
 from rankmill.spark.comparing import Joined, join
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.per_query import per_query_frame
-from rankmill.spark.request import NOT_TAKEN, check_frame, is_frame
+from rankmill.spark.request import NOT_TAKEN, check_frame, is_frame, refuse_whole
 from rankmill.threads import thread_count
 
 
@@ -68,6 +68,7 @@ def gate(
     """
     began = time.perf_counter()
     given = {name: options.pop(name) for name in OPTIONS}
+    refuse_whole(given)
     by = given["by"] if isinstance(given["by"], list | tuple) else [given["by"]]
     # What is checked before anything is read are tables with the columns of DataFrames.
     given["by"] = [arrow_schema(one).empty_table() if is_frame(one) else one for one in by]

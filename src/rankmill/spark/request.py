@@ -117,6 +117,19 @@ def request_of(
     return Request(job, bare, frames, list(named.values()), sides, sizes, count, told)
 
 
+def refuse_whole(given: Mapping[str, Any]) -> None:
+    """Raise UsageError if queries come in clusters, or their differences are to be adjusted."""
+    for name, why in (
+        ("cluster", "a cluster may be in several partitions"),
+        ("adjust", "no partition has the regression of all queries"),
+    ):
+        if given[name] is not None:
+            raise UsageError(
+                f"{name} is not for Spark, where {why}: collect the rows, and use rankmill.compare "
+                "or rankmill.gate"
+            )
+
+
 def is_frame(value: Any) -> bool:
     """Return whether a value is a DataFrame of Spark."""
     return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
