@@ -107,7 +107,7 @@ def test_parts_merge_to_the_comparison_of_the_whole(
             part=True,
         )
         rows = {name: one.num_rows for name, one in own.items()}
-        found.append(Found.of(joined, rows, settings.moved, crossed=True, values=False))
+        found.append(Found.of(joined, rows, settings.moved, crossed=True, values=False, alone=True))
     draw.shuffle(found)
     while len(found) > 1:  # in any order, and after a journey
         one, other = found.pop(), Found.from_row(found.pop(0).to_row())

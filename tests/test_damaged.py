@@ -151,7 +151,7 @@ def text_of(verdict: Any) -> Any:
 
 
 def gate(baseline: Any, **more: Any) -> Any:
-    return rankmill.gate(LABELS, run(2), "map@3 drop <= 1", baseline=baseline, **more)
+    return rankmill.gate(LABELS, run(2), "map@3 drop <= 0.9", baseline=baseline, **more)
 
 
 def flip_file(path: Path, draw: random.Random) -> Path:

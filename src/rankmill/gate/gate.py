@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from numbers import Real
 from pathlib import Path
 from time import perf_counter
 from time import time as clock_time
@@ -29,11 +30,12 @@ from rankmill.gate.baseline import (
     check_gains,
     from_history,
     open_baseline,
-    with_table,
 )
 from rankmill.gate.earlier import is_choice
 from rankmill.gate.judge import Evidence, judge, written_at
+from rankmill.gate.pairing import with_table
 from rankmill.gate.rules import HELD, UNDECIDED, Rule, age_text, parse_rules
+from rankmill.gate.sides import MIN_OVERLAP, shared_of
 from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse, parse_all
@@ -45,7 +47,7 @@ CLOCKS_DIFFER = 60.0
 # The options of `gate` that say what to hold against the rules, and not how to score.
 OPTIONS = (
     *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "time"),
+    *("confidence", "min_overlap", "time"),
 )
 
 
@@ -59,6 +61,7 @@ def gate(
     history: str | Path | None = None,
     metrics: str | Sequence[str] = (),
     undecided: str = "warn",
+    min_overlap: float = MIN_OVERLAP,
     by: Any = (),
     moved: int = 0,
     worst_slices: int = 0,
@@ -88,6 +91,10 @@ def gate(
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
+    min_overlap : float
+        The share of the queries that count on either side that both must have. With fewer, the
+        baseline is compared as a whole, and not query by query: its errors and those of the system
+        add up.
     by, moved, worst_slices, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
     now : float, optional
@@ -138,7 +145,10 @@ def gate(
         shown = None if comparison is None else comparison.details
         if details and shown is None:
             shown = details_of(joined, asked.settings, workers)
-    found = verdict_of(asked, joined.results, joined.without, state, ages, comparison)
+        alone = {}
+        if paired and any(state.left_out.values()):
+            alone = joined.states_alone(workers, crossed=asked.crossed)
+    found = verdict_of(asked, joined.results, joined.without, state, ages, comparison, alone)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
 
@@ -151,6 +161,7 @@ class Asked(NamedTuple):
     cuts: Cuts
     earlier: Baseline | None
     undecided: str
+    min_overlap: float
 
     @property
     def crossed(self) -> bool:
@@ -187,6 +198,7 @@ def asked_of(
     asked = parse_rules(rules)
     baseline, extra = given["baseline"], given["metrics"]
     _check(asked, baseline, given["undecided"])
+    _check_overlap(given["min_overlap"])
     extra = [extra] if isinstance(extra, str) else list(extra)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
     dropping = [one.subject for one in asked if one.measure == "drop"]
@@ -203,7 +215,8 @@ def asked_of(
     names_of_settings = ("confidence", "moved", "worst_slices")
     settings = Settings(**{name: given[name] for name in names_of_settings})
     cuts = _cuts(given["by"], asked)
-    return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
+    more = given["undecided"], given["min_overlap"]
+    return Asked(asked, names or DEFAULT_METRICS, settings, cuts, earlier, *more)
 
 
 def _of_result(
@@ -277,6 +290,7 @@ def verdict_of(
     state: ComparisonState,
     ages: Mapping[str, float],
     comparison: Comparison | None,
+    alone: Mapping[str, ComparisonState] | None = None,
 ) -> Verdict:
     """Hold what was measured against the rules.
 
@@ -286,12 +300,15 @@ def verdict_of(
     results, without, state
         As those of a `Joined`; the results with that of the baseline if that is scored or paired.
     ages, comparison
+    alone
+        As those of `Evidence`.
     """
     earlier = asked.earlier
     told = None if earlier is None else earlier.told
     if earlier is not None and earlier.kind == "predictions":
         told = results[BASELINE].to_dict()
-    evidence = Evidence(results[CANDIDATE], state, told, without, ages)
+    known = state, told, without, ages, alone or {}, asked.min_overlap
+    evidence = Evidence(results[CANDIDATE], *known)
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
     return Verdict(
         _word(outcomes, asked.undecided),
@@ -300,8 +317,19 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[] if earlier is None else [*earlier.notes],
+        notes=[] if earlier is None else [*earlier.notes, *_of_overlap(asked, state)],
     )
+
+
+def _of_overlap(asked: Asked, state: ComparisonState) -> list[str]:
+    """Return a note if a comparison is over fewer queries than those that rules pair."""
+    shared = shared_of(state)
+    if BASELINE not in state.systems or shared.suffice(asked.min_overlap):
+        return []
+    return [
+        f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
+        "have, fewer than min_overlap asks for: rules compare the values as a whole"
+    ]
 
 
 def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
@@ -310,6 +338,12 @@ def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
     lonely = next((one for one in rules if one.paired), None)
     if baseline is None and lonely is not None:
         raise UsageError(f"rule {lonely.text!r} needs a baseline: give one with --baseline")
+
+
+def _check_overlap(least: object) -> None:
+    is_real = isinstance(least, Real) and not isinstance(least, bool)
+    if not is_real or not 0 <= least <= 1:  # type: ignore[operator]
+        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
 
 
 def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
