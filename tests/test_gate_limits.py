@@ -64,6 +64,16 @@ def test_rules_that_may_be_broken_and_kept_are_taken(rule):
     assert parse_rule(rule).text == rule
 
 
+def test_gap_without_an_interval_is_refused_before_any_work():
+    rule = "gap >= 0.5 confidence 0.9"
+    with pytest.raises(rankmill.UsageError, match="does not know the order of gap_ties"):
+        gate("no such file", "no such file", rule, semantics={"gap_ties": "given"})
+    result = rankmill.evaluate({1: [2]}, {1: {2: 0.5}}, ["gap"])
+    with pytest.raises(rankmill.UsageError, match="predictions are needed for it"):
+        gate(None, result, rule)
+    assert gate(None, result, "gap >= 0.5").word == "held"
+
+
 @given(
     st.sampled_from([one for one in REGISTRY.values() if one.better != "neither"]),
     st.booleans(),

@@ -33,6 +33,7 @@ from rankmill.gate.baseline import (
 )
 from rankmill.gate.earlier import is_choice
 from rankmill.gate.judge import Evidence, judge, written_at
+from rankmill.gate.limits import check_intervals
 from rankmill.gate.pairing import with_table
 from rankmill.gate.rules import HELD, UNDECIDED, Rule, age_text, parse_rules
 from rankmill.gate.sides import MIN_OVERLAP, shared_of
@@ -204,6 +205,7 @@ def asked_of(
     dropping = [one.subject for one in asked if one.measure == "drop"]
     canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
     job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
+    check_intervals(asked, job.semantics, alone=opened is _numbers)
     earlier = None
     if isinstance(baseline, str) and is_choice(baseline):
         earlier = from_history(baseline, given["history"], canonical, job, given["time"])

@@ -1,12 +1,16 @@
 """Which limits a rule may have: one that no value breaks, or none keeps, decides nothing."""
 
 import math
+from collections.abc import Iterable
+from typing import Any
 
+from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import Metric
-from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.listed import ListMean
 from rankmill.metrics.registry import parse
+from rankmill.semantics.choices import Semantics
 
 Range = tuple[float, float]
 
@@ -60,6 +64,24 @@ def never_decided(subject: str) -> str:
     if metric.spec.kernel or found is Gap or issubclass(found, ListMean):
         return ""
     return f"{subject} has no interval: leave out the confidence"
+
+
+def check_intervals(rules: Iterable[Any], semantics: Semantics, *, alone: bool) -> None:
+    """Raise UsageError for a confidence of gap where the jackknife has nothing to leave out.
+
+    `alone` is whether there is a result, and no predictions.
+    """
+    for one in rules:
+        if one.confidence is None or aggregate_of(parse(one.subject)) is not Gap:
+            continue
+        why = "predictions are needed for it, and not a Result" if alone else ""
+        if semantics.gap_ties in ORDERED_TIES:
+            why = f"the jackknife does not know the order of gap_ties {semantics.gap_ties!r}"
+        if why:
+            raise UsageError(
+                f"rule {one.text!r}: {one.subject} has no interval here, as {why}: leave out the "
+                "confidence"
+            )
 
 
 def reach_of(subject: str, measure: str, *, relative: bool, metric: bool) -> Range:
