@@ -180,10 +180,10 @@ def test_the_command_and_the_file_take_the_share(run, tmp_path):
 
 def test_a_file_that_was_cut_says_how_many_queries_it_should_hold(tmp_path):
     pq.write_table(values(lists(ALL)).slice(0, 5), tmp_path / "cut.parquet")
-    with pytest.raises(rankmill.InputError, match="it holds 5 of the 300 queries that rankmill"):
+    with pytest.raises(rankmill.InputError, match="holds 5 of the 300 queries of its run"):
         gate(LABELS, lists(ALL), RULE, baseline=tmp_path / "cut.parquet")
     found = gate(LABELS, lists(ALL), RULE, baseline=values(lists(ALL)).slice(5))
-    assert "it holds 295 of the 300 queries that rankmill wrote" in found.notes
+    assert "the baseline holds 295 of the 300 queries of its run" in found.notes
 
 
 def told(**changed):

@@ -228,13 +228,15 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
     sealed = None if checked is None or source == IN_MEMORY else checked.get("values_checksum")
     rows = len(table)
     written = (checked or {}).get("queries", rows)
-    cut = f"it holds {rows:,} of the {written:,} queries that rankmill wrote" * (rows != written)
+    cut = f"holds {rows:,} of the {written:,} queries of its run" if rows != written else ""
+    found = cut or "does not hold the values that rankmill wrote"
     if sealed is not None and sealed != seal_of_table(table):
         raise InputError(
-            f"{source}: {cut or 'its values are not those that rankmill wrote'}, as their checksum "
-            "tells: the file is damaged or was changed; evaluate again"
+            f"{source} {found}, as its checksum tells: the file is damaged or was changed; "
+            "evaluate again"
         )
-    return Baseline("per-query", source, table=table, told=checked, notes=(cut,) if cut else ())
+    notes = (f"the baseline {cut}",) if cut else ()
+    return Baseline("per-query", source, table=table, told=checked, notes=notes)
 
 
 def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:

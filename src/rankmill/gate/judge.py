@@ -73,7 +73,9 @@ def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
     Raises
     ------
     UsageError
-        If the baseline does not tell what the rule needs.
+        If the baseline does not tell what the rule needs, or no query is in its slice.
+    InputError
+        If the baseline has no value to compare with.
     """
     if rule.kind == "age":
         return [of_age(rule, evidence.ages[rule.subject])]
@@ -83,7 +85,7 @@ def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
         return [_of_metric(rule, "", _whole(rule, evidence), rule.confidence)]
     slices = dict(_slices_of(rule, evidence))
     if not slices:
-        return [_without_queries(rule, evidence.state)]
+        return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
     # Bonferroni: the intervals of all slices hold together.
     confidence = 1 - (1 - (rule.confidence or OF_SLICES)) / len(slices)
     return [_of_metric(rule, shown, one, confidence) for shown, one in slices.items()]
@@ -108,7 +110,7 @@ def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
 
 
 def _without_queries(rule: Rule, state: ComparisonState) -> Outcome:
-    """Return what comes of a rule for a slice if no query counts at all.
+    """Return what comes of a rule for slices if no query of a system counts at all.
 
     Raises
     ------
