@@ -22,7 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+import rankmill
 import verdicts_of_nights
+from rankmill import gate
 from rankmill.columns.ids import to_ids
 from rankmill.compare.adjusted import fit_of
 from rankmill.compare.clustered import ClusteredPaired
@@ -37,7 +39,6 @@ from rankmill.compare.pooled import pooled_estimates
 from rankmill.compare.significance import run_test
 from rankmill.compare.state import ComparisonState, Slices
 from rankmill.compare.sums import Sums, column_of
-from rankmill.gate.gate import gate
 from rankmill.gate.judge import word_of
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
@@ -125,6 +126,60 @@ def relative(asked: Asked) -> Iterator[Row]:
     )
     # The delta method sees 99.7 % of them.
     yield Row("1: true drops of 26.5 % seen, 3,000 queries", seen, asked.repetitions, least=0.996)
+
+
+# --------------------------------------------------------------------- few queries in common
+
+QUERIES = 300
+MOST_GATES = 200
+"""Whole gates are run so often at most."""
+
+
+def run_of(right: np.ndarray) -> pa.Table:
+    """Return predictions that are right for some queries, which are called by their numbers."""
+    items = [[1] if one else [9] for one in right]
+    return pa.table({"user_id": np.arange(len(right)), "items": items})
+
+
+def common(asked: Asked) -> Iterator[Row]:
+    """A collapse outside of the queries in common is not held; without a change nothing stops."""
+    labels = run_of(np.ones(QUERIES, bool))
+    rule = "hit@1 drop <= 5% confidence 0.95"
+    gates = min(asked.repetitions, MOST_GATES)
+    for share in (0.02, 0.1, 0.5, 0.85):
+        held = alarms = 0
+        kept = np.arange(QUERIES) < share * QUERIES
+        for _ in range(gates):
+            old, new = (hits(asked, QUERIES, 0.7) > 0 for _ in range(2))
+            values = rankmill.evaluate(labels, run_of(old), ["hit@1"]).per_query.slice(0, sum(kept))
+            lost = gate(labels, run_of(old & kept), rule, baseline=values)
+            held += lost.worst == HELD
+            alarms += gate(labels, run_of(new), rule, baseline=values).worst == REGRESSED
+        what = f"the baseline has {share:.0%} of {QUERIES} queries"
+        yield Row(f"2: held, all others are lost, {what}", held, gates, most=0.0)
+        yield Row(f"2: alarms, nothing changed, {what}", alarms, gates, most=0.04)
+
+
+# --------------------------------------------------------------------- rules that decide nothing
+
+NEVER = (
+    *("map@12 drop <= 1", "map@12 drop <= 100%", "map@12 >= -1", "map@12 >= 0", "map@12 > 1"),
+    *("map@12:median >= 0.5 confidence 0.95", "map@12:p10 drop <= 5% confidence 0.95"),
+    *("ece <= 0.1 confidence 0.95", "auprc drop <= 5% confidence 0.95", "queries >= 0"),
+    *("coverage@12 >= 0.5 confidence 0.95", "map@12[country=a,country=b] drop <= 1%"),
+)
+
+
+def never(asked: Asked) -> Iterator[Row]:
+    """A rule that no run breaks, that none keeps, or that is never decided, is refused."""
+    taken = 0
+    for text in NEVER:
+        try:
+            parse_rule(text)
+        except rankmill.UsageError:
+            continue
+        taken += 1
+    yield Row("3: rules that decide nothing and are taken", taken, len(NEVER), most=0.0)
 
 
 # --------------------------------------------------------------------- what was not seen
@@ -412,6 +467,8 @@ def adjusted(asked: Asked) -> Iterator[Row]:
 
 PROMISES: dict[str, Callable[[Asked], Iterator[Row]]] = {
     "relative": relative,
+    "common": common,
+    "never": never,
     "unseen": unseen,
     "weighted": weighted,
     "resampled": resampled,

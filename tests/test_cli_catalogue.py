@@ -31,7 +31,7 @@ def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["evaluate", "labels.parquet", "predictions.parquet", "-o"],
         ["evaluate", "labels.parquet", "predictions.parquet", "--per-query"],
         ["compare", "labels.parquet", "predictions.parquet", "other.parquet", "-o"],
-        ["gate", "labels.parquet", "predictions.parquet", "--rule", "map >= 0", "--json"],
+        ["gate", "labels.parquet", "predictions.parquet", "--rule", "map > 0", "--json"],
         ["report", "labels.parquet", "predictions.parquet", "-o"],
     ],
 )

@@ -107,7 +107,7 @@ def test_parts_merge_to_the_comparison_of_the_whole(
             part=True,
         )
         rows = {name: one.num_rows for name, one in own.items()}
-        found.append(Found.of(joined, rows, settings.moved, crossed=True, values=False))
+        found.append(Found.of(joined, rows, settings.moved, crossed=True, values=False, alone=True))
     draw.shuffle(found)
     while len(found) > 1:  # in any order, and after a journey
         one, other = found.pop(), Found.from_row(found.pop(0).to_row())
@@ -128,6 +128,10 @@ def test_parts_merge_to_the_comparison_of_the_whole(
         inputs = {"labels": {}, "predictions": {"rows": last.rows[name]}}
         results[name] = rankmill.Result(**{**vars(one), "inputs": inputs})
         assert last.rows[name] == runs[name].num_rows
+        assert last.alone[name].whole.queries == one.queries
+        assert {m: of[name].mean.mean for m, of in last.alone[name].whole.columns.items()} == (
+            one.metrics
+        )
     one = compared(results, {}, last.state, settings, 1, moved=lists_moved(last.moved))
     for field in (*ALIKE, "slices", "losses"):
         assert getattr(one, field) == getattr(whole, field), field

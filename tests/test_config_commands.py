@@ -154,7 +154,7 @@ def test_a_baseline_apart_from_the_system(shop: Path, run: Any) -> None:
             continue
         found = numbers(run, "gate", "shop/x.toml", *more)
         assert found == numbers(run, "gate", *inputs, "--baseline", base, *rule)
-    (shop / "x.toml").write_text(text.replace("RULES", 'rules = [\n"map@3 >= 0",\n"mapp >= 1"]'))
+    (shop / "x.toml").write_text(text.replace("RULES", 'rules = [\n"map@3 > 0",\n"mapp >= 1"]'))
     code, _, error = run("gate", "shop/x.toml")
     assert code == 2
     tells(error, ["mapp", "x.toml, line 4, rules[2]"])

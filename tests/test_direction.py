@@ -317,14 +317,15 @@ def test_a_drop_is_a_change_for_the_worse() -> None:
     ]
     worse = _reasons("bad", "good", first, ece, confident)
     assert worse[0] == (
-        "regressed: first_rank is 3.2, 178% above the baseline of 1.15 (limit <= 1%)"
+        "regressed: first_rank is 3.2, 178% above the baseline of 1.15 (paired over 40 of 40 "
+        "queries, limit <= 1%)"
     )
     assert worse[1].startswith("regressed: ece is ")
     assert " above the baseline of " in worse[1]
-    assert "(rise " in worse[2]
+    assert ", rise " in worse[2]
     assert worse[2].startswith("regressed: first_rank is 3.2, 178% above")
     assert _reasons("bad", "bad", first) == [
-        "held: first_rank is 3.2, as the baseline (limit <= 1%)"
+        "held: first_rank is 3.2, as the baseline (paired over 40 of 40 queries, limit <= 1%)"
     ]
     assert "64.1% below the baseline of 3.2" in _reasons("good", "bad", first)[0]
 

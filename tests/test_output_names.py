@@ -19,7 +19,7 @@ TABLE = ".parquet .parq .pq .csv .jsonl .ndjson .arrow .feather"
 CURVE = f"{TABLE} .json"
 RESULT = ".json .csv .md .markdown .tex .txt"
 PAGE = ".html .htm .txt"
-RULE = ["--rule", "map@2 >= 0"]
+RULE = ["--rule", "map@2 > 0"]
 METRICS = ["-m", "map@2", "-m", "auprc"]
 # A command, one of its options that name outputs, and the suffixes that this takes.
 OPTIONS = [

@@ -18,13 +18,13 @@ FILES = {
     "items.csv": "item_id,group\na,1\nb,2\nz,1\n",
     "features.csv": "item_id,x,y\na,1.5,0\nb,0,1.5\nz,1,1\n",
     "rankmill.toml": 'labels = "labels.csv"\npredictions = "new.csv"\nmetrics = ["map@2"]\n'
-    'rules = ["map@2 >= 0"]\ntrain = "train.csv"\n',
+    'rules = ["map@2 > 0"]\ntrain = "train.csv"\n',
     "two.toml": 'labels = "labels.csv"\nmetrics = ["map@2"]\nby = ["by.csv"]\n'
     '[systems]\nold = "old.csv"\nnew = "new.csv"\n',
 }
 BESIDE = ["--train", "train.csv", "--items", "items.csv", "--features", "features.csv"]
 METRICS = ["-m", "map@2", "-m", "novelty@2", "-m", "ild_cosine@2"]
-RULE = ["--rule", "map@2 drop <= 1"]
+RULE = ["--rule", "map@2 drop <= 0.9"]
 COMPARED = ["labels.csv", "old.csv", "new.csv", "-m", "map@2", "--by", "by.csv", *BESIDE]
 # A command with its inputs, and the options that name its outputs.
 COMMANDS = [

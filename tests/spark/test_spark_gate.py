@@ -59,7 +59,7 @@ def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> 
     numbers = replace(whole, per_query=None)
     path = tmp_path / "old.json"
     path.write_text(numbers.to_json())
-    before = rankmill.spark.gate(frames[0], frames[2], ["map@3 >= 0"], per_query=True, partitions=2)
+    before = rankmill.spark.gate(frames[0], frames[2], ["map@3 > 0"], per_query=True, partitions=2)
     run = before.result
     assert type(run.per_query).__name__ == "DataFrame"
     values = whole.per_query.replace_schema_metadata(None)  # Spark keeps none
@@ -78,10 +78,28 @@ def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> 
     )
 
 
+@pytest.mark.parametrize("unpredicted", ["zero", "skip"])
+def test_queries_of_one_side_are_counted_as_here(spark: Any, data: Any, unpredicted: str) -> None:
+    labels, old, new = data
+    options: dict[str, Any] = {"semantics": {"unpredicted": unpredicted}}
+    values = rankmill.evaluate(labels, old, ["map@3"], **options).per_query
+    values = values.replace_schema_metadata(None).slice(0, len(values) * 2 // 3)
+    frames = [spark.createDataFrame(one) for one in (labels, new)]
+    for before in (values, old.slice(0, len(old) // 2)):
+        asked = {"rules": [RULES[0], RULES[1], RULES[3]], **options}
+        on_spark = spark.createDataFrame(before)
+        found = rankmill.spark.gate(*frames, baseline=on_spark, partitions=3, **asked)
+        here = rankmill.gate(labels, new, baseline=before, **asked)
+        same_verdict(found, here)
+        assert found.notes == here.notes
+        few = here.outcomes[0]
+        assert few.paired == (0 if few.queries * 0.9 > here.comparison.queries else few.queries)
+
+
 @pytest.mark.parametrize(
     ("rules", "options", "message"),
     [
-        ("map@3 > 1", {"undecided": "x"}, "undecided is 'x'"),
+        ("map@3 > 0", {"undecided": "x"}, "undecided is 'x'"),
         ("map@3 drop <= 1%", {}, "needs a baseline"),
         ("labels_age <= 1d", {}, "a DataFrame has no age"),
         ("map@3 drop <= 1%", {"baseline": "no/such/file"}, "expected a DataFrame of predictions"),

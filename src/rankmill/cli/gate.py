@@ -90,6 +90,15 @@ Exit codes:
     help="What comes of a rule for which there are not enough data: warn and pass exit with 0.",
 )
 @click.option(
+    "--min-overlap",
+    type=click.FloatRange(0, 1),
+    metavar="SHARE",
+    default=0.9,
+    show_default=True,
+    help="Compare query by query if both sides have at least this share of all queries; else "
+    "compare the two values as a whole.",
+)
+@click.option(
     "--by",
     metavar="COLUMN|FILE",
     multiple=True,

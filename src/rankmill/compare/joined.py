@@ -1,6 +1,6 @@
 """The values of all systems, joined by query id, over the queries that count for all of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import combinations
@@ -54,6 +54,8 @@ class Joined(NamedTuple):
         What `leave_out` found for metrics that are no mean over queries, by metric and system.
     seen : Seen or None
         What was computed aside for a page.
+    alone : callable or None
+        The join of one of several systems, over all queries that count for it.
     """
 
     results: dict[str, Result]
@@ -68,6 +70,7 @@ class Joined(NamedTuple):
     gain_function: str
     without: Mapping[str, Without]
     seen: Seen | None = None
+    alone: "Callable[[str], Joined] | None" = None
 
     @property
     def queries(self) -> int:
@@ -143,6 +146,13 @@ class Joined(NamedTuple):
             differing=len(self.aligned.queries) - self.queries,
             unpredicted={name: each.audit["queries_only_labelled"] for name, each in results},
         )
+
+    def states_alone(self, workers: Workers, *, crossed: bool) -> dict[str, ComparisonState]:
+        """Return what the queries of each system add up to, also those that only it has."""
+        assert self.alone is not None  # as it is a join of several systems
+        alone = map(self.alone, self.results)
+        states = [one.state(workers, crossed=crossed, rows=False) for one in alone]
+        return dict(zip(self.results, states, strict=True))
 
     def _parts(
         self, ways: Sequence[tuple[np.ndarray, list[int]]], workers: Workers
@@ -235,22 +245,41 @@ def join(
             del one  # frees the tally before the next system is scored
     aligned = Aligned.of(results)
     common = aligned.common()
-    rows = gathered.rows(len(aligned.queries))
-    rows = rows if common is None else rows[common]
-    classes = gathered.classes()
+    every = gathered.rows(len(aligned.queries))
+    rows = every if common is None else every[common]
+    classes, weights = gathered.classes(), gathered.weights(every)
+
+    def alone(name: str) -> Joined:
+        table, own = aligned.tables[name], aligned.rows[name]
+        of = slice(None) if own is None else own
+        return Joined(
+            {name: results[name]},
+            {},
+            name,
+            Aligned({name: table}, table.column(0), {name: None}),
+            None,
+            None if weights is None else weights[of],
+            gathered.clusters(every[of]),
+            None,
+            [segments_of(way, each, every[of]) for way, each in classes.items()],
+            options["gain_function"],
+            {},
+        )
+
     return Joined(
         results,
         states,
         baseline,
         aligned,
         common,
-        gathered.weights(rows),
+        weights if weights is None or common is None else weights[common],
         gathered.clusters(rows),
         gathered.covariate(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
         options["gain_function"],
         without,
         gathered.seen(aside, rows) if aside is not None else None,
+        alone,
     )
 
 

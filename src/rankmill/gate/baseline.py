@@ -1,27 +1,24 @@
 """What a system is compared with: predictions, an earlier run by query, or the numbers of one."""
 
 import json
+import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.ids import is_text_type, to_ids
 from rankmill.columns.seal import seal_of_json, seal_of_table
-from rankmill.compare.aligned import Aligned
-from rankmill.compare.joined import Joined
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.beside import beside_of, beside_of_job, looks_at
 from rankmill.gate.earlier import NO_VERDICT
+from rankmill.gate.limits import range_of, range_text
 from rankmill.gate.runs import Measured, SliceKey
-from rankmill.matching.lookup import look_up
-from rankmill.results.result import PER_QUERY, WEIGHT, Result
-from rankmill.sources.comparable import check_order
+from rankmill.metrics.registry import parse
+from rankmill.results.result import PER_QUERY, Result
 from rankmill.stores.opened import opened
 
 # The square of a number of a run is a number.
@@ -202,16 +199,24 @@ def _of_table(table: pa.Table, source: str) -> Baseline:
     checked = None if told is None else _checked(read, source)
     # A table in memory may be a part of what was written.
     sealed = None if checked is None or source == IN_MEMORY else checked.get("values_checksum")
+    rows = len(table)
+    written = (checked or {}).get("queries", rows)
+    cut = f"holds {rows:,} of the {written:,} queries of its run" if rows != written else ""
+    found = cut or "does not hold the values that rankmill wrote"
     if sealed is not None and sealed != seal_of_table(table):
         raise InputError(
-            f"{source}: its values are not those that rankmill wrote, as their checksum tells: the "
-            "file is damaged or was changed; evaluate again"
+            f"{source} {found}, as its checksum tells: the file is damaged or was changed; "
+            "evaluate again"
         )
-    return Baseline("per-query", source, table=table, told=checked)
+    notes = (f"the baseline {cut}",) if cut else ()
+    return Baseline("per-query", source, table=table, told=checked, notes=notes)
 
 
-def check_alike(baseline: Baseline, job: Job, metrics: Iterable[str]) -> None:
-    """Raise UsageError if an earlier run counted otherwise, or lacks a metric."""
+def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
+    """Raise UsageError if an earlier run counted otherwise, or lacks a metric.
+
+    An InputError is raised if its value of a metric is none, or cannot be.
+    """
     if baseline.told is not None:
         for name, mine in (
             ("semantics", job.semantics.to_dict()),
@@ -241,6 +246,37 @@ def check_alike(baseline: Baseline, job: Job, metrics: Iterable[str]) -> None:
             f"the baseline {baseline.source} has {', '.join(dict.fromkeys(there))}, but not "
             f"{', '.join(lacking)}, for which there is a rule: evaluate it again with all metrics"
         )
+    if baseline.kind != "predictions":
+        _check_values(baseline, metrics)
+
+
+def _check_values(baseline: Baseline, metrics: Iterable[str]) -> None:
+    """Raise InputError if an earlier run has no value of a metric, or one that cannot be."""
+    values = {} if baseline.told is None else baseline.told["metrics"]
+    for metric in metrics:
+        value = values.get(metric)
+        if value is None and baseline.table is None:
+            raise InputError(
+                f"the baseline {baseline.source} has no value of {metric} (null), for which there "
+                "is a rule, as none of its queries counted: evaluate it again"
+            )
+        if value is not None:
+            check_range(metric, value, value, f"the baseline {baseline.source}")
+
+
+def check_range(metric: str, least: float, most: float, source: str) -> None:
+    """Raise InputError if values of a metric are not in its range."""
+    one = parse(metric)
+    low, high = range_of(one)
+    if one.spec.kernel is None:
+        high = math.inf  # gap is above 1 where queries have several labels
+    # A mean may be rounded past the end of a range.
+    if not (low - 1e-9 <= least and most <= high + 1e-9):
+        wrong = most if least >= low - 1e-9 else least
+        raise InputError(
+            f"{source}: {metric} is {wrong:g}, which no run has: it is {range_text(low, high)}; "
+            "the file is damaged or was changed: evaluate again"
+        )
 
 
 def check_gains(baseline: Baseline, result: Result) -> None:
@@ -262,102 +298,3 @@ def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
     names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
     pairs = ((name, theirs.get(name), mine.get(name)) for name in names)
     return ", ".join(f"{name} is {there!r} there, {here!r} here" for name, there, here in pairs)
-
-
-def with_table(joined: Joined, baseline: Baseline, *, part: bool = False) -> Joined:
-    """Return the join of a system alone with the values by query of an earlier run.
-
-    Only queries of both count; a part of all queries may have none.
-    """
-    mine, table = joined.aligned.tables[CANDIDATE], baseline.table
-    assert table is not None  # as it is the kind of this baseline
-    rows, places = _in_both(mine, table, baseline.source)
-    if not part:
-        check_in_both(len(mine), len(table), len(rows), baseline.source)
-    metrics = [name for name in mine.column_names[1:] if name in table.column_names]
-    tables = {
-        BASELINE: pa.table({"query": mine.column(0).take(rows)} | _floats(table, metrics, places)),
-        CANDIDATE: mine.take(rows),
-    }
-    earlier = earlier_result(baseline, joined.results[CANDIDATE], len(table))
-    queries = mine.column(0).combine_chunks().take(rows)
-    kept = rows.to_numpy()
-    return _replaced(joined, earlier, Aligned(tables, queries, dict.fromkeys(tables)), kept)
-
-
-def earlier_result(baseline: Baseline, result: Result, queries: int) -> Result:
-    """Return the result of an earlier run with as many queries, as far as it is known."""
-    told = baseline.told or {}
-    return Result(
-        metrics={name: told.get("metrics", {}).get(name) for name in result.metrics},
-        standard_errors={},
-        bounds={},
-        queries=queries,
-        audit=told.get("audit", result.audit),
-        inputs={"labels": {}, "predictions": {"source": baseline.source}},
-        semantics=result.semantics,
-        scope=result.scope,
-        notes=result.notes,
-    )
-
-
-def check_in_both(mine: int, theirs: int, both: int, source: str) -> None:
-    """Raise InputError if none of the queries of an earlier run is one of this run."""
-    if mine and not both:
-        raise InputError(
-            f"{source}: none of its {theirs:,} queries is among the {mine:,} of this run: it is of "
-            "other data"
-        )
-
-
-def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarray) -> Joined:
-    """Return a join with one more system, the baseline, over the rows `kept` of the first."""
-    return joined._replace(
-        results={BASELINE: earlier, **joined.results},
-        baseline=BASELINE,
-        aligned=aligned,
-        common=None,
-        weights=None if joined.weights is None else joined.weights[kept],
-        clusters=None if joined.clusters is None else joined.clusters[kept],
-        covariate=None if joined.covariate is None else joined.covariate.at(kept),
-        segments=[way.at(kept) for way in joined.segments],
-        seen=None if joined.seen is None else joined.seen.at(kept),
-    )
-
-
-def check_id_types(mine: Any, theirs: Any, source: str) -> None:
-    """Raise InputError if the query ids of an earlier run are texts, and those here integers."""
-    if is_text_type(mine) != is_text_type(theirs):
-        raise InputError(
-            f"{source}: the query ids are {theirs}, but those of the labels are {mine}: it is of "
-            "other data"
-        )
-
-
-def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndarray]:
-    """Return the rows of the queries in both tables, and their rows in the second one."""
-    check_id_types(mine.schema.field(0).type, table.schema.field(0).type, source)
-    here, there = mine.column_names[0], table.column_names[0]
-    check_order(here.split(","), there.split(","), source)
-    lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {there!r}"))
-    if repeated >= 0:
-        again = table.column(0)[repeated].as_py()
-        raise InputError(f"{source}: query {again!r} has two rows; expected a row a query")
-    places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
-    return pa.array(rows := np.flatnonzero(places >= 0)), places[rows]
-
-
-def _floats(table: pa.Table, metrics: list[str], places: np.ndarray) -> dict[str, Any]:
-    """Return the columns of metrics at some rows; a null, or no number, is an error."""
-    found = {}
-    for name in metrics:
-        column = table.column(name)
-        if column.type != pa.float64() or column.null_count:
-            raise InputError(
-                f"column {name!r} of the baseline holds {column.type} with {column.null_count} "
-                "nulls; expected float64 without nulls, as --per-query of one system writes it"
-            )
-        found[name] = column.take(pa.array(places))
-    if WEIGHT in table.column_names:
-        found[WEIGHT] = table.column(WEIGHT).take(pa.array(places))
-    return found

@@ -1,56 +1,42 @@
 """gate() evaluates a system, and says whether it keeps its rules."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from time import perf_counter
 from time import time as clock_time
-from typing import Any, NamedTuple
+from typing import Any
 
 from rankmill.compare.compare import comparison_of
 from rankmill.compare.comparison import Comparison
-from rankmill.compare.cutting import Cuts, column_names, cuts_of
-from rankmill.compare.dependence import covariate_name, with_dependence
 from rankmill.compare.details import details_of
-from rankmill.compare.differences import Settings
 from rankmill.compare.few import few_notes
 from rankmill.compare.joined import Joined, join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
 from rankmill.engine.evaluate import evaluate
-from rankmill.engine.job import make_job
-from rankmill.engine.options import options_of, split_options
-from rankmill.errors import InputError, UsageError, outside
+from rankmill.engine.options import options_of
+from rankmill.errors import InputError, UsageError
+from rankmill.gate.asked import OPTIONS, Asked, asked_of, numbers_of_run
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
-    Baseline,
-    check_alike,
     check_gains,
-    open_baseline,
-    with_table,
 )
-from rankmill.gate.chosen import from_history
-from rankmill.gate.earlier import is_choice
 from rankmill.gate.judge import Evidence, judge, written_at
-from rankmill.gate.levels import levelled, look_of
-from rankmill.gate.rules import HELD, UNDECIDED, Rule, age_text, parse_rules
+from rankmill.gate.pairing import with_table
+from rankmill.gate.rules import HELD, UNDECIDED, age_text
+from rankmill.gate.sides import MIN_OVERLAP, shared_of
 from rankmill.gate.sliced import slice_values
-from rankmill.gate.verdict import ON_UNDECIDED, Outcome, Verdict, worst
-from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.registry import parse, parse_all
+from rankmill.gate.verdict import Outcome, Verdict, worst
+from rankmill.metrics.registry import parse_all
 from rankmill.results.result import Result
 from rankmill.threads import Workers
 
 # The clocks of two machines may differ by so many seconds.
 CLOCKS_DIFFER = 60.0
-# The options of `gate` that say what to hold against the rules, and not how to score.
-OPTIONS = (
-    *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "time", "family_confidence", "cluster", "adjust"),
-)
 
 
 @options_of(evaluate, without=("per_query",))
@@ -63,6 +49,7 @@ def gate(
     history: str | Path | None = None,
     metrics: str | Sequence[str] = (),
     undecided: str = "warn",
+    min_overlap: float = MIN_OVERLAP,
     by: Any = (),
     moved: int = 0,
     worst_slices: int = 0,
@@ -96,6 +83,10 @@ def gate(
         More metrics to evaluate than those of the rules.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
+    min_overlap : float
+        The share of the queries that count on either side that both must have. With fewer, the
+        baseline is compared as a whole, and not query by query: its errors and those of the system
+        add up.
     by, moved, worst_slices, cluster, adjust, confidence, details
         As for `compare`. The columns of rules for slices are added to `by`.
     family_confidence : float, optional
@@ -143,7 +134,10 @@ def gate(
         shown = None if comparison is None else comparison.details
         if details and shown is None:
             shown = details_of(joined, asked.settings, workers, joined.segments)
-    found = verdict_of(asked, joined.results, joined.without, state, ages, comparison)
+        alone = {}
+        if paired and any(state.left_out.values()):
+            alone = joined.states_alone(workers, crossed=asked.crossed)
+    found = verdict_of(asked, joined.results, joined.without, state, ages, comparison, alone)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
 
@@ -159,79 +153,6 @@ def joined_of(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     return joined
-
-
-class Asked(NamedTuple):
-    """What to hold against which rules: the checked options of `gate`."""
-
-    rules: list[Rule]
-    metrics: Sequence[str]
-    settings: Settings
-    cuts: Cuts
-    earlier: Baseline | None
-    undecided: str
-
-    @property
-    def crossed(self) -> bool:
-        """Whether slices of two ways to cut are needed."""
-        return self.settings.worst_slices > 0 or any(len(one.slices) > 1 for one in self.rules)
-
-    def runs(self, predictions: Any) -> dict[str, Any]:
-        """Return the systems to score: this one, and the baseline if that is predictions."""
-        runs = {CANDIDATE: predictions}
-        if self.earlier is not None and self.earlier.kind == "predictions":
-            runs = {BASELINE: self.earlier.predictions, CANDIDATE: predictions}
-        return runs
-
-
-def asked_of(
-    rules: Any,
-    given: Mapping[str, Any],
-    options: dict[str, Any],
-    opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline,
-) -> Asked:
-    """Check what is asked of a gate before anything is read.
-
-    Parameters
-    ----------
-    rules
-        As for `gate`.
-    given
-        The options of `OPTIONS`.
-    options
-        Those of `evaluate`.
-    opened
-        How a baseline is opened that is no run of a history.
-    """
-    asked = parse_rules(rules)
-    baseline, extra = given["baseline"], given["metrics"]
-    _check(asked, baseline, given["undecided"])
-    extra = [extra] if isinstance(extra, str) else list(extra)
-    names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
-    dropping = [one.subject for one in asked if one.measure == "drop"]
-    canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
-    job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
-    earlier = None
-    if isinstance(baseline, str) and is_choice(baseline):
-        dropped = [one for one in asked if one.measure == "drop"]
-        earlier = from_history(baseline, given["history"], dropped, job, given["time"])
-    elif baseline is not None:
-        earlier = opened(baseline, canonical)
-    if earlier is not None:
-        with outside(earlier.source, "evaluate it again"):
-            check_alike(earlier, job, canonical)
-        _check_decidable(asked, earlier)
-    names_of_settings = ("confidence", "moved", "worst_slices", "cluster")
-    own = {name: given[name] for name in names_of_settings}
-    settings = Settings(adjust=covariate_name(given["adjust"]), **own)
-    cuts = _cuts(given["by"], asked)
-    cuts = with_dependence(cuts, settings, given["adjust"], options["weight"])
-    _check_dependence(asked, earlier, settings)
-    since = None if earlier is None else earlier.since
-    chosen = earlier is not None and earlier.kind == "history" and since is None
-    look = look_of(asked, given["history"], since, chosen=chosen)
-    levels = levelled(asked, given["family_confidence"], *look)
-    return Asked(levels, names or DEFAULT_METRICS, settings, cuts, earlier, given["undecided"])
 
 
 def _of_result(
@@ -255,7 +176,7 @@ def _of_result(
         )
     how = result.semantics, result.gain_function
     counted = dict(zip(("semantics", "gain_function"), how, strict=True))
-    asked = asked_of(rules, given, options | counted | result.scope.to_dict(), _numbers)
+    asked = asked_of(rules, given, options | counted | result.scope.to_dict(), numbers_of_run)
     subjects = sorted({one.subject for one in asked.rules if one.kind == "metric"})
     for one in parse_all(subjects, result.scope.rel) if subjects else ():
         if one.text not in result.metrics:
@@ -270,17 +191,6 @@ def _of_result(
     state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
     ages = ages_of(asked, result, result, None)
     return verdict_of(asked, {CANDIDATE: result}, {}, state, ages, None)
-
-
-def _numbers(value: Any, metrics: Sequence[str]) -> Baseline:
-    """Return an earlier run as a baseline by its numbers."""
-    found = open_baseline(value, metrics)
-    if found.told is None:
-        raise UsageError(
-            f"the baseline {found.source} does not tell the numbers of an earlier run; expected a "
-            "Result, its JSON, or a run of a history"
-        )
-    return replace(found, kind="result", table=None)
 
 
 def ages_of(asked: Asked, labels: Any, predictions: Any, now: float | None) -> dict[str, float]:
@@ -305,6 +215,7 @@ def verdict_of(
     state: ComparisonState,
     ages: Mapping[str, float],
     comparison: Comparison | None,
+    alone: Mapping[str, ComparisonState] | None = None,
 ) -> Verdict:
     """Hold what was measured against the rules.
 
@@ -314,9 +225,11 @@ def verdict_of(
     results, without, state
         As those of a `Joined`; the results with that of the baseline if that is scored or paired.
     ages, comparison
+    alone
+        As those of `Evidence`.
     """
     earlier = asked.earlier
-    evidence = evidence_of(asked, results, without, state, ages)
+    evidence = evidence_of(asked, results, without, state, ages, alone or {})
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
     notes = [] if earlier is None else [*earlier.notes]
     if state.whole.clusters is not None:
@@ -334,7 +247,7 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[*notes, *few_notes(state, asked.settings)],
+        notes=[*notes, *_of_overlap(asked, state), *few_notes(state, asked.settings)],
         slices=slice_values(state, CANDIDATE, asked.rules),
     )
 
@@ -345,6 +258,7 @@ def evidence_of(
     without: Mapping[str, Without],
     state: ComparisonState,
     ages: Mapping[str, float],
+    alone: Mapping[str, ComparisonState],
 ) -> Evidence:
     """Return what rules are held against; the parameters are those of `verdict_of`."""
     earlier = asked.earlier
@@ -352,63 +266,19 @@ def evidence_of(
     if earlier is not None and earlier.kind == "predictions":
         told = results[BASELINE].to_dict()
     slices = {} if earlier is None else earlier.slices
-    return Evidence(results[CANDIDATE], state, told, without, ages, slices)
+    known = state, told, without, ages, alone, asked.min_overlap, slices
+    return Evidence(results[CANDIDATE], *known)
 
 
-def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
-    if undecided not in ON_UNDECIDED:
-        raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
-    lonely = next((one for one in rules if one.paired), None)
-    if baseline is None and lonely is not None:
-        raise UsageError(f"rule {lonely.text!r} needs a baseline: give one with --baseline")
-
-
-def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
-    """Raise UsageError if a baseline never decides a rule, so that nothing would break it."""
-    if earlier.kind == "predictions":
-        return
-    for one in rules:
-        if one.measure != "drop":
-            continue
-        if one.slices and earlier.table is None and not earlier.slices:
-            needs = "the values of queries: give predictions or the file of --per-query"
-        elif one.confidence is not None and not parse(one.subject).spec.kernel:
-            needs = "the predictions of the baseline, as it is no mean over queries"
-        else:
-            continue
-        raise UsageError(
-            f"rule {one.text!r} needs {needs}; the baseline {earlier.source} has none of them"
-        )
-
-
-def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings: Settings) -> None:
-    """Raise UsageError if what a rule needs cannot be one of clusters, or be adjusted."""
-    cluster = settings.cluster
-    paired = earlier is not None and (earlier.kind == "predictions" or earlier.table is not None)
-    dropping = any(one.measure == "drop" and not one.slices for one in rules)
-    if settings.adjust is not None and not (paired and dropping):
-        raise UsageError(
-            "adjust is for a rule with drop, and needs the values of queries of the baseline: give "
-            "predictions or a per-query file"
-        )
-    for one in rules if cluster is not None else ():
-        if one.kind != "metric" or (one.confidence is None and not one.slices):
-            continue
-        if one.measure == "drop" and not paired:
-            why = "the values of queries of the baseline: give predictions or a per-query file"
-        elif not parse(one.subject).spec.kernel:
-            why = "a mean over queries: leave out its confidence"
-        else:
-            continue
-        raise UsageError(f"rule {one.text!r} with cluster {cluster!r} needs {why}")
-
-
-def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:
-    """Return what `by` and the rules for slices cut by; a rule may name a column of a table."""
-    several = list(by) if isinstance(by, list | tuple) else [by]
-    there = {name for one in cuts_of(several).tables for name in column_names(one)}
-    names = [name for one in rules for name, _ in one.slices if name not in there]
-    return cuts_of([*several, *names])
+def _of_overlap(asked: Asked, state: ComparisonState) -> list[str]:
+    """Return a note if a comparison is over fewer queries than those that rules pair."""
+    shared = shared_of(state)
+    if BASELINE not in state.systems or shared.suffice(asked.min_overlap):
+        return []
+    return [
+        f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
+        "have, fewer than min_overlap asks for: rules compare the values as a whole"
+    ]
 
 
 def _word(outcomes: list[Outcome], undecided: str) -> str:

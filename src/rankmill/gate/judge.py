@@ -1,5 +1,6 @@
 """Holding a rule against what was measured."""
 
+import difflib
 import math
 import os
 from collections.abc import Iterator, Mapping
@@ -10,29 +11,30 @@ from typing import Any, NamedTuple
 from rankmill.compare.pooled import Without
 from rankmill.compare.segments import natural
 from rankmill.compare.state import ComparisonState
-from rankmill.compare.sums import Sums
-from rankmill.errors import UsageError
+from rankmill.errors import InputError, UsageError
 from rankmill.gate.baseline import BASELINE, CANDIDATE
-from rankmill.gate.beside import INPUTS
-from rankmill.gate.measured import NO_BOUNDS, Interval, Measured, drop_of, value_of
-from rankmill.gate.rules import (
-    BAD_VOLUME,
-    EVERY,
-    HELD,
-    OF_SLICES,
-    SHARE_OF,
-    UNDECIDED,
-    Rule,
-    age_text,
-)
+from rankmill.gate.counts import of_age, of_count
+from rankmill.gate.limits import range_of
+from rankmill.gate.measured import Interval, Measured, drop_of, value_of
+from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import SliceKey
+from rankmill.gate.sides import (
+    LEAST_IN_COMMON,
+    Sides,
+    against,
+    bounds_of,
+    measured_of,
+    shared_of,
+    slices_of,
+)
 from rankmill.gate.sliced import Value, named, slice_before
 from rankmill.gate.verdict import Outcome
-from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
 
+# So many slices are listed for one that is not there, the nearest first.
+MOST_LISTED = 10
 UNKNOWN = ("", "(unknown)", "null")
 
 
@@ -51,6 +53,11 @@ class Evidence(NamedTuple):
         Metric over all predictions -> system -> its values without each group of queries.
     ages : dict of str to float
         The ages of inputs in seconds.
+    alone : mapping
+        What the system and a paired baseline add up to over all their queries, by name, if these
+        are not the same queries.
+    min_overlap : float
+        The share of the queries of either that both must have to be paired.
     slices : mapping
         The slices of a baseline without values of queries.
     """
@@ -60,6 +67,8 @@ class Evidence(NamedTuple):
     told: Mapping[str, Any] | None
     without: Mapping[str, Without]
     ages: Mapping[str, float]
+    alone: Mapping[str, ComparisonState]
+    min_overlap: float
     slices: Mapping[SliceKey, Recorded] = MappingProxyType({})
 
 
@@ -69,18 +78,19 @@ def judge(rule: Rule, evidence: Evidence) -> list[Outcome]:
     Raises
     ------
     UsageError
-        If the baseline does not tell what the rule needs.
+        If the baseline does not tell what the rule needs, or no query is in its slice.
+    InputError
+        If the baseline has no value to compare with.
     """
     if rule.kind == "age":
-        return [_of_age(rule, evidence.ages[rule.subject])]
+        return [of_age(rule, evidence.ages[rule.subject])]
     if rule.kind == "count":
         return [of_count(rule, evidence.result.to_dict(), evidence.told)]
     found = cases_of(rule, evidence)
     if not found:
-        shown = ", ".join(f"{name} = {value}" for name, value in rule.slices)
-        return [_undecided(rule, shown, "no query is in it")]
+        return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
     confidence = confidence_of_each(rule, len(found))
-    return [_of_metric(rule, one.shown, one.measured, confidence) for one in found]
+    return [_of_metric(rule, one.shown, one.sides, confidence) for one in found]
 
 
 class Case(NamedTuple):
@@ -89,17 +99,19 @@ class Case(NamedTuple):
     by: str
     slice: str
     shown: str
-    measured: Measured
+    sides: Sides
+
+    @property
+    def measured(self) -> Measured:
+        """The two values that are compared."""
+        return self.sides.measured
 
 
 def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return what a rule for a metric measures, in each of its slices."""
     if not rule.slices:
         return [Case("", "", "", _whole(rule, evidence))]
-    return [
-        Case(*named(by, value), shown, _of_slice(rule, by, value, evidence))
-        for shown, (by, value) in _slices_of(rule, evidence.state)
-    ]
+    return list(_slices_of(rule, evidence))
 
 
 def confidence_of_each(rule: Rule, slices: int) -> float | None:
@@ -109,45 +121,110 @@ def confidence_of_each(rule: Rule, slices: int) -> float | None:
     return 1 - (1 - (rule.least_confidence or OF_SLICES)) / slices
 
 
-def _of_slice(rule: Rule, by: tuple[str, ...], value: Value, evidence: Evidence) -> Measured:
-    found = _of_sums(rule, evidence.state.slices[by][value], evidence)
-    before = slice_before(evidence.slices, by, value, _name(rule, evidence))
-    if before is None or not rule.paired:
-        return found
-    return found._replace(
-        base=before.value, base_error=before.standard_error, base_queries=before.queries or 0
-    )
-
-
-def _slices_of(
-    rule: Rule, state: ComparisonState
-) -> Iterator[tuple[str, tuple[tuple[str, ...], Value]]]:
-    """Yield what the slices that a rule is for are called, in natural order, and what they are."""
-    wanted = dict(rule.slices)
-    for by, of_way in state.slices.items():
+def _slices_of(rule: Rule, evidence: Evidence) -> Iterator[Case]:
+    """Yield the slices that a rule is for, in natural order."""
+    wanted, metric = dict(rule.slices), _name(rule, evidence)
+    least = evidence.min_overlap if rule.paired else None
+    for by in evidence.state.slices:
         if set(by) != set(wanted):
             continue
-        for value in sorted(of_way, key=lambda value: tuple(map(natural, value))):
-            pairs = list(zip(by, value, strict=True))
-            if all(_fits(wanted[name], one) for name, one in pairs):
-                texts = (f"{name} = {'(unknown)' if one is None else one}" for name, one in pairs)
-                yield ", ".join(texts), (by, value)
+        for value, sides in slices_of(by, metric, evidence.state, evidence.alone, least):
+            if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True)):
+                before = _with_before(rule, by, value, sides, evidence)
+                yield Case(*named(by, value), _shown(by, value), before)
+
+
+def _with_before(
+    rule: Rule, by: tuple[str, ...], value: Value, sides: Sides, evidence: Evidence
+) -> Sides:
+    """Return the sides of a slice with the value of a baseline that has none of queries."""
+    before = slice_before(evidence.slices, by, value, _name(rule, evidence))
+    if before is None or not rule.paired:
+        return sides
+    measured = sides.measured._replace(
+        base=before.value, base_error=before.standard_error, base_queries=before.queries or 0
+    )
+    return sides._replace(measured=measured)
+
+
+def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
+    """Return what a slice is called."""
+    texts = ("(unknown)" if one is None else one for one in value)
+    return ", ".join(f"{name} = {one}" for name, one in zip(by, texts, strict=True))
+
+
+def _without_queries(rule: Rule, state: ComparisonState) -> Outcome:
+    """Return what comes of a rule for slices if no query of a system counts at all.
+
+    Raises
+    ------
+    UsageError
+        If there are slices, and this is none of them.
+    """
+    by, values = next(
+        (by, of_way) for by, of_way in state.slices.items() if set(by) == {*dict(rule.slices)}
+    )
+    asked = _shown(by, tuple(dict(rule.slices)[name] for name in by))
+    if not values:
+        one = _undecided(rule, asked, "no query counts")
+        return replace(one, word=BAD_VOLUME)
+    there = [_shown(by, value) for value in sorted(values, key=lambda v: tuple(map(natural, v)))]
+    there.sort(key=lambda one: -difflib.SequenceMatcher(None, asked, one).ratio())
+    more = f" and {len(there) - MOST_LISTED:,} more" if there[MOST_LISTED:] else ""
+    raise UsageError(
+        f"rule {rule.text!r}: no query that counts has {asked}; there are "
+        f"{'; '.join(there[:MOST_LISTED])}{more}"
+    )
 
 
 def _fits(wanted: str, value: str | None) -> bool:
     return wanted == EVERY or (wanted in UNKNOWN if value is None else wanted == value)
 
 
-def _whole(rule: Rule, evidence: Evidence) -> Measured:
+def _whole(rule: Rule, evidence: Evidence) -> Sides:
     """Return what a rule measures over all queries."""
-    metric = _name(rule, evidence)
-    if BASELINE in evidence.state.systems and metric in evidence.state.metrics:
-        return _of_sums(rule, evidence.state.whole, evidence)
+    metric, state = _name(rule, evidence), evidence.state
+    own = evidence.result.metrics[metric]
+    if not rule.paired or BASELINE not in state.systems or metric not in state.metrics:
+        one = _unpaired(rule, metric, evidence)
+        if rule.paired and one.base is None and own is not None:
+            raise InputError(
+                f"rule {rule.text!r}: the baseline has no value of {metric}, as none of its "
+                "queries counts: is it of other data?"
+            )
+        return Sides(one, own)
+    shared = shared_of(state)
+    if shared.suffice(evidence.min_overlap):
+        return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
+    if state.whole.clusters is not None:
+        raise UsageError(
+            f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
+            f"{shared.either:,} queries in common, and values as a whole have no clusters: leave "
+            "out --cluster, or lower --min-overlap"
+        )
+    one = _unpaired(rule, metric, evidence)
+    if one.base is not None:
+        return Sides(one, own, shared)
+    # An earlier run that does not tell its values as a whole: those of its queries do.
+    one = against(one, evidence.alone[BASELINE].whole, metric)
+    if one.base is None or shared.both < LEAST_IN_COMMON:
+        raise InputError(
+            f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
+            f"{shared.either:,} queries in common, which are too few to compare, and the baseline "
+            "does not tell its value as a whole: is it of other data, or cut off? Give its "
+            "predictions, or evaluate it again"
+        )
+    return Sides(one, own, shared)
+
+
+def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
+    """Return the value of a system, and that of the baseline as its result tells it."""
     result, known = evidence.result, evidence.without.get(metric, {})
     of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
     mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
-    if evidence.state.whole.clusters is not None and metric in evidence.state.metrics:
-        mine = _of_sums(rule, evidence.state.whole, evidence)
+    whole = evidence.alone.get(CANDIDATE, evidence.state)
+    if whole.whole.clusters is not None and metric in whole.metrics:
+        mine = measured_of(whole.whole, metric, paired=False)
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -164,33 +241,38 @@ def _whole(rule: Rule, evidence: Evidence) -> Measured:
     return mine._replace(**both, base_queries=int(queries or 0))
 
 
-def bounds_of(metric: str) -> tuple[float, float]:
-    """Return the range of what a metric is a mean of; infinite if it is no mean over queries."""
-    one = parse(metric)
-    return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
-
-
 def _name(rule: Rule, evidence: Evidence) -> str:
     """Return what results call the metric of a rule."""
     return parse_all([rule.subject], evidence.result.scope.rel)[0].text
 
 
-def _of_sums(rule: Rule, sums: Sums, evidence: Evidence) -> Measured:
-    metric = _name(rule, evidence)
-    of = sums.columns[metric]
-    sides = of[CANDIDATE], of.get(BASELINE)
-    return Measured.of(*sides, bounds_of(metric), adjusted=rule.measure == "drop")
-
-
-def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) -> Outcome:
+def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Outcome:
     """Hold a metric against a rule; `shown` is the slice."""
+    return replace(_held(rule, shown, sides, confidence), **_told_of(sides))
+
+
+def _told_of(sides: Sides) -> dict[str, Any]:
+    """Return the fields of an outcome that say which queries were compared."""
+    if sides.shared is None:
+        return {"value": sides.own}
+    both, either = sides.shared
+    paired = {"paired": both, "paired_value": sides.measured.value} if sides.paired else {}
+    return {"value": sides.own, "paired": 0, "queries": either} | paired
+
+
+def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Outcome:
+    one = sides.measured
     found = interval_of(rule, one, confidence)
-    if one.value is None and not shown:
+    if one.value is None and (not shown or one.base is not None):
         # Without a single query that counts, something is wrong with the inputs.
         return replace(_undecided(rule, shown, "there is no value", one), word=BAD_VOLUME)
     if found is None:
-        return _undecided(rule, shown, "there is no value", one)
+        few = sides.shared is not None and one.base is None
+        why = f"not paired: {_share_text(sides)}" if few else "there is no value"
+        return _undecided(rule, shown, why, one)
     word = word_of(rule, found, confidence)
+    if not shown and _is_worst(rule, one):
+        word = UNDECIDED  # both may be broken
     return Outcome(
         rule.text,
         word,
@@ -201,7 +283,7 @@ def _of_metric(rule: Rule, shown: str, one: Measured, confidence: float | None) 
         _told(found.low),
         _told(found.high),
         rule.limit,
-        _reason(rule, shown, one, found, confidence),
+        _reason(rule, shown, sides, found, confidence),
     )
 
 
@@ -222,14 +304,18 @@ def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
     return HELD if all(kept) else UNDECIDED if any(kept) else rule.word
 
 
-def _reason(
-    rule: Rule, shown: str, one: Measured, found: Interval, confidence: float | None
-) -> str:
-    value = f"{rule.subject}{f' where {shown}' if shown else ''} is {one.value:.6g}"
-    if rule.measure == "drop" and found.number == 0:
+def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: float | None) -> str:
+    one = sides.measured
+    value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
+    if one.value != sides.own:
+        value += f", {one.value:.6g} over the queries of both"
+    if _is_worst(rule, one):
+        value += ", and so is the baseline: nothing is worse"
+    elif rule.measure == "drop" and one.value == one.base:
         value += ", as the baseline"
     elif rule.measure == "drop":
-        number = "" if math.isinf(found.number) else f"{_amount(abs(found.number), rule)} "
+        amount = _amount(abs(found.number), rule)
+        number = "" if math.isinf(found.number) or not found.number else f"{amount} "
         side = "below" if (found.number > 0) == (rule.better == "higher") else "above"
         value += f", {number}{side} the baseline of {one.base:.6g}"
     told = f"limit {rule.limit_text}"
@@ -244,7 +330,27 @@ def _reason(
         told = f"{what}{ends} at confidence {confidence:.6g}, {told}"
     elif confidence is not None:
         told = f"no interval, {told}"
+    if sides.paired:
+        told = f"{_share_text(sides)}, {told}"
+    elif sides.shared is not None:
+        told = f"not paired, as only {_share_text(sides)}, {told}"
     return f"{value} ({told})"
+
+
+def _is_worst(rule: Rule, one: Measured) -> bool:
+    """Return whether a drop is from the worst value there is to the same value."""
+    if rule.measure != "drop" or one.value != one.base:
+        return False
+    low, high = range_of(parse(rule.subject))
+    return one.base == (high if rule.better == "lower" else low)
+
+
+def _share_text(sides: Sides) -> str:
+    """Return how many queries are compared in pairs, or could be."""
+    assert sides.shared is not None
+    both, either = sides.shared
+    of = f"{both:,} of {either:,} queries"
+    return f"paired over {of}" if sides.paired else f"{of} are of both runs"
 
 
 def _told(number: float | None) -> float | None:
@@ -263,81 +369,6 @@ def _undecided(rule: Rule, shown: str, why: str, one: Measured | None = None) ->
     where = f"{rule.subject} where {shown}" if shown else rule.subject
     reason = f"{where}: {why} (limit {rule.limit_text})"
     return Outcome(rule.text, UNDECIDED, shown, value, base, None, None, None, rule.limit, reason)
-
-
-def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> Outcome:
-    """Hold a count against a rule; both results are as their JSON has them."""
-    _check_counted(rule, mine, "give it, or leave out the rule")
-    value = count_of(rule.subject, mine)
-    base: float | None = None
-    measured = float(value)
-    if rule.measure == "change":
-        if told is None:
-            raise UsageError(
-                f"rule {rule.text!r}: the baseline does not tell its counts; give predictions, "
-                "the JSON of a result, or values by query that rankmill wrote"
-            )
-        _check_counted(rule, told, "evaluate the baseline with it")
-        base = count_of(rule.subject, told)
-        change = (value - base) / base if base else float(value != base)
-        measured = abs(change)
-        far = f"{100 * measured:.3g}% {'fewer' if change < 0 else 'more'} than"
-        reason = f"{rule.subject} is {value:,}, {far} the baseline of {base:,}"
-        if not change:
-            reason = f"{rule.subject} is {value:,}, as in the baseline"
-    elif rule.relative:
-        whole = SHARE_OF.get(rule.subject, "predictions")
-        total = count_of(whole, mine)
-        measured = value / total if total else float(value > 0)
-        reason = f"{rule.subject} is {value:,}, {100 * measured:.3g}% of {total:,} {whole}"
-    else:
-        reason = f"{rule.subject} is {value:,}"
-    word = HELD if rule.keeps(measured) else rule.word
-    reason = f"{reason} (limit {rule.limit_text})"
-    return Outcome(rule.text, word, "", value, base, measured, None, None, rule.limit, reason)
-
-
-def _check_counted(rule: Rule, told: Mapping[str, Any], todo: str) -> None:
-    """Raise UsageError if a count is 0 only because nothing was there to count it by.
-
-    `told` is a result as its JSON has it. What it does not tell is not asked for.
-    """
-    inputs, scope, names = (told.get(key, {}) for key in ("inputs", "scope", "metrics"))
-    asked = parse_all(names) if names else []
-    needs = {
-        "seen_items": ("train", "train" in inputs),
-        "unknown_items": ("items, train or features", bool({*INPUTS} & {*inputs})),
-        "items_beyond_depth": ("depth", scope.get("depth") is not None),
-        "unjudged_items": ("judged_only", bool(scope.get("judged_only"))),
-        "tied_confidences": (
-            "a metric such as gap",
-            any(aggregate_of(one).passes > 1 for one in asked),
-        ),
-        "short_lists": ("a cutoff, as in map@10", any(one.k is not None for one in asked)),
-    }
-    option, counted = needs.get(rule.subject, ("", True))
-    if inputs and names and not counted:
-        raise UsageError(
-            f"rule {rule.text!r}: {rule.subject} is not counted without {option}: {todo}"
-        )
-
-
-def count_of(subject: str, told: Mapping[str, Any]) -> int:
-    """Return a count of a result, as its JSON has it."""
-    if subject in ("label_rows", "prediction_rows"):
-        side = "labels" if subject == "label_rows" else "predictions"
-        found = told.get("inputs", {}).get(side, {}).get("rows")
-    else:
-        found = told.get("audit", {}).get("queries_in_both" if subject == "queries" else subject)
-    if found is None:
-        raise UsageError(f"the baseline does not tell {subject}: evaluate it again")
-    return int(found)
-
-
-def _of_age(rule: Rule, age: float) -> Outcome:
-    word = HELD if rule.keeps(age) else rule.word
-    reason = f"{rule.subject} is {age_text(age)} (limit {rule.limit_text})"
-    return Outcome(rule.text, word, "", age, None, age, None, None, rule.limit, reason)
 
 
 def written_at(subject: str, labels: Any, predictions: Any) -> float:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from rankmill.compare.distributions import t_quantile, t_tail
 from rankmill.compare.ratios import Pair
 from rankmill.engine.options import options_of
+from rankmill.gate.asked import OPTIONS, asked_of
 from rankmill.gate.beside import beside_of
 from rankmill.gate.folder import open_folder
-from rankmill.gate.gate import OPTIONS, asked_of, evidence_of, gate, joined_of
+from rankmill.gate.gate import evidence_of, gate, joined_of
 from rankmill.gate.history import history as read_history
 from rankmill.gate.judge import Case, Evidence, cases_of, confidence_of_each
 from rankmill.gate.levels import levelled, look_of
@@ -65,7 +66,7 @@ def gate_power(
     joined = joined_of(asked, labels, predictions, options)
     with Workers(options["threads"]) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
-    evidence = evidence_of(asked, joined.results, joined.without, state, {})
+    evidence = evidence_of(asked, joined.results, joined.without, state, {}, {})
     written, folder = parse_rules(rules), given["history"]
     cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
     earlier = asked.earlier

@@ -8,15 +8,17 @@ from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
+from rankmill.gate.counts import of_count
 from rankmill.gate.earlier import Candidate, choose, tries_of_a_night
 from rankmill.gate.folder import Folder
 from rankmill.gate.history import History
-from rankmill.gate.judge import Case, bounds_of, confidence_of_each, interval_of, of_count, word_of
+from rankmill.gate.judge import Case, confidence_of_each, interval_of, word_of
 from rankmill.gate.levels import levelled
 from rankmill.gate.measured import Measured
 from rankmill.gate.rules import EVERY, HELD, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import Run, SliceKey
+from rankmill.gate.sides import bounds_of
 from rankmill.results.spelling import canonical
 
 NIGHTS = 90

@@ -10,6 +10,7 @@ from typing import Literal
 from rankmill.errors import UsageError
 from rankmill.gate.earlier import HELD as HELD
 from rankmill.gate.earlier import UNDECIDED as UNDECIDED
+from rankmill.gate.limits import never_decided, range_of, range_text, reach_of
 from rankmill.metrics.base import Better
 from rankmill.metrics.registry import parse
 from rankmill.results.audit import FIELDS
@@ -27,19 +28,6 @@ VOLUMES = {
     "prediction_rows": "rows of the predictions",
 }
 AGES = ("labels_age", "predictions_age")
-# A count of the audit -> the count that it is a share of; others are shares of "predictions".
-SHARE_OF = {
-    "queries_predicted": "queries_labelled",
-    "queries_in_both": "queries_labelled",
-    "queries_only_labelled": "queries_labelled",
-    "queries_only_predicted": "queries_predicted",
-    "empty_label_lists": "queries_labelled",
-    "repeated_labels": "labels",
-    "null_labels": "labels",
-    "nonpositive_gains": "labels",
-    "short_lists": "queries_in_both",
-    "queries": "queries_labelled",
-}
 SECONDS = {"min": 60, "h": 3600, "d": 86400}
 EVERY = "*"
 # The confidence of rules for slices that name none: by chance alone, one of many is far off.
@@ -226,6 +214,12 @@ def _slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
             "them with a comma between"
         )
     found = tuple((name.strip(), value.strip()) for name, _, value in pairs)
+    if len({name for name, _ in found}) < len(found):
+        name = found[0][0]
+        raise UsageError(
+            f"rule {rule!r}: [{text}] names {name} twice, and no query has two values of it: write "
+            "a rule for each value, or [COLUMN=*] for all"
+        )
     quoted = next((value for _, value in found if re.fullmatch("'.*'|\".*\"", value)), None)
     if quoted is not None:
         raise UsageError(f"rule {rule!r}: write the value {quoted} of a slice without quotes")
@@ -280,8 +274,27 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = "a sequential rule has a confidence: write confidence 0.95 sequential"
     elif rule.confidence is not None and rule.operator == "==":
         wrong = "a confidence needs a limit to one side: write <=, <, >= or >"
+    elif rule.confidence is not None:
+        wrong = never_decided(rule.subject)
+    wrong = wrong or _wrong_limit(rule)
     if wrong:
         raise UsageError(f"rule {rule.text!r}: {wrong}")
+
+
+def _wrong_limit(rule: Rule) -> str:
+    """Return why no value breaks a limit, or none keeps it, or ""."""
+    metric = rule.kind == "metric"
+    low, high = reach_of(rule.subject, rule.measure, relative=rule.relative, metric=metric)
+    kept = rule.operator != "==" and rule.keeps(low)
+    if low <= rule.limit <= high if rule.operator == "==" else kept != rule.keeps(high):
+        return ""
+    reach = range_text(low, high, percent=rule.relative)
+    why = f"{rule.subject} is {reach}" if rule.measure == "value" else f"a change is {reach}"
+    hint = ""
+    if rule.measure == "drop":
+        why = f"{rule.subject} is {range_text(*range_of(parse(rule.subject)))}, and a drop {reach}"
+        hint = f"; did you mean {rule.limit:g}%?" if kept and not rule.relative else ""
+    return f"nothing {'breaks' if kept else 'keeps'} it, as {why}{hint}"
 
 
 def _shares() -> set[str]:

@@ -40,7 +40,7 @@ class Outcome:
     slice : str
         Which slice, such as "country = it"; empty for all queries.
     value, baseline : float or None
-        Of the system, and of the baseline if the rule needs one.
+        Of the system over all its queries, and of the baseline if the rule needs one.
     measured : float or None
         What the limit is for: the value, the drop or the change; relative if the limit is. A drop
         is a change for the worse, also where that is a rise; None for a share of 0.
@@ -49,6 +49,11 @@ class Outcome:
     limit : float
     reason : str
         All of this in a line.
+    paired, queries : int or None
+        Over how many queries the two were paired, and how many count on either side; None if the
+        baseline has no values of queries. Too few are not paired: `paired` is 0.
+    paired_value : float or None
+        The value of the system over the queries that were paired, as `baseline` is then.
     """
 
     rule: str
@@ -61,6 +66,9 @@ class Outcome:
     high: float | None
     limit: float
     reason: str
+    paired: int | None = None
+    queries: int | None = None
+    paired_value: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as strings and numbers."""

@@ -7,7 +7,8 @@ from typing import Any
 from rankmill.compare.cutting import Cuts
 from rankmill.compare.joined import Joined, join
 from rankmill.errors import RankmillError
-from rankmill.gate.baseline import Baseline, with_table
+from rankmill.gate.baseline import Baseline
+from rankmill.gate.pairing import with_table
 from rankmill.spark.found import Found
 from rankmill.spark.layout import Side
 from rankmill.spark.rows import Returned, RowFormat
@@ -87,19 +88,22 @@ class Comparing:
     joining : Joining
     count : int
         How many of the queries that moved most are found, up and down.
-    crossed, values : bool
-        Whether slices of two ways to cut are needed, and the values that Tukey's test takes.
+    crossed, values, alone : bool
+        Whether slices of two ways to cut are needed, the values that Tukey's test takes, and what
+        each system has over all its queries.
     """
 
     joining: Joining
     count: int
     crossed: bool
     values: bool
+    alone: bool = False
 
     def found(self, batches: Iterator[Any]) -> Found:
         """Return what the queries of a partition add up to."""
         joined, rows = self.joining.join(batches)
-        return Found.of(joined, rows, self.count, crossed=self.crossed, values=self.values)
+        how = {"crossed": self.crossed, "values": self.values, "alone": self.alone}
+        return Found.of(joined, rows, self.count, **how)
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ def join(
     moved: int,
     crossed: bool,
     values: bool = False,
+    alone: bool = False,
     earlier: Baseline | None = None,
 ) -> Joined:
     """Score all systems and join them; `options` are those of `evaluate_runs`.
@@ -148,8 +149,9 @@ def join(
         As for the `join` of one machine.
     moved : int
         How many of the queries that moved most are wanted, up and down.
-    crossed, values : bool
-        Whether slices of two ways to cut are needed, and the values that Tukey's test takes.
+    crossed, values, alone : bool
+        Whether slices of two ways to cut are needed, the values that Tukey's test takes, and what
+        each system has over all its queries.
     earlier : Baseline, optional
         An earlier run with a DataFrame of its values by query, which the only system is paired
         with.
@@ -161,7 +163,7 @@ def join(
         request = with_values(request, earlier)
         earlier = replace(earlier, predictions=None)
     rows, joining = _joining(request, tuple(runs), baseline, cuts, earlier)
-    comparing = Comparing(joining, moved, crossed, values)
+    comparing = Comparing(joining, moved, crossed, values, alone)
     # What is wrong with the request is found before Spark reads a row.
     form = RowFormat.of(comparing.found(iter(())).to_row())
     (one,) = collected(rows, Sending(comparing, form), Found, form, request.partitions)

@@ -1,7 +1,7 @@
 """What tasks of a comparison find of their queries: it merges, and travels as one row."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Self
 
@@ -30,6 +30,8 @@ class Found:
     count : int
     rows : dict of str to int
         The number of rows that were read of each side.
+    alone : dict of str to ComparisonState
+        What the queries of each of two systems add up to, also those that do not count for both.
     """
 
     state: ComparisonState
@@ -37,15 +39,25 @@ class Found:
     moved: MovedRows
     count: int
     rows: Mapping[str, int]
+    alone: Mapping[str, ComparisonState] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, joined: Joined, rows: Mapping[str, int], count: int, *, crossed: bool, values: bool
+        cls,
+        joined: Joined,
+        rows: Mapping[str, int],
+        count: int,
+        *,
+        crossed: bool,
+        values: bool,
+        alone: bool = False,
     ) -> Self:
         """Return what the queries of a join add up to; `values` are needed by Tukey's test."""
         with Workers(1) as workers:
             state = joined.state(workers, crossed=crossed, rows=values)
-            return cls(state, joined.states, joined.moved_rows(count, workers), count, rows)
+            moved = joined.moved_rows(count, workers)
+            each = joined.states_alone(workers, crossed=crossed) if alone else {}
+            return cls(state, joined.states, moved, count, rows, each)
 
     def merge(self, other: Self) -> Self:
         """Return the same of the queries of both."""
@@ -55,15 +67,19 @@ class Found:
         }
         states = {name: one.merge(other.states[name]) for name, one in self.states.items()}
         rows = {side: count + other.rows[side] for side, count in self.rows.items()}
-        return type(self)(self.state.merge(other.state), states, moved, self.count, rows)
+        state = self.state.merge(other.state)
+        alone = {name: one.merge(other.alone[name]) for name, one in self.alone.items()}
+        return type(self)(state, states, moved, self.count, rows, alone)
 
     def to_row(self) -> dict[str, Any]:
         """Return a flat row, with tables as Arrow streams."""
         states = [pa.Table.from_pylist([one.to_row()]) for one in self.states.values()]
+        whole = [one.to_table() for one in (self.state, *self.alone.values())]
         return sealed(
             {
                 "systems": list(self.states),
-                "parts": [*map(_stream, [self.state.to_table(), *states, *self.moved.values()])],
+                "alone": len(self.alone),
+                "parts": [*map(_stream, [*whole, *states, *self.moved.values()])],
                 "count": self.count,
                 "sides": list(self.rows),
                 "rows": list(self.rows.values()),
@@ -73,16 +89,18 @@ class Found:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """Return what `to_row` made a row of; UsageError if the row is damaged."""
-        check_seal(row, names=("systems", "parts", "count", "sides", "rows"))
+        check_seal(row, names=("systems", "alone", "parts", "count", "sides", "rows"))
         first, *parts = (pa.ipc.open_stream(one).read_all() for one in row["parts"])
         state = ComparisonState.from_table(first)
+        known = state.systems if row["alone"] else ()
+        alone = {name: ComparisonState.from_table(parts.pop(0)) for name in known}
         names = row["systems"]
         states = {n: State.from_row(t.to_pylist()[0]) for n, t in zip(names, parts, strict=False)}
         others = [name for name in state.systems if name != state.baseline]
         tasks = product(state.metrics, others) if row["count"] else ()
         moved = dict(zip(tasks, parts[len(names) :], strict=True))
         rows = dict(zip(row["sides"], map(int, row["rows"]), strict=True))
-        return cls(state, states, moved, row["count"], rows)
+        return cls(state, states, moved, row["count"], rows, alone)
 
 
 def _stream(table: pa.Table) -> bytes:

@@ -11,18 +11,18 @@ from rankmill.compare.moved import lists_moved
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.options import options_of
 from rankmill.errors import UsageError
+from rankmill.gate.asked import OPTIONS, asked_of
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
     Baseline,
     check_gains,
-    check_in_both,
-    earlier_result,
     holds_values,
     open_baseline,
 )
-from rankmill.gate.gate import OPTIONS, ages_of, asked_of, verdict_of
+from rankmill.gate.gate import ages_of, verdict_of
 from rankmill.gate.gate import gate as gate_here
+from rankmill.gate.pairing import check_in_both, earlier_result
 from rankmill.gate.verdict import Verdict
 from rankmill.results.result import Result
 from rankmill.spark.aligning import EARLIER
@@ -87,6 +87,7 @@ def gate(
         cuts=cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
         moved=asked.settings.moved,
         crossed=asked.crossed,
+        alone=earlier is not None and (len(runs) > 1 or earlier.table is not None),
         earlier=earlier if earlier is not None and earlier.table is not None else None,
     )
     results, state = joined.results, joined.found.state
@@ -102,7 +103,7 @@ def gate(
         threads, moved = thread_count(None), lists_moved(joined.found.moved)
         known = results, joined.without
         comparison = compared(*known, state, asked.settings, threads, moved=moved)
-    found = verdict_of(asked, results, joined.without, state, ages, comparison)
+    found = verdict_of(asked, results, joined.without, state, ages, comparison, joined.found.alone)
     return replace(found, seconds=time.perf_counter() - began)
 
 

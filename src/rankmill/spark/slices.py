@@ -9,7 +9,8 @@ import pyarrow as pa
 from rankmill.columns.ids import ids_to_arrow
 from rankmill.compare.cutting import Cuts, open_cut, read_table
 from rankmill.compare.segments import classes_of
-from rankmill.gate.baseline import Baseline, check_id_types
+from rankmill.gate.baseline import Baseline
+from rankmill.gate.pairing import check_id_types
 from rankmill.kernels.identity import UNSIGNED
 from rankmill.results.result import WEIGHT
 from rankmill.sources.inputs import Input

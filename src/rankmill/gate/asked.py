@@ -1,0 +1,184 @@
+"""What a gate is asked: its rules, baseline and options, checked before anything is read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, NamedTuple
+
+from rankmill.compare.cutting import Cuts, column_names, cuts_of
+from rankmill.compare.dependence import covariate_name, with_dependence
+from rankmill.compare.differences import Settings
+from rankmill.engine.job import make_job
+from rankmill.engine.options import split_options
+from rankmill.errors import UsageError, outside
+from rankmill.gate.baseline import (
+    BASELINE,
+    CANDIDATE,
+    Baseline,
+    check_alike,
+    open_baseline,
+)
+from rankmill.gate.chosen import from_history
+from rankmill.gate.earlier import is_choice
+from rankmill.gate.levels import levelled, look_of
+from rankmill.gate.limits import check_intervals
+from rankmill.gate.rules import Rule, parse_rules
+from rankmill.gate.verdict import ON_UNDECIDED
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.registry import parse, parse_all
+
+# The options of `gate` that say what to hold against the rules, and not how to score.
+OPTIONS = (
+    *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
+    *("confidence", "min_overlap", "time", "family_confidence", "cluster", "adjust"),
+)
+
+
+class Asked(NamedTuple):
+    """What to hold against which rules: the checked options of `gate`."""
+
+    rules: list[Rule]
+    metrics: Sequence[str]
+    settings: Settings
+    cuts: Cuts
+    earlier: Baseline | None
+    undecided: str
+    min_overlap: float
+
+    @property
+    def crossed(self) -> bool:
+        """Whether slices of two ways to cut are needed."""
+        return self.settings.worst_slices > 0 or any(len(one.slices) > 1 for one in self.rules)
+
+    def runs(self, predictions: Any) -> dict[str, Any]:
+        """Return the systems to score: this one, and the baseline if that is predictions."""
+        runs = {CANDIDATE: predictions}
+        if self.earlier is not None and self.earlier.kind == "predictions":
+            runs = {BASELINE: self.earlier.predictions, CANDIDATE: predictions}
+        return runs
+
+
+def asked_of(
+    rules: Any,
+    given: Mapping[str, Any],
+    options: dict[str, Any],
+    opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline,
+) -> Asked:
+    """Check what is asked of a gate before anything is read.
+
+    Parameters
+    ----------
+    rules
+        As for `gate`.
+    given
+        The options of `OPTIONS`.
+    options
+        Those of `evaluate`.
+    opened
+        How a baseline is opened that is no run of a history.
+    """
+    asked = parse_rules(rules)
+    baseline, extra = given["baseline"], given["metrics"]
+    _check(asked, baseline, given["undecided"])
+    _check_overlap(given["min_overlap"])
+    extra = [extra] if isinstance(extra, str) else list(extra)
+    names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
+    dropping = [one.subject for one in asked if one.measure == "drop"]
+    canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
+    job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
+    check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
+    earlier = None
+    if isinstance(baseline, str) and is_choice(baseline):
+        dropped = [one for one in asked if one.measure == "drop"]
+        earlier = from_history(baseline, given["history"], dropped, job, given["time"])
+    elif baseline is not None:
+        earlier = opened(baseline, canonical)
+    if earlier is not None:
+        with outside(earlier.source, "evaluate it again"):
+            check_alike(earlier, job, canonical)
+        _check_decidable(asked, earlier)
+    names_of_settings = ("confidence", "moved", "worst_slices", "cluster")
+    own = {name: given[name] for name in names_of_settings}
+    settings = Settings(adjust=covariate_name(given["adjust"]), **own)
+    cuts = _cuts(given["by"], asked)
+    cuts = with_dependence(cuts, settings, given["adjust"], options["weight"])
+    _check_dependence(asked, earlier, settings)
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history" and since is None
+    look = look_of(asked, given["history"], since, chosen=chosen)
+    levels = levelled(asked, given["family_confidence"], *look)
+    more = given["undecided"], given["min_overlap"]
+    return Asked(levels, names or DEFAULT_METRICS, settings, cuts, earlier, *more)
+
+
+def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
+    """Return an earlier run as a baseline by its numbers."""
+    found = open_baseline(value, metrics)
+    if found.told is None:
+        raise UsageError(
+            f"the baseline {found.source} does not tell the numbers of an earlier run; expected a "
+            "Result, its JSON, or a run of a history"
+        )
+    return replace(found, kind="result", table=None)
+
+
+def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
+    if undecided not in ON_UNDECIDED:
+        raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
+    lonely = next((one for one in rules if one.paired), None)
+    if baseline is None and lonely is not None:
+        raise UsageError(f"rule {lonely.text!r} needs a baseline: give one with --baseline")
+
+
+def _check_overlap(least: object) -> None:
+    is_real = isinstance(least, Real) and not isinstance(least, bool)
+    if not is_real or not 0 <= least <= 1:  # type: ignore[operator]
+        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
+
+
+def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
+    """Raise UsageError if a baseline never decides a rule, so that nothing would break it."""
+    if earlier.kind == "predictions":
+        return
+    for one in rules:
+        if one.measure != "drop":
+            continue
+        if one.slices and earlier.table is None and not earlier.slices:
+            needs = "the values of queries: give predictions or the file of --per-query"
+        elif one.confidence is not None and not parse(one.subject).spec.kernel:
+            needs = "the predictions of the baseline, as it is no mean over queries"
+        else:
+            continue
+        raise UsageError(
+            f"rule {one.text!r} needs {needs}; the baseline {earlier.source} has none of them"
+        )
+
+
+def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings: Settings) -> None:
+    """Raise UsageError if what a rule needs cannot be one of clusters, or be adjusted."""
+    cluster = settings.cluster
+    paired = earlier is not None and (earlier.kind == "predictions" or earlier.table is not None)
+    dropping = any(one.measure == "drop" and not one.slices for one in rules)
+    if settings.adjust is not None and not (paired and dropping):
+        raise UsageError(
+            "adjust is for a rule with drop, and needs the values of queries of the baseline: give "
+            "predictions or a per-query file"
+        )
+    for one in rules if cluster is not None else ():
+        if one.kind != "metric" or (one.confidence is None and not one.slices):
+            continue
+        if one.measure == "drop" and not paired:
+            why = "the values of queries of the baseline: give predictions or a per-query file"
+        elif not parse(one.subject).spec.kernel:
+            why = "a mean over queries: leave out its confidence"
+        else:
+            continue
+        raise UsageError(f"rule {one.text!r} with cluster {cluster!r} needs {why}")
+
+
+def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:
+    """Return what `by` and the rules for slices cut by; a rule may name a column of a table."""
+    several = list(by) if isinstance(by, list | tuple) else [by]
+    there = {name for one in cuts_of(several).tables for name in column_names(one)}
+    names = [name for one in rules for name, _ in one.slices if name not in there]
+    return cuts_of([*several, *names])

@@ -1,0 +1,119 @@
+"""What a rule compares: queries of both sides in pairs, or each side over all its queries."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rankmill.compare.segments import natural
+from rankmill.compare.state import ComparisonState
+from rankmill.compare.sums import Sums
+from rankmill.gate.baseline import BASELINE, CANDIDATE
+from rankmill.gate.measured import NO_BOUNDS, Measured
+from rankmill.metrics.registry import parse
+
+MIN_OVERLAP = 0.9
+# With fewer queries on both sides, those of the baseline among them do not stand for it.
+LEAST_IN_COMMON = 10
+
+
+class Shared(NamedTuple):
+    """How many of the queries that count on either side count on both."""
+
+    both: int
+    either: int
+
+    def suffice(self, least: float) -> bool:
+        """Return whether they are at least this share."""
+        return self.both >= least * self.either
+
+
+class Sides(NamedTuple):
+    """What a rule is held against.
+
+    Attributes
+    ----------
+    measured : Measured
+        The two values that are compared.
+    own : float or None
+        The value of the system over all its queries.
+    shared : Shared or None
+        None if the baseline has no values of queries, or the rule needs none.
+    paired : bool
+        Whether `measured` is over the queries of both sides.
+    """
+
+    measured: Measured
+    own: float | None
+    shared: Shared | None = None
+    paired: bool = False
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """Return the range of what a metric is a mean of; infinite if it is no mean over queries."""
+    one = parse(metric)
+    return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
+
+
+def shared_of(state: ComparisonState) -> Shared:
+    """Return how many of the queries of two systems both have."""
+    both = state.whole.queries
+    return Shared(both, both + sum(state.left_out.values()))
+
+
+def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measured:
+    """Return what some queries of the system come to, paired with those of the baseline or not."""
+    of = sums.columns[metric]
+    base = of.get(BASELINE) if paired else None
+    return Measured.of(of[CANDIDATE], base, bounds_of(metric), adjusted=paired)
+
+
+def against(mine: Measured, sums: Sums | None, metric: str) -> Measured:
+    """Return what is measured of a system against other queries of the baseline, if these are."""
+    column = None if sums is None else sums.columns.get(metric, {}).get(BASELINE)
+    if column is None:
+        return mine
+    base = Measured.of(column, None, mine.bounds)
+    return mine._replace(
+        base=base.value,
+        base_error=base.error,
+        base_queries=base.queries,
+        base_effective=base.effective,
+    )
+
+
+def slices_of(
+    by: tuple[str, ...],
+    metric: str,
+    state: ComparisonState,
+    alone: Mapping[str, ComparisonState],
+    least: float | None,
+) -> Iterator[tuple[tuple[str | None, ...], Sides]]:
+    """Yield the slices of one way to cut in natural order, with what is measured in each.
+
+    `alone` has what the two systems add up to over all their queries, if these are not the same.
+    `least` is the share of queries in both from which on they are paired, None for a rule that
+    needs no baseline.
+    """
+    pairs: Mapping[Any, Sums] = state.slices[by]
+    mine = alone[CANDIDATE].slices[by] if alone else pairs
+    theirs = alone[BASELINE].slices.get(by) if alone and least is not None else None
+    for value in sorted({**mine, **(theirs or {})}, key=lambda value: tuple(map(natural, value))):
+        own = mine.get(value)
+        both, other = pairs.get(value), None if theirs is None else theirs.get(value)
+        if own is None:  # a slice that the system has lost as a whole
+            yield value, Sides(against(Measured(None, None, 0), other, metric), None)
+            continue
+        one = measured_of(own, metric, paired=False)
+        if least is None or BASELINE not in state.systems:
+            yield value, Sides(one, one.value)
+            continue
+        n = 0 if both is None else both.queries
+        shared = Shared(n, own.queries + (0 if other is None else other.queries - n))
+        if both is not None and shared.suffice(least):
+            yield value, Sides(measured_of(both, metric, paired=True), one.value, shared, True)
+            continue
+        if own.clusters is not None:  # values as a whole have no clusters
+            yield value, Sides(one, one.value, shared)
+            continue
+        if theirs is None and n >= LEAST_IN_COMMON:
+            other = both  # the slices of an earlier run are known of these queries alone
+        yield value, Sides(against(one, other, metric), one.value, shared)

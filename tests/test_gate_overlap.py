@@ -1,0 +1,233 @@
+"""A baseline that shares few queries with a run is not paired with it."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import rankmill
+from rankmill import gate
+from rankmill.gate.reports import junit, lines, markdown
+
+N = 300
+RULE = "map@2 drop <= 5%"
+
+
+def lists(right, count=N):
+    """Return predictions whose first item is the label of the queries in `right`."""
+    items = [[1] if query in right else [9] for query in range(count)]
+    return pa.table({"user_id": range(count), "items": items})
+
+
+LABELS = pa.table(
+    {
+        "user_id": range(N),
+        "items": [[1]] * N,
+        "land": ["it" if query < 100 else "de" for query in range(N)],
+    }
+)
+ALL = set(range(N))
+
+
+def values(predictions, labels=LABELS, **options):
+    return rankmill.evaluate(labels, predictions, ["map@2"], per_query=True, **options).per_query
+
+
+def bare(table):
+    """Return values of queries that do not tell their run."""
+    return table.replace_schema_metadata(None)
+
+
+def test_a_collapse_outside_of_the_queries_in_common_is_seen():
+    old = lists(ALL)
+    collapsed = lists(set(range(20)))
+    earlier = values(old).slice(0, 20)
+    for baseline in (earlier, bare(earlier)):
+        (one,) = gate(LABELS, collapsed, RULE, baseline=baseline).outcomes
+        assert (one.word, one.value, one.baseline) == ("regressed", 20 / N, 1.0)
+        assert (one.paired, one.queries, one.paired_value) == (0, N, None)
+        assert one.reason == (
+            "map@2 is 0.0666667, 93.3% below the baseline of 1 (not paired, as only 20 of 300 "
+            "queries are of both runs, limit <= 5%)"
+        )
+    held = gate(LABELS, collapsed, RULE, baseline=earlier, min_overlap=0.05).outcomes[0]
+    assert (held.word, held.paired, held.queries, held.value) == ("held", 20, N, 20 / N)
+    assert held.reason == (
+        "map@2 is 0.0666667, 1 over the queries of both, as the baseline (paired over 20 of 300 "
+        "queries, limit <= 5%)"
+    )
+
+
+def test_few_queries_in_common_need_the_value_of_the_baseline_as_a_whole():
+    earlier = values(lists(ALL)).slice(0, 5)
+    collapsed = lists(set(range(5)))
+    assert gate(LABELS, collapsed, RULE, baseline=earlier).word == "regressed"
+    with pytest.raises(rankmill.InputError, match="have 5 of 300 queries in common"):
+        gate(LABELS, collapsed, RULE, baseline=bare(earlier))
+    few = gate(LABELS.slice(0, 5), lists({0}, 5), RULE, baseline=bare(earlier))
+    assert (few.word, few.outcomes[0].paired) == ("regressed", 5)
+
+
+def test_errors_of_both_add_up_where_they_are_not_paired():
+    draw = np.random.default_rng(3)
+    old, new = ({*np.flatnonzero(draw.random(N) < 0.7).tolist()} for _ in range(2))
+    before = values(lists(old)).slice(0, 150)
+    rule = "map@2 drop <= 0.05 confidence 0.9"
+    found = gate(LABELS, lists(new), rule, baseline=bare(before)).outcomes[0]
+    theirs = [float(query in old) for query in range(150)]
+    mine = [float(query in new) for query in range(N)]
+    ends = stats.ttest_ind(theirs, mine, equal_var=False).confidence_interval(0.9)
+    assert found.high >= ends.high - 1e-12  # what was not seen may add to it
+    assert found.low == pytest.approx(ends.low)
+    assert (found.value, found.baseline) == (np.mean(mine), pytest.approx(np.mean(theirs)))
+
+
+def test_every_form_says_over_how_many_queries():
+    earlier = values(lists(ALL)).slice(6)
+    found = gate(LABELS, lists(ALL - {0, 1, 2}), RULE, baseline=earlier)
+    told = "paired over 294 of 300 queries"
+    assert [told in one for one in lines(found)] == [True]
+    assert told in markdown(found)
+    assert told in junit(found)
+    assert told in repr(found)
+    one = json.loads(found.to_json())["outcomes"][0]
+    assert (one["paired"], one["queries"], one["paired_value"], one["value"]) == (294, N, 1, 0.99)
+    assert told in one["reason"]
+
+
+def test_a_row_of_the_history_says_it_too(tmp_path):
+    found = gate(LABELS, lists(ALL - {0}), RULE, baseline=values(lists(ALL)).slice(6))
+    path = rankmill.record(found, tmp_path / "runs")
+    row = pq.read_table(path, partitioning=None).to_pylist()[0]
+    (one,) = json.loads(row["outcomes"])
+    assert (one["paired"], one["queries"]) == (294, N)
+    assert row["value"] == pytest.approx(299 / 300)
+
+
+def test_a_rule_about_the_value_is_about_all_queries():
+    earlier = values(lists(ALL)).slice(0, 20)
+    rules = [RULE, "map@2 >= 0.5", "map@2[land=it] >= 0.5"]
+    found = gate(LABELS, lists(set(range(20))), rules, baseline=earlier)
+    assert [one.word for one in found.outcomes] == ["regressed"] * 3
+    assert [one.value for one in found.outcomes] == pytest.approx([20 / N, 20 / N, 0.2])
+
+
+def test_systems_that_count_other_queries_are_not_paired_over_the_few_of_both():
+    semantics = {"unpredicted": "skip"}
+    some = lists(ALL).slice(0, 30)  # the other queries are lost
+    found = gate(LABELS, some, RULE, baseline=lists(ALL), semantics=semantics).outcomes[0]
+    assert (found.paired, found.queries) == (0, N)
+    slices = "map@2[land=*] drop <= 5%"
+    italy, germany = gate(LABELS, some, slices, baseline=lists(ALL), semantics=semantics).outcomes[
+        ::-1
+    ]
+    assert (italy.slice, italy.paired, italy.queries) == ("land = it", 0, 100)
+    assert (germany.slice, germany.word) == ("land = de", "bad volume")
+
+
+def test_a_slice_is_paired_by_its_own_queries():
+    new = lists(ALL - set(range(60)))
+    earlier = values(lists(ALL)).slice(20)  # 80 of 100 in Italy, all elsewhere
+    found = gate(LABELS, new, "map@2[land=*] drop <= 5%", baseline=earlier, min_overlap=0.85)
+    germany, italy = found.outcomes
+    assert (germany.paired, germany.queries, germany.word) == (200, 200, "held")
+    assert (italy.paired, italy.queries, italy.value) == (0, 100, 0.4)
+    assert italy.word == "regressed"
+    rest = values(lists(ALL)).slice(95)
+    found = gate(LABELS, new, "map@2[land=it] drop <= 5%", baseline=rest).outcomes[0]
+    assert found.word == "not enough data"
+    assert "5 of 100 queries are of both runs" in found.reason
+
+
+def test_weights_that_an_earlier_run_lacks_are_not_made_up():
+    labels = LABELS.append_column("w", pa.array(np.arange(1.0, N + 1)))
+    earlier = values(lists(ALL), labels, weight="w").slice(0, 100)
+    new = lists(set(range(100)))
+    asked = {"weight": "w", "baseline": bare(earlier)}
+    found = gate(labels, new, RULE, **asked).outcomes[0]
+    assert (found.baseline, found.word) == (1.0, "regressed")
+    asked["baseline"] = bare(earlier.drop(["weight"]))
+    with pytest.raises(rankmill.InputError, match="does not tell its value as a whole"):
+        gate(labels, new, RULE, **asked)
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.5, "half", True, float("nan")])
+def test_a_wrong_share_is_refused(least):
+    with pytest.raises(rankmill.UsageError, match=r"min_overlap is .*; expected a share"):
+        gate(LABELS, lists(ALL), RULE, baseline=lists(ALL), min_overlap=least)
+
+
+def test_the_command_and_the_file_take_the_share(run, tmp_path):
+    for name, table in {"labels": LABELS, "new": lists(set(range(20)))}.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    pq.write_table(bare(values(lists(ALL)).slice(0, 20)), tmp_path / "old.parquet")
+    files = [f"{tmp_path}/{name}.parquet" for name in ("labels", "new")]
+    asked = ["gate", *files, "--baseline", f"{tmp_path}/old.parquet", "--rule", RULE]
+    assert run(*asked)[0] == 1
+    assert run(*asked, "--min-overlap", "0.05")[0] == 0
+    assert run(*asked, "--min-overlap", "1.5")[0] == 2
+    text = f'labels = "labels.parquet"\npredictions = "new.parquet"\nrules = ["{RULE}"]\n'
+    text += 'baseline = "old.parquet"\nmin_overlap = 0.05\n'
+    (tmp_path / "rankmill.toml").write_text(text)
+    assert run("gate", f"{tmp_path}/rankmill.toml")[0] == 0
+
+
+# ------------------------------------------------------------------ what is no baseline
+
+
+def test_a_file_that_was_cut_says_how_many_queries_it_should_hold(tmp_path):
+    pq.write_table(values(lists(ALL)).slice(0, 5), tmp_path / "cut.parquet")
+    with pytest.raises(rankmill.InputError, match="holds 5 of the 300 queries of its run"):
+        gate(LABELS, lists(ALL), RULE, baseline=tmp_path / "cut.parquet")
+    found = gate(LABELS, lists(ALL), RULE, baseline=values(lists(ALL)).slice(5))
+    assert "the baseline holds 295 of the 300 queries of its run" in found.notes
+
+
+def told(**changed):
+    result = json.loads(rankmill.evaluate(LABELS, lists(ALL), ["map@2"]).to_json())
+    del result["checksum"]
+    result["metrics"]["map@2"] = changed["value"]
+    return json.dumps(result)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [(None, "no value of map@2 .null."), (1.7, "map@2 is 1.7, which no run has: it is from 0 to")],
+)
+def test_a_value_that_is_none_or_cannot_be_is_an_error(tmp_path, value, message):
+    (tmp_path / "old.json").write_text(told(value=value))
+    with pytest.raises(rankmill.InputError, match=message):
+        gate(LABELS, lists(ALL), RULE, baseline=tmp_path / "old.json")
+
+
+def test_values_of_queries_out_of_range_are_an_error():
+    earlier = bare(values(lists(ALL)))
+    wrong = earlier.set_column(1, "map@2", pa.array([1.0] * (N - 1) + [float("nan")]))
+    with pytest.raises(rankmill.InputError, match="map@2 is nan, which no run has"):
+        gate(LABELS, lists(ALL), RULE, baseline=wrong)
+
+
+def test_a_baseline_without_predictions_is_an_error():
+    strangers = pa.table({"user_id": [N + 1], "items": [[1]]})
+    semantics = {"unpredicted": "skip"}
+    with pytest.raises(rankmill.InputError, match="does not tell its value as a whole"):
+        gate(LABELS, lists(ALL), RULE, baseline=strangers, semantics=semantics)
+    rule = "map@2:median drop <= 5%"
+    with pytest.raises(rankmill.InputError, match="the baseline has no value of map@2:median"):
+        gate(LABELS, lists(ALL), rule, baseline=strangers, semantics=semantics)
+
+
+def test_a_baseline_of_nothing_holds_nothing(tmp_path):
+    (tmp_path / "old.json").write_text(told(value=0.0))
+    broken = gate(LABELS, lists(set()), RULE, baseline=tmp_path / "old.json")
+    assert broken.outcomes[0].word == "not enough data"
+    why = "map@2 is 0, and so is the baseline: nothing is worse (limit <= 5%)"
+    assert broken.outcomes[0].reason == why
+    better = gate(LABELS, lists({1, 2, 3}), RULE, baseline=tmp_path / "old.json").outcomes[0]
+    assert (better.word, better.reason) == (
+        "held",
+        "map@2 is 0.01, above the baseline of 0 (limit <= 5%)",
+    )
