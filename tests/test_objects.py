@@ -471,7 +471,7 @@ def test_a_series_alone_is_no_table() -> None:
     series = pytest.importorskip("polars", reason="Polars is not installed").Series("items", [[1]])
     with pytest.raises(InputError, match="expected a table, with a column of query ids beside"):
         rankmill.evaluate(GOOD, series, "map")
-    with pytest.raises(UsageError, match="by is a Series of values alone: give a table .* query"):
+    with pytest.raises(UsageError, match=r"by is a Series of values alone: give a table .* query"):
         rankmill.compare(GOOD, {"a": GOOD, "b": GOOD}, "map", by=series)
 
 

@@ -106,6 +106,10 @@ class ResourceError(RankmillError):
     """
 
 
+class Otherwise(Exception):  # noqa: N818
+    """What is read is read in another way; no user sees it, and it is no error of an input."""
+
+
 class RegressionError(RankmillError):
     """A system does not keep its rules: raised by `Verdict.raise_for_failure`, and nowhere else."""
 
@@ -165,7 +169,8 @@ def is_shortage(error: BaseException, doing: str) -> bool:
     """
     if shortage(error) is None:
         return False
-    error.add_note(doing)
+    if not getattr(error, "__notes__", None):  # who asked first was nearest
+        error.add_note(doing)
     return True
 
 
@@ -187,7 +192,7 @@ def outside(name: str, remedy: str = "write or fetch it again") -> Iterator[None
     """
     try:
         yield
-    except (RankmillError, BrokenPipeError, AssertionError, ImportError, NameError):
+    except (RankmillError, Otherwise, BrokenPipeError, AssertionError, ImportError, NameError):
         raise
     except RecursionError:
         raise InputError(f"{name} cannot be read: it is nested too deep; {remedy}") from None
