@@ -141,7 +141,7 @@ def made(seed: int, number: int) -> Case | Input:
 def outcome(case: Case | Input, folder: Path, whole: bool = False) -> tuple[str, Ended]:
     """Run a case; one of GOOD or what is wrong, and how the command ended."""
     if isinstance(case, Case):
-        return outcome_of_pair(case, folder)
+        return outcome_of_pair(case, folder, whole)
     for name, content in case.files.items():
         put(os.path.join(os.fsencode(folder), name), content)
     work = partial(run_within, case.arguments, folder)
@@ -205,12 +205,13 @@ def compared_values(ours: dict[str, Any], theirs: dict[str, Any]) -> str:
     return f"WRONG: {', '.join(wrong)}" if wrong else "held"
 
 
-def outcome_of_pair(case: Case, folder: Path) -> tuple[str, Ended]:
+def outcome_of_pair(case: Case, folder: Path, whole: bool = False) -> tuple[str, Ended]:
     """Run a case of two Parquet files."""
     files = {side: folder / f"{side}.parquet" for side in SIDES}
     for side, path in files.items():
         path.write_bytes(case.files[side])
-    ended = forked(partial(run_command, command_line(case, folder)), folder)
+    asked = command_line(case, folder)
+    ended = run_whole(asked, folder) if whole else forked(partial(run_command, asked), folder)
     said = ended.output + ended.errors
     if ended.code not in (0, 3) or "This is a bug" in said or "Traceback" in said:
         return ending(ended), ended

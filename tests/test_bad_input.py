@@ -347,8 +347,8 @@ def gap(confidence: list[float], correct: list[int], total: int, **options: Any)
 # ------------------------------------------------------------------ usage
 
 USAGE = {
-    "mapp@12": ["mapp", "map", "first_hit", "gap", "mean map|did you mean"],
-    "ndgc": ["ndgc", "ndcg", "rprec"],
+    "mapp@12": ["mapp", "did you mean map@12"],
+    "ndgc": ["ndgc", "ndcg"],
     "map@0": ["map@0", "positive|at least 1|from 1"],
     "map@-1": ["map@-1"],
     "map@ten": ["map@ten"],

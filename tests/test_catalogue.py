@@ -24,6 +24,7 @@ from rankmill.metrics.exposure import Exposure, Wanted
 from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
 from rankmill.metrics.item_counts import ItemCounts
 from strategies import examples
+from test_parts_refused import resealed
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 MORE = catalogue_oracle.TRAINED | catalogue_oracle.GROUPED | catalogue_oracle.FEATURED
@@ -337,5 +338,5 @@ def test_a_gate_has_absolute_rules() -> None:
 def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
     row = rankmill.evaluate_part(LABELS, LABELS, "gini@3").to_row()
     with pytest.raises(UsageError) as caught:
-        rankmill.State.from_row(row | {f"exposure.{field}": value})
+        rankmill.State.from_row(resealed(row | {f"exposure.{field}": value}))
     tells(caught.value, ["damaged", *words])

@@ -43,6 +43,7 @@ def test_json_output(run, dump):
         "audit",
         "inputs",
         "seconds",
+        "checksum",
     ]
     assert content["queries"] == 3
     assert list(content["metrics"]) == ["map@3", "mrr", "gap"]

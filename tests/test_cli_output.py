@@ -166,7 +166,7 @@ def test_systems_stand_side_by_side_and_the_best_are_marked():
         "* the best of a metric",
         "",
         "audit                    old      x/new     x/same",
-        "-----------------  ---------  ---------  ---------  " + "-" * 65,
+        "-----------------  ---------  ---------  ---------  " + "-" * len(MEANINGS["null_items"]),
         "queries_labelled   1,200,000  1,200,000  1,200,000  queries with at least one label",
         "queries_predicted          0          0          0  queries with at least one prediction",
         "queries_in_both            0          0          0  queries with labels and predictions",

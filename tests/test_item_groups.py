@@ -25,6 +25,7 @@ from rankmill.results.result import view_of
 from rankmill.results.writers import write
 from strategies import examples
 from test_catalogue import KINDS, LISTS, assert_values, table
+from test_parts_refused import resealed
 
 METRICS = [f"{name}{at}" for name in catalogue_oracle.GROUPED for at in ("@1", "@3", "")]
 GROUPS = st.dictionaries(
@@ -206,7 +207,7 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
     given = {"items": GENRES, "item_group": "genre"}
     row = rankmill.evaluate_part(LABELS, PREDICTIONS, "recall_parity", **given).to_row()
     with pytest.raises(UsageError) as caught:
-        rankmill.State.from_row(row | {f"recall_parity.{field}": value})
+        rankmill.State.from_row(resealed(row | {f"recall_parity.{field}": value}))
     tells(caught.value, ["damaged", *words])
 
 
@@ -216,7 +217,7 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
     [
         ({}, ["ild@3", "--item-group", "--items"]),
         ({"item_group": "genre"}, ["item_group 'genre'", "--items"]),
-        ({"items": GENRES, "item_group": "genus"}, ["items:", "'genus'", "genre", "--item-group"]),
+        ({"items": GENRES, "item_group": "genus"}, ["items:", "'genus'", "genre", "item_group="]),
         (
             {"items": pa.table({"items": [["a"]], "g": ["x"]}), "item_group": "g"},
             ["items:", "lists", "'g'"],

@@ -14,7 +14,9 @@ from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.presets import PRESETS
 
 # The semantics that count a query whose labels all have gain 0.
-COUNTING = [name for name, one in PRESETS.items() if one.semantics.no_relevant == "zero"]
+COUNTING = [
+    name for name, one in PRESETS.items() if one.semantics.no_relevant in ("zero", "scored")
+]
 
 
 def zero_gains():
@@ -47,7 +49,7 @@ def test_a_mean_of_nothing_is_none():
 
 
 def test_the_presets_that_count_queries_without_labels():
-    assert len(COUNTING) == 9
+    assert len(COUNTING) == 10
 
 
 @pytest.mark.small

@@ -29,6 +29,7 @@ from rankmill.metrics.registry import parse
 from rankmill.semantics.presets import preset
 from rankmill.sources.facts import Facts
 from strategies import Case, examples
+from test_parts_refused import resealed
 from test_semantics import (
     CLOSE,
     METRICS,
@@ -239,7 +240,9 @@ def test_states_with_other_weights_do_not_merge() -> None:
     assert '"weight"' not in states[2].to_row()["scope"]
     row = states[0].to_row()
     with pytest.raises(UsageError, match="map is a mean over 10 of 9 queries"):
-        State.from_row(row | {"map.positive": 10, "queries": 9, "map.wv": "0", "map.wwv": "0"})
+        State.from_row(
+            resealed(row | {"map.positive": 10, "queries": 9, "map.wv": "0", "map.wwv": "0"})
+        )
 
 
 def test_several_systems_and_their_joined_table(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from numbers import Integral, Real
 from typing import Any
 
 __all__ = [
-    "AnotherWayError",
     "InputError",
     "RankmillError",
     "RegressionError",
@@ -107,6 +106,10 @@ class ResourceError(RankmillError):
     """
 
 
+class Otherwise(Exception):  # noqa: N818
+    """What is read is read in another way; no user sees it, and it is no error of an input."""
+
+
 class RegressionError(RankmillError):
     """A system does not keep its rules: raised by `Verdict.raise_for_failure`, and nowhere else."""
 
@@ -166,12 +169,9 @@ def is_shortage(error: BaseException, doing: str) -> bool:
     """
     if shortage(error) is None:
         return False
-    error.add_note(doing)
+    if not getattr(error, "__notes__", None):  # who asked first was nearest
+        error.add_note(doing)
     return True
-
-
-class AnotherWayError(Exception):
-    """No fault of the data: reading begins again in another way. No caller of rankmill meets it."""
 
 
 @contextmanager
@@ -192,9 +192,7 @@ def outside(name: str, remedy: str = "write or fetch it again") -> Iterator[None
     """
     try:
         yield
-    except (RankmillError, AnotherWayError):
-        raise
-    except (BrokenPipeError, AssertionError, ImportError, NameError):
+    except (RankmillError, Otherwise, BrokenPipeError, AssertionError, ImportError, NameError):
         raise
     except RecursionError:
         raise InputError(f"{name} cannot be read: it is nested too deep; {remedy}") from None

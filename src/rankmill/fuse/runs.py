@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.engine.wide_rows import RowBlocks
-from rankmill.errors import AnotherWayError, InputError
+from rankmill.errors import InputError, Otherwise
 from rankmill.sources.inputs import Input, map_lists
 from rankmill.sources.long import ScatteredRowsError
 from rankmill.sources.sorting import RepeatedRowError, sorted_rows
@@ -22,7 +22,7 @@ BLOCK_ROWS = 1 << 13
 AS_THEY_COME, SORTED, GROUPED = range(3)
 
 
-class ReadAgainError(AnotherWayError):
+class ReadAgainError(Otherwise):
     """A run is not in the order that was hoped for; it is read in another way from now on."""
 
 

@@ -15,7 +15,7 @@ from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, slice_ids
 from rankmill.columns.lists import drop_values, sort_values
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
-from rankmill.errors import AnotherWayError, InputError
+from rankmill.errors import InputError, Otherwise
 from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
 from rankmill.kernels.lists import sort_by_group
 from rankmill.sources.base import BATCH_VALUES, Batch, Source, read_batches
@@ -27,7 +27,7 @@ from rankmill.threads import Workers
 BYTES_A_ROW = 96
 
 
-class ScatteredRowsError(AnotherWayError):
+class ScatteredRowsError(Otherwise):
     """The rows of a query are not adjacent."""
 
 

@@ -9,11 +9,11 @@ import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import plain
-from rankmill.errors import AnotherWayError
+from rankmill.errors import Otherwise
 from rankmill.sources.base import Batch, Block, batch_of
 
 
-class UnsortedError(AnotherWayError):
+class UnsortedError(Otherwise):
     """An input is not sorted by query id, although the bounds in its footers allow it."""
 
 
