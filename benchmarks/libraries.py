@@ -27,6 +27,7 @@ import rankmill
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import library_answers as answers
 from library_answers import Dump, Names, Values
+from rankmill.semantics.presets import PRESETS
 
 ITEMS = [f"d{number:02}" for number in range(25)]
 
@@ -86,7 +87,8 @@ def trec_names() -> Names:
 
 TREC = {"semantics": "trec_eval"}
 # In its order; its preset refuses rbp, which means another metric in trec_eval 10.
-IN_ITS_ORDER = {"semantics": {"preset": "trec_eval", "order": "item_descending"}}
+AS_THERE = PRESETS["trec_eval"].semantics.to_dict()
+IN_ITS_ORDER = {"semantics": AS_THERE | {"order": "item_descending"}}
 RANX = {name: name for name in ("map", "precision", "recall", "f1", "ndcg", "dcg")}
 RANX |= {"first_hit": "mrr", "hit": "hit_rate"}
 POOLED = {"semantics": {"gap_total": "hits", "gap_ties": "threshold"}}

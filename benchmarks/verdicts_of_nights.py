@@ -22,6 +22,7 @@ from rankmill.gate.power import _chances, _seen
 from rankmill.gate.rules import REGRESSED, Rule, parse_rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import Run, new_name, rules_text
+from rankmill.gate.sides import Sides
 from rankmill.semantics.choices import DEFAULT
 
 Rate = tuple[str, int, int, float, float]
@@ -172,7 +173,7 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 
 
 def _of_one(rule: Rule, one: Measured) -> tuple[float, float]:
-    cases = [Case("", "", "", one)]
+    cases = [Case("", "", "", Sides(one, one.value))]
     (seen,), (chances,) = _seen(rule, cases), _chances([rule], None, (1, 1), [cases])
     return seen or 0.0, (chances or [0.0])[0]
 

@@ -78,13 +78,16 @@ def of_least_gain(labels: Any, rel: float | None) -> Any:
     return labels if rel is None else [pair for pair in _label_pairs(labels) if pair[1] >= rel]
 
 
-def judged_gains(labels: Any) -> dict[Item, float]:
-    """All judged items with their gains, the largest of repeats; none without a label."""
+def judged_gains(labels: Any, scored: bool = False) -> dict[Item, float]:
+    """All judged items with their gains, the largest of repeats.
+
+    Without a label none, unless such queries are `scored` as others.
+    """
     gains: dict[Item, float] = {}
     for item, gain in _label_pairs(labels):
         if item is not None:
             gains[item] = max(gain, gains.get(item, gain))
-    return gains if label_gains(labels) else {}
+    return gains if scored or label_gains(labels) else {}
 
 
 def _label_pairs(labels: Any) -> list[tuple[Item, float]]:

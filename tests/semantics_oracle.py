@@ -73,7 +73,7 @@ def judged_truth(
     listed = [(item, gain) for item, gain in labels or [] if item is not None]
     if semantics["repeated_labels"] == "error" and len({item for item, _ in listed}) < len(listed):
         raise RefusedError("repeated_labels")
-    distinct = oracle.judged_gains(listed)
+    distinct = oracle.judged_gains(listed, semantics["no_relevant"] == "scored")
     if not distinct:
         return Truth({}, 0, [])
     if all_gains:

@@ -282,7 +282,7 @@ def test_what_nothing_looks_at_changes_no_value() -> None:
     for options in ({"train": TRAIN}, {"items": ITEMS, "item_group": "genre"}):
         assert rankmill.evaluate(LABELS, PREDICTIONS, "map", **options).metrics == plain.metrics
         assert rankmill.compare(LABELS, runs, "map", **options).queries == plain.queries
-        assert rankmill.gate(LABELS, PREDICTIONS, ["map >= 0"], **options).word == "held"
+        assert rankmill.gate(LABELS, PREDICTIONS, ["map >= 0.001"], **options).word == "held"
 
 
 # ------------------------------------------------------------------ runs of a history

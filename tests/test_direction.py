@@ -25,6 +25,7 @@ from rankmill.compare.significance import equivalence, noninferiority
 from rankmill.gate.judge import _of_metric
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.rules import parse_rule
+from rankmill.gate.sides import Sides
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
 from rankmill.report import page
 from rankmill.results import writers
@@ -346,10 +347,12 @@ def test_a_rise_is_the_drop_the_other_way_round(relative: bool) -> None:
 )
 def test_a_rise_from_nothing_keeps_no_share(value: float, error: float, word: str) -> None:
     one = Measured(value, error, 90, 0.0, 0.0, 90, error)
-    outcome = _of_metric(parse_rule("unjudged@5 drop <= 1% confidence 0.95"), "", one, 0.95)
+    outcome = _of_metric(
+        parse_rule("unjudged@5 drop <= 1% confidence 0.95"), "", Sides(one, one.value), 0.95
+    )
     assert outcome.word == word
     json.dumps(outcome.to_dict(), allow_nan=False)
-    outcome = _of_metric(parse_rule("unjudged@5 drop <= 1%"), "", one, None)
+    outcome = _of_metric(parse_rule("unjudged@5 drop <= 1%"), "", Sides(one, one.value), None)
     assert outcome.word == ("regressed" if value else "held")
     if value == 0.3:
         assert outcome.reason == (

@@ -637,7 +637,10 @@ def test_a_line_for_a_chat(run, dumps, written, tmp_path):
     files = [str(written / f"{name}.parquet") for name in ("labels", "italy")]
     line = tmp_path / "line.txt"
     asked = ["gate", *files, "--history", f"{tmp_path}/runs", "--summary"]
-    assert run(*asked, str(line), "--rule", "map@5[country=*] >= 0", "--date", "2026-01-01")[0] == 0
+    assert (
+        run(*asked, str(line), "--rule", "map@5[country=*] >= 0.001", "--date", "2026-01-01")[0]
+        == 0
+    )
     assert line.read_text() == "✅ held (1 rule)\n"
     rules = ["--rule", "map@5[country=*] >= 0.4", "--rule", "queries >= 9999"]
     code, out, err = run(*asked, "-", *rules, "--date", "2026-01-02")

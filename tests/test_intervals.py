@@ -14,7 +14,7 @@ from rankmill.compare.judging import differences, judged
 from rankmill.compare.ratios import Pair, largest_ratio, least_ratio
 from rankmill.compare.sums import Sums, column_of
 from rankmill.compare.unseen import Spread, chance_of_less, least_mean
-from rankmill.gate.judge import _word
+from rankmill.gate.judge import word_of
 from rankmill.gate.measured import Measured, drop_of, value_of
 from rankmill.gate.rules import parse_rule
 from rankmill.metrics.registry import REGISTRY, parse
@@ -35,7 +35,7 @@ def measured(old, new, bounds=UNIT, weights=None):
 def word(rule, old, new, confidence=0.95, better="higher"):
     asked = parse_rule(rule)
     found = drop_of(measured(old, new), confidence, relative=asked.relative, better=better)
-    return _word(asked, found, confidence)
+    return word_of(asked, found, confidence)
 
 
 def compared(old, new, **options):

@@ -157,7 +157,7 @@ def test_the_name_of_a_column_does_not_tell_whether_it_holds_lists(
     path = text.write(tmp_path, "x.csv", f"session,type,{name}\n{rows}".encode())
     other = {"1": ["5"]}
     sides = (path, other) if side == "labels" else (other, path)
-    with pytest.raises(InputError, match=r"rows repeat a query.*query= session,OTHER"):
+    with pytest.raises(InputError, match=r"rows repeat a query.*query=\['session', 'OTHER'\]"):
         scored(*sides, in_order=True)
     with pytest.raises(InputError, match=r"query '1' stands a second time"):
         scored(*sides, in_order=True, labels_as="csv-wide", predictions_as="csv-wide")

@@ -34,6 +34,9 @@ def metrics_of(name: str) -> list[str]:
             check_defined(parse(metric), semantics)
         except Undefined:
             continue
+        spec = parse(metric).spec
+        if semantics.counts_without_labels and spec.without_labels != "scored":
+            continue  # queries without labels are refused
         if not (metric.startswith("gap") and semantics.gap_ties in ORDERED_TIES):
             found.append(metric)
     return found

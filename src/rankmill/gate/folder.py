@@ -26,6 +26,7 @@ __all__ = ["Folder", "open_folder"]
 
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
+_MOVE = "it is no run that --history wrote, or is broken: move it elsewhere"
 # How many requests a store answers at a time.
 REQUESTS = 32
 # The columns of a run that has no summary.
@@ -109,8 +110,7 @@ class Folder(NamedTuple):
 
     def _read(self, name: str) -> list[Run]:
         opened(f"{self.name.rstrip('/')}/{name}")
-        move = "it is no run that --history wrote, or is broken: move it elsewhere"
-        with outside(f"{self.name.rstrip('/')}/{name}", move):
+        with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
             try:
                 run = read_summary(self._end(name))
                 return self._rows(name) if run is None else [run]
@@ -123,7 +123,8 @@ class Folder(NamedTuple):
             return run.slices
         name = f"{run.id}.parquet"
         try:
-            found = [one.slices for one in self._rows(name) if one.id == run.id]
+            with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
+                found = [one.slices for one in self._rows(name) if one.id == run.id]
         except FileNotFoundError:
             raise InputError(
                 f"{self.name.rstrip('/')}/{name} is not there any more; expected the slices of "

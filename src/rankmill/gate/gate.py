@@ -115,7 +115,7 @@ def gate(
     >>> found.word, [one.word for one in found.outcomes]
     ('regressed', ['held', 'regressed'])
     >>> found.outcomes[1].reason
-    'map@12 is 0.625, 37.5% below the baseline of 1 (limit <= 5%)'
+    'map@12 is 0.625, 37.5% below the baseline of 1 (paired over 2 of 2 queries, limit <= 5%)'
     """
     began = perf_counter()
     given = locals()

@@ -230,8 +230,6 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
         mine = Measured.of_groups(mine.value, base, known)
         if BASELINE in known:
             return mine
-    if not rule.paired:
-        return mine
     told = evidence.told or {}
     error = told.get("standard_errors", {}).get(metric)
     base = told.get("metrics", {}).get(metric)

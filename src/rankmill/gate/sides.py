@@ -104,6 +104,8 @@ def slices_of(
             continue
         one = measured_of(own, metric, paired=False)
         if least is None or BASELINE not in state.systems:
+            if BASELINE in state.systems:  # a rule about the value tells that of the baseline too
+                one = against(one, both, metric)
             yield value, Sides(one, one.value)
             continue
         n = 0 if both is None else both.queries
