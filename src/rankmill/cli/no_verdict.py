@@ -101,22 +101,23 @@ class Outputs:
             recording.run = no_verdict.run_table(found, recording.tags)
         if recording.history is not None and recording.run is not None:
             written += contents_of(recording.run, recording.history)
+        files = [one for one in written if one[1] is not None]
         stale = []
         try:
             write_files(written)
         except Exception:
             # Better some that tell of it than none.
             folders = [one for one in written if one[1] is None]
-            for path, content in written:
+            for path, content in files:
                 try:
-                    write_files([*folders, (path, content)] if content is not None else [])
+                    write_files([*folders, (path, content)])
                 except Exception as error:
                     stale.append(str(error))
         if self.step is not None:
             append(self.step, no_verdict.markdown(found))
         with suppress(OSError):
             emit(printed)
-        recording.log_run([path for path, content in written if content is not None])
+        recording.log_run([path for path, _ in files])
         return stale
 
 
