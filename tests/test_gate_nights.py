@@ -113,6 +113,20 @@ def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
     assert words["country = fr"] == "not enough data"
 
 
+def test_the_first_night_begins_a_history(tmp_path):
+    folder = tmp_path / "history"
+    rules = [SLICED, "queries change <= 10%"]
+    asked = "begin it with a gate whose rules need no baseline: .*hit@1 by= country"
+    with pytest.raises(InputError, match=asked):
+        gate(LABELS, dump(1), rules, baseline="last", history=folder)
+    folder.mkdir()
+    first = one_night(
+        folder, 0, dump(1), "queries > 0", metrics=["hit@1"], by="country", baseline="last"
+    )
+    assert (first.word, first.baseline) == ("held", None)
+    assert one_night(folder, 1, dump(1), rules, baseline="last").word == "held"
+
+
 def test_rows_are_read_only_for_rules_about_slices(tmp_path, monkeypatch):
     for number in range(3):
         one_night(tmp_path, number, dump(number), "hit@1 >= 0.1", by="country")

@@ -78,7 +78,8 @@ def slices_before(
             raise InputError(
                 f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
                 f"for which there is the rule {rule.text!r}: run the gate once with {asked} and "
-                "without this rule, so that there is a night with these slices"
+                "rules that need no baseline, such as --rule 'queries > 0', so that there is a night "
+                "with these slices"
             )
         found |= rows
     return found
