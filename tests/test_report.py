@@ -506,7 +506,8 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     headline = f"it: map@5 {broken.value:.4g}, limit 0.2"
     told = checked(page(found)).words
     assert told.startswith(f"{headline} · rankmill")
-    assert "The history has no earlier run of these slices." in told
+    assert "There is no earlier run of these slices." in told
+    assert " before now result" not in told
     assert "map@5[group=*] >= 0.2: broken by group = it" in told
     assert "Regressed: 1 of 2 rules broken" in told
     assert "By length of the list" in told
@@ -515,6 +516,12 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     assert read.startswith(f"{headline}; 50% below yesterday · rankmill")
     assert "the last 3 runs" in read
     assert text.count('class="spark"') == 3
+    # A second try of this night: the night before is still what it is compared with.
+    again = [*runs, (runs[-1][0] + timedelta(hours=1), broken.value, None, "held")]
+    read = checked(page(found, history={("map@5", "group = it"): again, "map@5": again})).words
+    assert read.startswith(f"{headline}; 50% below yesterday · rankmill")
+    assert f"before now result group = it {2 * broken.value:.4f} {broken.value:.4f}" in read
+    assert "map@5 is lower than in all 2 runs before" in read
     against = gate(inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)
     told = checked(page(against)).words
     for one in against.outcomes:
@@ -523,6 +530,22 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     assert "below the baseline · rankmill" in told
     held = gate(inputs["labels"], inputs["new"], ["map@5[group=*] >= 0.0001"])
     assert "no slice of 3 broke it" in checked(page(held)).words
+
+
+def test_a_page_counts_rules_clusters_and_notes(inputs: dict[str, pa.Table]) -> None:
+    open_rule = "map@5[group=*] drop <= 1%"
+    found = gate(inputs["labels"], inputs["old"], [open_rule], baseline=inputs["old"])
+    assert [one.word for one in found.outcomes] == ["not enough data"] * 3
+    told = checked(page(replace(found, notes=["left out: a run"]))).words
+    assert "Held, but 1 of 1 rules lack data to decide" in told
+    assert "left out: a run" in told
+    ids = inputs["labels"].column("query_id").to_pylist()
+    labels = inputs["labels"].append_column("user", pa.array([int(one[1:]) // 2 for one in ids]))
+    found = gate(labels, inputs["new"], ["map@5 drop <= 1%"], baseline=inputs["old"],
+                 cluster="user")  # fmt: skip
+    told = checked(page(found)).words
+    assert "candidate against baseline · 400 queries in 200 clusters by user" in told
+    assert "Means over 400 queries in 200 clusters by user, with" in told
 
 
 def test_the_slices_of_a_gate_are_drawn_without_a_baseline(
@@ -538,6 +561,11 @@ def test_the_slices_of_a_gate_are_drawn_without_a_baseline(
     assert "the last 3 runs" in told
     assert "By group" in told
     assert "By length of the list" in told
+    # A night that is gated again later: runs after it are not of its past.
+    run_cli(*given, "--date", "2026-01-02")
+    told = checked(target.read_text("utf-8")).words
+    assert "the last 3 runs" in told
+    assert "2026-01-03" not in told.partition("left out: ")[0]
 
 
 @pytest.mark.parametrize("kind", ["per-query", "result"])

@@ -10,7 +10,7 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details, Histogram, histograms_of
 from rankmill.compare.differences import Difference, Estimate, Settings, Slice
 from rankmill.compare.intervals import interval_of
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, plural
 from rankmill.explain.side_by_side import Listed
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
@@ -84,6 +84,14 @@ class Subject:
         if self.comparison is not None:
             return self.comparison.queries
         return self.result.queries if self.result is not None else 0
+
+    @property
+    def counted(self) -> str:
+        """Over how many queries, and in how many clusters they come."""
+        told, clusters = plural(self.queries, "query"), getattr(self.comparison, "clusters", None)
+        if clusters is None:
+            return told
+        return f"{told} in {plural(clusters, 'cluster')} by {self.settings.cluster}"
 
     @property
     def settings(self) -> Settings:
