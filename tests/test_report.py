@@ -33,7 +33,7 @@ from rankmill.errors import UsageError
 from rankmill.explain.side_by_side import side_by_side
 from rankmill.gate.gate import gate
 from rankmill.metrics.gap_groups import GapGroups, Tagged
-from rankmill.report import lists_of, page, words
+from rankmill.report import charts, lists_of, page, words
 from rankmill.report.audit_words import audit_title, findings
 from rankmill.report.scales import half_width, number, percent, scale_of, signed, tick_texts
 from rankmill.report.text import brief, name, say
@@ -297,6 +297,17 @@ def test_a_trend_is_told() -> None:
     assert told(0.1, 0.2, 0.2) == "map is as in the run before"
 
 
+@pytest.mark.parametrize("places", [None, [0.0, 0.9, 0.92, 0.95, 0.97, 1.0]])
+def test_labels_below_a_line_do_not_touch(places: list[float] | None) -> None:
+    series = charts.Series("s0", [0.1, 0.2, 0.3, 0.2, 0.1, 0.2])
+    labels = [f"2026-01-0{day}" for day in range(1, 7)]
+    text = charts.lines([series], labels, "", "", places=places, left=7)
+    found = re.findall(r'x="([\d.]+)%"[^>]*>2026-01-0(\d)<', text)
+    across = sorted(float(x) for x, _ in found)
+    assert {day for _, day in found} == (set("123456") if places is None else set("16"))
+    assert min(b - a for a, b in pairwise(across)) > 16
+
+
 def test_the_audit_has_what_looks_wrong_first() -> None:
     counts = audit.empty() | {
         "queries_labelled": 1000, "queries_only_labelled": 500, "labels": 3000,
@@ -527,6 +538,8 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     for one in against.outcomes:
         if one.slice:
             assert one.slice in told
+            assert f"{one.slice} {one.baseline:.4f} {one.value:.4f}" in told
+    assert "Gray dots are the baseline." in told
     assert "below the baseline · rankmill" in told
     held = gate(inputs["labels"], inputs["new"], ["map@5[group=*] >= 0.0001"])
     assert "no slice of 3 broke it" in checked(page(held)).words
