@@ -284,6 +284,7 @@ def test_power_tells_the_drop_that_a_rule_finds():
     assert value.smallest == pytest.approx(tonight - 0.5 + 2.8 * of_value, rel=0.02)
     assert (count.smallest, count.alarms) == (None, None)
     assert 182.5 < found.alarms < sum(one.alarms or 0 for one in found.rules)
+    assert "whatever is lost" not in repr(found)
     # It is a drop of this size that the gate stops, and not one of half of it.
     worse = [dump(seed, 0.6 * (1 - plain.smallest)) for seed in range(20, 40)]
     stopped = sum(gate(LABELS, one, PLAIN, baseline=dump(1)).word == "regressed" for one in worse)
@@ -308,8 +309,9 @@ def test_power_of_slices_families_and_sequences(tmp_path):
     )
     # Nobody finds a drop of more than all there is.
     few = LABELS.slice(0, 6)
-    (none,) = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3)).rules
-    assert none.smallest is None
+    blind = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3))
+    assert blind.rules[0].smallest is None
+    assert repr(blind).endswith("fail in 80 % of nights, whatever is lost.")
 
 
 def test_power_looks_back_at_the_nights_of_the_history(tmp_path):
