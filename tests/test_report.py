@@ -559,6 +559,15 @@ def test_a_page_counts_rules_clusters_and_notes(inputs: dict[str, pa.Table]) -> 
     told = checked(page(found)).words
     assert "candidate against baseline · 400 queries in 200 clusters by user" in told
     assert "Means over 400 queries in 200 clusters by user, with" in told
+    # The same without a baseline, where the page has only the result and what was seen beside it.
+    assert found.comparison is not None
+    half = half_width(found.comparison.values["map@5"]["candidate"].half)
+    alone = gate(labels, inputs["new"], ["map@5 >= 0.01"], cluster="user", details=True)
+    told = checked(page(alone)).words
+    assert "400 queries in 200 clusters by user" in told
+    assert f"map@5 is {number(alone.result['map@5'])} {half}" in told
+    plain = gate(labels, inputs["new"], ["map@5 >= 0.01"], details=True, query="query_id")
+    assert f"map@5 is {number(alone.result['map@5'])} {half} " not in checked(page(plain)).words
 
 
 def test_the_slices_of_a_gate_are_drawn_without_a_baseline(

@@ -88,10 +88,11 @@ class Subject:
     @property
     def counted(self) -> str:
         """Over how many queries, and in how many clusters they come."""
-        told, clusters = plural(self.queries, "query"), getattr(self.comparison, "clusters", None)
-        if clusters is None:
+        told, known = plural(self.queries, "query"), self.comparison or self.details
+        if known.clusters is None:
             return told
-        return f"{told} in {plural(clusters, 'cluster')} by {self.settings.cluster}"
+        by = self.settings.cluster or self.details.cluster
+        return f"{told} in {plural(known.clusters, 'cluster')} by {by}"
 
     @property
     def settings(self) -> Settings:
@@ -160,6 +161,7 @@ def subject_of(
         error, queries = result.standard_errors.get(metric), result.averaged(metric)
         effective = result.effective_queries
         values[metric] = {system: interval_of(metric, value, error, queries, effective=effective)}
+    values |= {} if details is None else details.values
     details = details or Details({}, histograms=_of_result(result, system))
     return Subject([system], None, values, None, verdict, {system: result}, details, *rest)
 
