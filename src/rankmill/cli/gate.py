@@ -31,7 +31,7 @@ from rankmill.cli.paging import check_page, page_of, report_option, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
-from rankmill.errors import UsageError, is_shortage
+from rankmill.errors import UsageError
 from rankmill.results.files import write_files
 from rankmill.results.table_files import NAMED
 from rankmill.stores.opened import times_opened
@@ -320,15 +320,3 @@ def _step_summary() -> str:
             "give the name of a file"
         )
     return path
-
-
-def _append(path: str, found: Verdict) -> None:
-    from rankmill.gate.reports import markdown
-
-    try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(markdown(found) + "\n")
-    except OSError as error:
-        if is_shortage(error, f"writing {path}"):
-            raise
-        raise UsageError(f"cannot write to {path}: {error.strerror or error}") from None

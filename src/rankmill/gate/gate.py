@@ -12,6 +12,7 @@ from rankmill.compare.compare import comparison_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import details_of
 from rankmill.compare.few import few_notes
+from rankmill.compare.intervals import estimates
 from rankmill.compare.joined import Joined, join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
@@ -134,6 +135,10 @@ def gate(
         shown = None if comparison is None else comparison.details
         if details and shown is None:
             shown = details_of(joined, asked.settings, workers, joined.segments)
+            if state.whole.clusters is not None:
+                values = estimates(state.whole, asked.settings.confidence)
+                told = state.whole.clusters.positive, asked.settings.cluster
+                shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
         alone = {}
         if paired and any(state.left_out.values()):
             alone = joined.states_alone(workers, crossed=asked.crossed)
