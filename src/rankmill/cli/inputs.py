@@ -147,7 +147,7 @@ def check_outputs(
     ------
     UsageError
         If an output file cannot be written, is one of the inputs, is in a place where the next run
-        would read it as an input, or has a suffix that stands for another format.
+        would read it as an input, or has a suffix of no format that it could have.
     """
     printed = output is None or STANDARD_OUTPUT in others.values()
     failed = output_failure() if printed else None
