@@ -154,7 +154,7 @@ def check_outputs(
     if failed is not None:
         raise failed
     given = {"o": output, **others}
-    if any(path is not None and os.path.isfile(local_path(path)) for path in given.values()):
+    if any(path and os.path.isfile(os.path.realpath(local_path(path))) for path in given.values()):
         _open_files(inputs)
     for path in given.values():
         if path in (None, STANDARD_OUTPUT):
