@@ -264,6 +264,8 @@ def test_values_of_queries_as_text_are_no_baseline(dumps, written, suffix):
     write_table(path, rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query)
     with pytest.raises(UsageError, match=r"does not tell how they were counted: .*\.arrow"):
         word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
+    with pytest.raises(InputError, match="values of queries, which are a baseline for 'rankmill g"):
+        rankmill.evaluate(dumps["labels"], path, "map")
 
 
 def test_only_queries_of_both_runs_count(dumps, written):

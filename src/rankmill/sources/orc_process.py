@@ -123,7 +123,7 @@ class Reader:
 
     def _fail(self) -> NoReturn:
         code = self._process.wait()
-        if code == -signal.SIGKILL:  # as the system does if it has no memory left
+        if code == -9:  # SIGKILL, as the system sends it if it has no memory left
             raise MemoryError("the process that reads ORC was killed")
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise pa.ArrowInvalid(
