@@ -15,12 +15,14 @@ from scipy import stats
 
 import rankmill
 from cli_runs import on_a_terminal
+from rankmill import InputError, UsageError
 from rankmill.cli import draw
 from rankmill.gate.broken import broken_words, slice_keys
 from rankmill.gate.gate import gate
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.reports import junit, lines, markdown
 from rankmill.gate.rules import parse_rule
+from rankmill.results.files import write_table
 from rankmill.results.tables import Bad
 
 QUERIES = 1500
@@ -240,6 +242,30 @@ def test_an_earlier_run_by_query_is_paired(dumps, written):
     )
     again = word(dumps, "worse", *rules, baseline=shuffled)
     assert [one.to_dict() for one in again.outcomes] == [one.to_dict() for one in direct.outcomes]
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".feather", ".pq"])
+def test_an_earlier_run_by_query_in_other_formats(dumps, written, suffix):
+    earlier = rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query
+    path = written / f"values{suffix}"
+    write_table(path, earlier)
+    found = word(dumps, "worse", "map@5 drop <= 20% confidence 0.95", baseline=str(path))
+    same = word(dumps, "worse", "map@5 drop <= 20% confidence 0.95", baseline=earlier)
+    assert found.baseline["kind"] == "per-query"
+    assert [one.to_dict() for one in found.outcomes] == [one.to_dict() for one in same.outcomes]
+    write_table(path, earlier.set_column(1, "map@5", pa.array(np.zeros(QUERIES))))
+    with pytest.raises(InputError, match="as its checksum tells"):
+        word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_values_of_queries_as_text_are_no_baseline(dumps, written, suffix):
+    path = written / f"values{suffix}"
+    write_table(path, rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query)
+    with pytest.raises(UsageError, match=r"does not tell how they were counted: .*\.arrow"):
+        word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
+    with pytest.raises(InputError, match="values of queries, which are a baseline for 'rankmill g"):
+        rankmill.evaluate(dumps["labels"], path, "map")
 
 
 def test_only_queries_of_both_runs_count(dumps, written):

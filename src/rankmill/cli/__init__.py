@@ -214,7 +214,8 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     cls=_Commands,
     invoke_without_command=True,
     help="Score ranked predictions against labels, in files of Parquet, Arrow, ORC, CSV, TREC or "
-    f"JSON: exactly, and fast.\n{process.EXIT_CODES}",
+    "JSON: exactly, and fast.\n"
+    + process.EXIT_CODES.replace("\n  2 ", "\n  1    'rankmill gate': a rule was broken\n  2 "),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples.",
 )

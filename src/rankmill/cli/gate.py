@@ -66,6 +66,7 @@ Exit codes:
   2    wrong usage, as a rule that names something unknown
   3    wrong input data, such as a broken file
   4    too little memory, threads, open files or room on disk
+  70   a mistake of rankmill, which asks for a report
   130  interrupted by Ctrl-C
   143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """
@@ -78,8 +79,8 @@ Exit codes:
 @click.option(
     "--baseline",
     metavar="INPUT",
-    help="What to compare with: predictions; of an earlier run the Parquet file of --per-query or "
-    "the JSON file of the result; or last, best or median:7 of --history.",
+    help="What to compare with: predictions; of an earlier run the .parquet or .arrow file of "
+    "--per-query or the JSON file of the result; or last, best or median:7 of --history.",
 )
 @metric_option("A metric to compute beside those of the rules; repeat for more.")
 @click.option(
@@ -135,7 +136,7 @@ Exit codes:
     "--per-query",
     metavar="FILE",
     help=f"Also write the values of each query to FILE, in the format of its suffix: {NAMED}. "
-    "Parquet is a baseline for a later run.",
+    "A .parquet or .arrow file is a baseline for a later run.",
 )
 @click.option(
     "--json",

@@ -202,7 +202,7 @@ _OUTPUT = (
         type=click.Choice(FORMATS),
         metavar="FORMAT",
         help="The output format: table, json, csv, markdown or latex. By default the suffix of the "
-        "-o file decides; without a known suffix it is table. In csv, a text that begins with "
+        "-o file decides; without a suffix it is table. In csv, a text that begins with "
         "= + - @ or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
     ),
     click.option(

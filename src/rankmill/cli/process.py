@@ -37,10 +37,11 @@ Exit codes:
   3    wrong input data, or a metric without a value
   4    too little memory, threads, open files or room on disk;
        or MLflow does not answer
+  70   a mistake of rankmill, which asks for a report
   130  interrupted by Ctrl-C
   143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """
-"""This text is part of each command's help. Codes of a mistake of rankmill are not in it."""
+"""This text is part of each command's help."""
 
 BUG = 70
 """The exit code of a mistake of rankmill. It is not 1, which 'rankmill gate' gives a bad system."""

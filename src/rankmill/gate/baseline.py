@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +24,7 @@ from rankmill.stores.opened import opened
 
 # The square of a number of a run is a number.
 LARGEST = 1e150
+LONGEST_LINE = 1 << 16
 BASELINE, CANDIDATE = "baseline", "candidate"
 IN_MEMORY = "a table"
 # The parts of a result in JSON that are objects.
@@ -72,7 +74,7 @@ class Baseline:
 def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     """Find out what a baseline is.
 
-    A Result, its JSON, and the Parquet file of its values by query are an earlier run. Anything
+    A Result, its JSON, and the file of its values by query are an earlier run. Anything
     else is predictions. `metrics` are the columns by which the values of queries are known if the
     file does not say what it is.
     """
@@ -163,17 +165,33 @@ def _is_number(one: Any) -> bool:
 
 
 def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
-    """Return the values by query in a Parquet file, None if it holds something else."""
+    """Return the values by query in a file of Parquet or Arrow, None if it holds something else."""
     import pyarrow.parquet as pq
 
     try:
-        if not holds_values(pq.read_schema(path), metrics, path):
-            return None
-        table = pq.read_table(path, partitioning=None)
-        table.validate(full=True)
-        return table
+        with pa.OSFile(os.fsencode(path)) as file:
+            first = file.read(LONGEST_LINE).partition(b"\n")[0]
+            of_arrow = first.startswith(b"ARROW1")
+            _check_text(path, first, metrics)
+            schema = pa.ipc.open_file(file).schema if of_arrow else pq.read_schema(file)
+            if not holds_values(schema, metrics, path):
+                return None
+            table = pa.ipc.open_file(file).read_all() if of_arrow else pq.read_table(file)
+            table.validate(full=True)
+            return table
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         return None  # the reader of predictions tells what is wrong
+
+
+def _check_text(path: str, line: bytes, metrics: Iterable[str]) -> None:
+    """Raise UsageError if the first line of a file of text names a metric."""
+    if path.endswith((".csv", ".jsonl", ".ndjson")):
+        words = re.split(r'[,"]', line.decode(errors="replace").strip())
+        if any(name in words for name in metrics):
+            raise UsageError(
+                f"the baseline {path} holds values of queries as text, which does not tell how "
+                "they were counted: give --per-query a name in .parquet or .arrow"
+            )
 
 
 def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool:
