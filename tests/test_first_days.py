@@ -208,6 +208,12 @@ TYPED = [
     Typed(6, f"{BOTH} GiniIndex@2", 2, ["RecBole", "gini(of=N)@10"]),
     Typed(6, f"{BOTH} gini@2,gini(of=N)@2", 0, ["gini@2,0.33333", "gini(of=N)@2,0.16666"]),
     Typed(6, f"{BOTH} ndcg@10 --preset lenskit", 2, ["first two ranks", "ndcg_cut_10"]),
+    Typed(
+        6,
+        "evaluate l.csv p.csv --preset lenskit",
+        0,
+        ["recall@10     0.5", "ndcg@10 is left out: in LensKit"],
+    ),
     Typed(6, f"{BOTH} 'nDCG(dcg=\"exp-log2\")@10'", 2, ["type nDCG@10", "--gain-function exp"]),
     Typed(6, f"{BOTH} 'Compat(p=0.8)'", 2, ["Compat", "is not computed"]),
     # 7: -1 is often no item.

@@ -15,8 +15,9 @@ import pytest
 import rankmill
 from conftest import tells
 from rankmill import UsageError
+from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.elsewhere import names_elsewhere
-from rankmill.metrics.refused import check_under
+from rankmill.metrics.refused import check_under, told_under
 from rankmill.metrics.registry import parse
 from rankmill.semantics.presets import PRESETS
 
@@ -294,6 +295,22 @@ def test_what_a_refusal_under_a_preset_names_is_taken() -> None:
     ]:
         result = rankmill.evaluate(two, one, name, semantics=preset, query="query", item="item")
         assert next(iter(result.metrics.values())) == pytest.approx(wanted), (preset, name)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("preset", PRESETS)
+def test_of_metrics_that_nobody_typed_those_are_left_out(preset: str) -> None:
+    result = rankmill.evaluate(LABELS, LISTS, semantics=preset)
+    there = [one for one in DEFAULT_METRICS if not told_under(preset, parse(one))]
+    assert "map@10" in there
+    assert list(result.metrics) == there
+    notes = [note for note in result.notes if "is left out: in " in note]
+    assert [one.partition(" ")[0] for one in notes] == [
+        one for one in DEFAULT_METRICS if one not in there
+    ]
+    if len(there) < len(DEFAULT_METRICS):
+        with pytest.raises(UsageError, match=f"ndcg@10 under the preset {preset}"):
+            rankmill.evaluate(LABELS, LISTS, "ndcg@10", semantics=preset)
 
 
 @pytest.mark.small

@@ -74,9 +74,11 @@ _UNDER = {
     },
     "recommenders": {
         "map": "in recommenders, map divides by R and map_at_k by min(k, R): type map@10 for the "
-        "latter, and for the former with --semantics ap_divisor=labels",
+        "latter, and for the former with --semantics ap_divisor=labels on the command line, "
+        "semantics={'preset': 'recommenders', 'ap_divisor': 'labels'} in Python",
         "ndcg": "in recommenders it counts queries without predictions as 0, which are left out of "
-        "its other metrics: choose --semantics unpredicted=zero for it",
+        "its other metrics: add --semantics unpredicted=zero on the command line, "
+        "semantics={'preset': 'recommenders', 'unpredicted': 'zero'} in Python",
         "auc": f"in recommenders it is of all predictions in one list, which is not computed; "
         f"{_OVER_QUERIES}",
         "novelty": "in recommenders it takes the share of interactions that are of an item, which "
