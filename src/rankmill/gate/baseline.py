@@ -87,7 +87,7 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
         opened(path)
-        told = _read_json(path)
+        told = _read_json(path, metrics)
         if told is not None:
             return Baseline("result", path, told=told)
         table = _read_table(path, metrics)
@@ -97,7 +97,7 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     return Baseline("predictions", name, predictions=value)
 
 
-def _read_json(path: str) -> Mapping[str, Any] | None:
+def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
     """Return the result in a file, None if it holds something else."""
     if not path.endswith(".json"):
         return None
@@ -119,8 +119,15 @@ def _read_json(path: str) -> Mapping[str, Any] | None:
             f"the baseline {path} is of several systems: give the result of one, as rankmill "
             "evaluate writes it for one"
         )
-    known = isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys()
-    return _checked(told, path) if known else None
+    if isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys():
+        return _checked(told, path)
+    values = told.get("metrics") if isinstance(told, dict) else None
+    if isinstance(values, dict) and (named := [one for one in metrics if one in values]):
+        raise InputError(  # and no list of a query called "metrics"
+            f"the baseline {path} has {named[0]} among its metrics, but is no result: give the "
+            "whole file that rankmill evaluate -o wrote"
+        )
+    return None
 
 
 def _checked(told: Any, source: str) -> Mapping[str, Any]:
