@@ -134,9 +134,7 @@ def gate(
         shown = None if comparison is None else comparison.details
         if details and shown is None:
             shown = details_of(joined, asked.settings, workers, joined.segments)
-        alone = {}
-        if paired and any(state.left_out.values()):
-            alone = joined.states_alone(workers, crossed=asked.crossed)
+        alone = alone_of(joined, state, asked, workers)
     found = verdict_of(asked, joined.results, joined.without, state, ages, comparison, alone)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
@@ -153,6 +151,15 @@ def joined_of(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     return joined
+
+
+def alone_of(
+    joined: Joined, state: ComparisonState, asked: Asked, workers: Workers
+) -> dict[str, ComparisonState]:
+    """Return what a system and a paired baseline add up to alone, if they have other queries."""
+    if BASELINE not in joined.results or not any(state.left_out.values()):
+        return {}
+    return joined.states_alone(workers, crossed=asked.crossed)
 
 
 def _of_result(
