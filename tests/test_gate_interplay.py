@@ -47,3 +47,35 @@ def test_power_of_rules_that_are_not_paired_is_that_of_all_queries():
     paired = gate_power(LABELS, lists(some(2)), RULE, baseline=values(some(1))).rules[0]
     assert paired.smallest < whole.smallest
     assert italy.smallest > whole.smallest
+
+
+def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
+    lands = ["it"] * 100 + ["de"] * 195 + ["fr"] * 5
+    labels = LABELS.set_column(2, "land", pa.array(lands))
+    record(gate(labels, lists(ALL), "map@2 >= 0.1", by="land"), tmp_path, time=FIRST)
+    later = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(1)}
+    gone = labels.slice(100, 195)
+    found = gate(gone, lists(ALL), SLICED, **later)
+    assert (found.word, found.exit_code) == ("bad volume", 1)
+    words = {one.slice: (one.word, one.baseline) for one in found.outcomes}
+    assert words == {
+        "land = de": ("held", 1.0),
+        "land = it": ("bad volume", 1.0),
+        "land = fr": ("not enough data", None),  # five queries may be none by chance
+    }
+    new = labels.set_column(2, "land", pa.array(["es"] * 100 + lands[100:]))
+    spain = {one.slice: one for one in gate(new, lists(ALL), SLICED, **later).outcomes}["land = es"]
+    assert spain.word == "not enough data"
+    assert "the baseline has no value" in spain.reason
+
+
+def test_a_slice_of_two_columns_is_found_again_in_either_order(tmp_path):
+    cut = ["map@2 >= 0.1", "map@2[land=*, label_count=*] >= 0.1"]
+    record(gate(LABELS, lists(ALL), cut, by=["land", "label_count"]), tmp_path, time=FIRST)
+    later = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(1)}
+    for by in (["land", "label_count"], ["label_count", "land"]):
+        rules = "map@2[label_count=*, land=*] drop <= 50%"
+        whole = gate(LABELS, lists(ALL), rules, by=by, **later)
+        assert [one.word for one in whole.outcomes] == ["held"] * 2
+        half = gate(LABELS.slice(100), lists(ALL), rules, by=by, **later)
+        assert sorted(one.word for one in half.outcomes) == ["bad volume", "held"]

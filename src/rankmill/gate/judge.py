@@ -28,7 +28,7 @@ from rankmill.gate.sides import (
     shared_of,
     slices_of,
 )
-from rankmill.gate.sliced import Value, named, slice_before
+from rankmill.gate.sliced import Value, named, slice_before, slices_lost
 from rankmill.gate.verdict import Outcome
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
@@ -124,6 +124,7 @@ def confidence_of_each(rule: Rule, slices: int) -> float | None:
 def _slices_of(rule: Rule, evidence: Evidence) -> Iterator[Case]:
     """Yield the slices that a rule is for, in natural order."""
     wanted, metric = dict(rule.slices), _name(rule, evidence)
+    there: set[tuple[str, str]] = set()
     least = evidence.min_overlap if rule.paired else None
     for by in evidence.state.slices:
         if set(by) != set(wanted):
@@ -131,7 +132,15 @@ def _slices_of(rule: Rule, evidence: Evidence) -> Iterator[Case]:
         for value, sides in slices_of(by, metric, evidence.state, evidence.alone, least):
             if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True)):
                 before = _with_before(rule, by, value, sides, evidence)
+                there.add(named(by, value))
                 yield Case(*named(by, value), _shown(by, value), before)
+    for by, value, one in slices_lost(evidence.slices, rule, metric, there) if rule.paired else ():
+        if all(_fits(wanted[name], each) for name, each in zip(by, value, strict=True)):
+            # A slice of a few queries may have none by chance.
+            base = one.value if (one.queries or 0) >= LEAST_IN_COMMON else None
+            yield Case(
+                *named(by, value), _shown(by, value), Sides(Measured(None, None, 0, base), None)
+            )
 
 
 def _with_before(
@@ -266,7 +275,8 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Out
         return replace(_undecided(rule, shown, "there is no value", one), word=BAD_VOLUME)
     if found is None:
         few = sides.shared is not None and one.base is None
-        why = f"not paired: {_share_text(sides)}" if few else "there is no value"
+        why = "there is no value" if one.value is None else "the baseline has no value"
+        why = f"not paired: {_share_text(sides)}" if few else why
         return _undecided(rule, shown, why, one)
     word = word_of(rule, found, confidence)
     if not shown and _is_worst(rule, one):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from rankmill.compare.segments import natural
@@ -91,6 +91,26 @@ def slice_before(
     either = (named(by, value), named(by[::-1], value[::-1]))
     known = (found.get((*names, metric)) for names in either)
     return next((one for one in known if one is not None), None)
+
+
+def slices_lost(
+    found: Mapping[SliceKey, Measured], rule: Rule, metric: str, there: set[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, ...], Value, Measured]]:
+    """Yield the slices of an earlier run that a rule is for, and that are not `there` any more.
+
+    Two values of which one has a comma are not told apart, and are passed over.
+    """
+    names = tuple(name for name, _ in rule.slices)
+    for (by, text, name), one in found.items():
+        way = next((each for each in (names, names[::-1]) if ", ".join(each) == by), None)
+        if way is None or name != metric or not one.queries:
+            continue
+        texts = (text,) if len(way) == 1 else tuple(text.split(", "))
+        if (
+            len(texts) == len(way)
+            and not {named(way, texts), named(way[::-1], texts[::-1])} & there
+        ):
+            yield way, tuple(None if each == UNKNOWN else each for each in texts), one
 
 
 def named(by: tuple[str, ...], value: Value) -> tuple[str, str]:
