@@ -1,6 +1,6 @@
 """Options of a gate together: overlap, weights, clusters, a covariate, slices and the history."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -79,3 +79,40 @@ def test_a_slice_of_two_columns_is_found_again_in_either_order(tmp_path):
         assert [one.word for one in whole.outcomes] == ["held"] * 2
         half = gate(LABELS.slice(100), lists(ALL), rules, by=by, **later)
         assert sorted(one.word for one in half.outcomes) == ["bad volume", "held"]
+
+
+def weighted(sigma):
+    drawn = np.exp(sigma * np.random.default_rng(1).normal(size=N))
+    return LABELS.append_column("w", pa.array(drawn))
+
+
+def test_a_run_of_the_history_tells_how_many_queries_its_weights_leave(tmp_path):
+    heavy, even = weighted(2.5), weighted(0.0)
+    first = gate(heavy, lists(some(1)), "map@2 >= 0.01", by="land", weight="w")
+    left = first.result.effective_queries
+    assert left < 10
+    record(first, tmp_path, time=FIRST)
+    later = {"history": tmp_path, "time": FIRST + timedelta(1), "weight": "w"}
+    rules = ["map@2 drop <= 5% confidence 0.95", SLICED]
+    found = gate(even, lists(ALL), rules, baseline="last", **later)
+    assert [one.word for one in found.outcomes] == ["not enough data"] * 3
+    assert f"the weights leave {left:.3g} effective queries" in found.outcomes[0].reason
+    (rule,) = gate_power(even, lists(ALL), "map@2 >= 0.9 confidence 0.95", **later).rules
+    assert (rule.failed, rule.nights) == (0, 1)  # the errors of four queries decide nothing
+
+
+def test_a_rule_about_the_value_does_not_heed_the_weights_of_the_baseline():
+    before = rankmill.evaluate(weighted(2.5), lists(some(1)), ["map@2"], weight="w")
+    rule = "map@2 >= 0.3 confidence 0.95"
+    found = gate(weighted(0.0), lists(some(2)), rule, baseline=before, weight="w")
+    alone = gate(weighted(0.0), lists(some(2)), rule, weight="w")
+    assert found.outcomes[0].word == "held"
+    assert found.outcomes[0].reason == alone.outcomes[0].reason
+
+
+def test_queries_of_weight_0_are_none_of_the_queries_of_a_value():
+    zeros = LABELS.append_column("w", pa.array([1.0] * 50 + [0.0] * (N - 50)))
+    rule = "map@2 >= 0.1 confidence 0.95"
+    found = gate(zeros, lists(some(1)), rule, weight="w").outcomes[0]
+    few = gate(LABELS.slice(0, 50), lists(some(1)).slice(0, 50), rule).outcomes[0]
+    assert (found.low, found.high) == pytest.approx((few.low, few.high), rel=1e-9)

@@ -56,6 +56,8 @@ def from_history(
     told["metrics"] = {metric: one.value for metric, one in found.items()}
     told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
     told["lists"] = {metric: one.queries for metric, one in found.items()}
+    measured = {metric: one.run.get(metric) for metric, one in found.items()}
+    told["effective"] = {name: one.effective_queries for name, one in measured.items() if one}
     ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}

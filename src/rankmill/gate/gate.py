@@ -25,7 +25,8 @@ from rankmill.gate.baseline import (
     CANDIDATE,
     check_gains,
 )
-from rankmill.gate.judge import Evidence, judge, written_at
+from rankmill.gate.counts import written_at
+from rankmill.gate.judge import Evidence, judge
 from rankmill.gate.pairing import with_table
 from rankmill.gate.rules import HELD, UNDECIDED, age_text
 from rankmill.gate.sides import MIN_OVERLAP, shared_of

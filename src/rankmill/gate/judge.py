@@ -2,7 +2,6 @@
 
 import difflib
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,6 +22,7 @@ from rankmill.gate.sides import (
     LEAST_IN_COMMON,
     Sides,
     against,
+    beside_recorded,
     bounds_of,
     measured_of,
     shared_of,
@@ -150,10 +150,8 @@ def _with_before(
     before = slice_before(evidence.slices, by, value, _name(rule, evidence))
     if before is None or not rule.paired:
         return sides
-    measured = sides.measured._replace(
-        base=before.value, base_error=before.standard_error, base_queries=before.queries or 0
-    )
-    return sides._replace(measured=measured)
+    weighted = evidence.result.scope.weight is not None
+    return sides._replace(measured=beside_recorded(sides.measured, before, weighted=weighted))
 
 
 def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
@@ -229,11 +227,12 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
 def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
     """Return the value of a system, and that of the baseline as its result tells it."""
     result, known = evidence.result, evidence.without.get(metric, {})
-    of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
-    mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
     whole = evidence.alone.get(CANDIDATE, evidence.state)
-    if whole.whole.clusters is not None and metric in whole.metrics:
+    if metric in whole.metrics:
         mine = measured_of(whole.whole, metric, paired=False)
+    else:
+        of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
+        mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -243,7 +242,9 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
     error = told.get("standard_errors", {}).get(metric)
     base = told.get("metrics", {}).get(metric)
     queries = told.get("lists", {}).get(metric, told.get("queries", 0))
-    effective = told.get("effective_queries")
+    effective = told.get("effective", {}).get(metric, told.get("effective_queries"))
+    if effective is None and result.scope.weight is not None:
+        error = None  # of a run that does not tell what its weights leave
     both = {"base": base, "base_error": error, "base_effective": effective}
     return mine._replace(**both, base_queries=int(queries or 0))
 
@@ -255,6 +256,8 @@ def _name(rule: Rule, evidence: Evidence) -> str:
 
 def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Outcome:
     """Hold a metric against a rule; `shown` is the slice."""
+    if not rule.paired:  # how sure the baseline is says nothing of a value
+        sides = sides._replace(measured=sides.measured._replace(base_effective=None))
     return replace(_held(rule, shown, sides, confidence), **_told_of(sides))
 
 
@@ -377,23 +380,3 @@ def _undecided(rule: Rule, shown: str, why: str, one: Measured | None = None) ->
     where = f"{rule.subject} where {shown}" if shown else rule.subject
     reason = f"{where}: {why} (limit {rule.limit_text})"
     return Outcome(rule.text, UNDECIDED, shown, value, base, None, None, None, rule.limit, reason)
-
-
-def written_at(subject: str, labels: Any, predictions: Any) -> float:
-    """Return when the newest file of an input was written, in seconds since 1970.
-
-    Raises
-    ------
-    UsageError
-        If the input is no file.
-    """
-    from rankmill.sources.files import find_files
-
-    value = labels if subject == "labels_age" else predictions
-    paths = [value] if isinstance(value, str | os.PathLike) else value
-    if not isinstance(paths, list | tuple) or not all(
-        isinstance(one, str | os.PathLike) for one in paths
-    ):
-        raise UsageError(f"{subject} needs files; a {type(value).__name__} has no age")
-    files = find_files([os.fspath(one) for one in paths])
-    return max((one.listed or one.identity())[3] for one in files) / 1e9

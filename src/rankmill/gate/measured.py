@@ -128,7 +128,8 @@ class Measured(NamedTuple):
         if self.too_few:
             if self.clusters:
                 return f"{self.queries:,} clusters count as {self.mine.size:.3g} of equal size"
-            return f"the weights leave {self.mine.size:.3g} effective queries"
+            least = min(self.mine.size, self.base_effective or math.inf)
+            return f"the weights leave {least:.3g} effective queries"
         if self.groups is not None and (few := few_hits([self.groups])):
             return few
         alike = self.error == 0 or self.difference_error == 0

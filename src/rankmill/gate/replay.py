@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
@@ -18,7 +19,7 @@ from rankmill.gate.measured import Measured
 from rankmill.gate.rules import EVERY, HELD, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import Run, SliceKey
-from rankmill.gate.sides import bounds_of
+from rankmill.gate.sides import beside_recorded, bounds_of, error_of
 from rankmill.results.spelling import canonical
 
 NIGHTS = 90
@@ -54,6 +55,11 @@ class Replay(NamedTuple):
     told: Mapping[str, Any] | None
     since: datetime | None
 
+    @property
+    def weighted(self) -> bool:
+        """Whether queries have weights."""
+        return json.loads(self.counted)["weight"] is not None
+
     def failed(self, place: int, metric: str, cases: Sequence[Case]) -> dict[date, bool]:
         """Return of each night that could be held against a rule whether it would have failed.
 
@@ -71,9 +77,9 @@ class Replay(NamedTuple):
         except InputError:  # no run has it, or all count otherwise
             return {}
         runs = [
-            (point.run, Recorded(point.value, point.standard_error, point.queries, None))
+            (point.run, one)
             for point in trend.points
-            if point.value is not None
+            if (one := point.run.get(metric)) is not None and one.value is not None
         ]
         nights = {run.time.date(): (run, one) for run, one in tries_of_a_night(runs)}
         found: dict[date, bool] = {}
@@ -97,8 +103,8 @@ class Replay(NamedTuple):
         if self.rules[place].paired and self.how is not None:
             with suppress(InputError):
                 one = choose(self.how, metric, runs, run.time, self.folder.name)
-                of_base = Recorded(one.value, one.standard_error, one.queries, None)
-                base = (one.run, of_base) if one.run.time < run.time else None
+                of_base = one.run.get(metric)
+                base = (one.run, of_base) if of_base and one.run.time < run.time else None
             if base is None:
                 return []
         past = [one for one in self.history.runs if one.time < run.time]
@@ -115,7 +121,11 @@ class Replay(NamedTuple):
             return []
         if not rule.slices:
             same = cases[0].measured if cases else None
-            pairs = [_measured(metric, value, None if base is None else base[1], same)]
+            pairs = [
+                _measured(
+                    metric, value, None if base is None else base[1], same, weighted=self.weighted
+                )
+            ]
         else:
             pairs = [*self._slices(rule, metric, cases, run, None if base is None else base[0])]
         confidence = confidence_of_each(rule, len(pairs)) if pairs else None
@@ -133,7 +143,7 @@ class Replay(NamedTuple):
                 continue
             earlier, same = before.get((by, value, metric)), tonight.get((by, value))
             if not rule.paired or earlier is not None or (base is None and same is not None):
-                yield _measured(metric, one, earlier, same)
+                yield _measured(metric, one, earlier, same, weighted=self.weighted)
 
     def _rows(self, run: Run, metric: str) -> dict[SliceKey, Recorded]:
         return {
@@ -153,14 +163,18 @@ def _is_asked(rule: Rule, by: str, value: str) -> bool:
 
 
 def _measured(
-    metric: str, value: Recorded, base: Recorded | None, same: Measured | None
+    metric: str, value: Recorded, base: Recorded | None, same: Measured | None, *, weighted: bool
 ) -> Measured:
     """Return a night and its baseline, which are not paired."""
-    mine = Measured(value.value, value.standard_error, value.queries or 0, bounds=bounds_of(metric))
+    of_value = value.value, error_of(value, weighted=weighted), value.queries or 0
+    mine = Measured(*of_value, bounds=bounds_of(metric), effective=value.effective_queries)
     if base is not None:
-        of_base = base.value, base.standard_error, base.queries or 0
-    elif same is not None:
-        of_base = same.base, same.base_error, same.base_queries
-    else:
+        return beside_recorded(mine, base, weighted=weighted)
+    if same is None:
         return mine
-    return mine._replace(base=of_base[0], base_error=of_base[1], base_queries=of_base[2])
+    return mine._replace(
+        base=same.base,
+        base_error=same.base_error,
+        base_queries=same.base_queries,
+        base_effective=same.base_effective,
+    )

@@ -8,6 +8,7 @@ from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.measured import NO_BOUNDS, Measured
+from rankmill.gate.runs import Measured as Recorded
 from rankmill.metrics.registry import parse
 
 MIN_OVERLAP = 0.9
@@ -77,6 +78,21 @@ def against(mine: Measured, sums: Sums | None, metric: str) -> Measured:
         base_error=base.error,
         base_queries=base.queries,
         base_effective=base.effective,
+    )
+
+
+def error_of(one: Recorded, *, weighted: bool) -> float | None:
+    """Return the error of a value of the history; none if it does not tell what weights leave."""
+    return None if weighted and one.effective_queries is None else one.standard_error
+
+
+def beside_recorded(mine: Measured, before: Recorded, *, weighted: bool) -> Measured:
+    """Return what is measured of a system against a value of the history."""
+    return mine._replace(
+        base=before.value,
+        base_error=error_of(before, weighted=weighted),
+        base_queries=before.queries or 0,
+        base_effective=before.effective_queries,
     )
 
 

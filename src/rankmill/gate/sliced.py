@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rankmill.compare.segments import natural
 from rankmill.compare.slice_tables import UNKNOWN
@@ -12,7 +12,7 @@ from rankmill.errors import InputError
 from rankmill.gate.folder import Folder
 from rankmill.gate.rules import Rule
 from rankmill.gate.runs import Measured, Run, SliceKey
-from rankmill.metrics.weighted import WeightedMean
+from rankmill.metrics.mean import Mean
 from rankmill.results.spelling import canonical
 
 Value = tuple[str | None, ...]
@@ -27,6 +27,7 @@ class SliceValue(NamedTuple):
     value: float | None
     standard_error: float | None
     queries: int
+    effective_queries: float | None = None
 
 
 def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> list[SliceValue]:
@@ -39,9 +40,11 @@ def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> 
         for value in sorted(of_way, key=lambda value: tuple(map(natural, value))):
             for metric, of in of_way[value].columns.items():
                 mean = of[system].mean
-                n = mean.positive if isinstance(mean, WeightedMean) else mean.count
+                n: tuple[Any, ...] = (
+                    (mean.count,) if isinstance(mean, Mean) else (mean.positive, mean.effective)
+                )
                 place = *named(by, value), metric
-                found.append(SliceValue(*place, mean.mean, mean.standard_error, n))
+                found.append(SliceValue(*place, mean.mean, mean.standard_error, *n))
     return found
 
 
