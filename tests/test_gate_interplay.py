@@ -1,6 +1,6 @@
 """Options of a gate together: overlap, weights, clusters, a covariate, slices and the history."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -116,3 +116,37 @@ def test_queries_of_weight_0_are_none_of_the_queries_of_a_value():
     found = gate(zeros, lists(some(1)), rule, weight="w").outcomes[0]
     few = gate(LABELS.slice(0, 50), lists(some(1)).slice(0, 50), rule).outcomes[0]
     assert (found.low, found.high) == pytest.approx((few.low, few.high), rel=1e-9)
+
+
+def test_the_slices_of_a_night_are_those_of_all_its_queries(tmp_path):
+    new = lists(ALL - set(range(50)))
+    found = gate(LABELS, new, SLICED, baseline=values(ALL).slice(40))
+    alone = gate(LABELS, new, "map@2 >= 0.1", by="land")
+    assert {one.slice: (one.value, one.queries) for one in found.slices} == {
+        "it": (0.5, 100),
+        "de": (1.0, 200),
+    }
+    assert found.slices == alone.slices
+
+
+TOKYO = timezone(timedelta(hours=9))
+
+
+def test_a_try_of_a_night_does_not_serve_it_whatever_the_zone_of_its_time(tmp_path):
+    def night(day, right, rule, **options):
+        time = datetime(2026, 1, day, 0, 30, tzinfo=TOKYO)  # the day before in UTC
+        found = gate(LABELS, lists(right), rule, history=tmp_path, time=time, **options)
+        record(found, tmp_path, time=time)
+        return found.outcomes[0]
+
+    night(1, ALL, "map@2 >= 0.1")
+    night(2, some(1), "map@2 >= 0.1")
+    again = night(2, some(1), "map@2 drop <= 5%", baseline="last")
+    assert (again.word, again.baseline) == ("regressed", 1.0)
+
+
+def test_a_time_needs_its_zone(tmp_path):
+    record(gate(LABELS, lists(ALL), "map@2 >= 0.1"), tmp_path, time=FIRST)
+    with pytest.raises(rankmill.UsageError, match="expected one with its zone"):
+        options = {"baseline": "last", "history": tmp_path, "time": datetime(2026, 1, 3)}
+        gate(LABELS, lists(ALL), RULE, **options)

@@ -50,7 +50,9 @@ def from_history(
         known = [metric for metric, system in runs.metrics if system is None]
         mine = [metric.text for metric in job.metrics]
         names = [*(one for one in mine if one in known), *known, *mine][:1]
-    now = time or datetime.now(UTC)
+    if time is not None and time.tzinfo is None:
+        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
+    now = (time or datetime.now(UTC)).astimezone(UTC)  # nights are dates in UTC
     found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}

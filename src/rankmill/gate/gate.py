@@ -256,7 +256,7 @@ def verdict_of(
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
         notes=[*notes, *_of_overlap(asked, state), *few_notes(state, asked.settings)],
-        slices=slice_values(state, CANDIDATE, asked.rules),
+        slices=slice_values((alone or {}).get(CANDIDATE, state), CANDIDATE, asked.rules),
     )
 
 
