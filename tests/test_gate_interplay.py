@@ -147,6 +147,35 @@ def test_a_try_of_a_night_does_not_serve_it_whatever_the_zone_of_its_time(tmp_pa
 
 def test_a_time_needs_its_zone(tmp_path):
     record(gate(LABELS, lists(ALL), "map@2 >= 0.1"), tmp_path, time=FIRST)
+    options = {"baseline": "last", "history": tmp_path, "time": datetime(2026, 1, 3)}
     with pytest.raises(rankmill.UsageError, match="expected one with its zone"):
-        options = {"baseline": "last", "history": tmp_path, "time": datetime(2026, 1, 3)}
         gate(LABELS, lists(ALL), RULE, **options)
+
+
+def test_an_adjusted_value_is_called_so_and_only_where_there_is_one():
+    later = LABELS.slice(20)
+    found = gate(LABELS, lists(some(2)), RULE, baseline=values(some(1)).slice(20), adjust="number")
+    one = found.outcomes[0]
+    assert f"{one.paired_value:.6g} adjusted over the queries of both" in one.reason
+    assert "drops over all queries, and the values told with them, are adjusted by number" in (
+        found.notes
+    )
+    paired = gate(later, lists(some(2)).slice(20), RULE, baseline=values(some(1)).slice(20))
+    assert one.paired_value != pytest.approx(paired.outcomes[0].value, rel=1e-9)
+    few = gate(LABELS, lists(some(2)), RULE, baseline=values(some(1)).slice(100), adjust="number")
+    assert few.outcomes[0].paired == 0
+    assert few.notes[-1].endswith("compare the values as a whole, and adjust nothing by number")
+    assert not any("are adjusted" in note for note in few.notes)
+
+
+def test_nights_of_the_history_have_no_errors_of_clusters(tmp_path):
+    labels = LABELS.append_column("who", pa.array([f"u{query // 5}" for query in range(N)]))
+    for night in range(3):
+        when = FIRST + timedelta(night)
+        record(gate(labels, lists(some(night)), "map@2 >= 0.01"), tmp_path, time=when)
+    rules = ["map@2 >= 0.9", "map@2 >= 0.7 confidence 0.95"]
+    options = {"history": tmp_path, "time": FIRST + timedelta(3)}
+    plain = gate_power(labels, lists(some(9)), rules, **options)
+    assert [(one.failed, one.nights) for one in plain.rules] == [(3, 3)] * 2
+    found = gate_power(labels, lists(some(9)), rules, cluster="who", **options)
+    assert [(one.failed, one.nights) for one in found.rules] == [(3, 3), (0, 0)]

@@ -29,7 +29,7 @@ from rankmill.gate.counts import written_at
 from rankmill.gate.judge import Evidence, judge
 from rankmill.gate.pairing import with_table
 from rankmill.gate.rules import HELD, UNDECIDED, age_text
-from rankmill.gate.sides import MIN_OVERLAP, shared_of
+from rankmill.gate.sides import MIN_OVERLAP, notes_of_pairs
 from rankmill.gate.sliced import slice_values
 from rankmill.gate.verdict import Outcome, Verdict, worst
 from rankmill.metrics.registry import parse_all
@@ -243,11 +243,6 @@ def verdict_of(
     if state.whole.clusters is not None:
         count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"
         notes.append(f"intervals are those of {count}")
-    if asked.settings.adjust is not None:
-        name = asked.settings.adjust
-        notes.append(
-            f"drops over all queries, and the values told with them, are adjusted by {name}"
-        )
     return Verdict(
         _word(outcomes, asked.undecided),
         outcomes,
@@ -255,7 +250,11 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[*notes, *_of_overlap(asked, state), *few_notes(state, asked.settings)],
+        notes=[
+            *notes,
+            *notes_of_pairs(state, asked.min_overlap, asked.settings.adjust),
+            *few_notes(state, asked.settings),
+        ],
         slices=slice_values((alone or {}).get(CANDIDATE, state), CANDIDATE, asked.rules),
     )
 
@@ -276,17 +275,6 @@ def evidence_of(
     slices = {} if earlier is None else earlier.slices
     known = state, told, without, ages, alone, asked.min_overlap, slices
     return Evidence(results[CANDIDATE], *known)
-
-
-def _of_overlap(asked: Asked, state: ComparisonState) -> list[str]:
-    """Return a note if a comparison is over fewer queries than those that rules pair."""
-    shared = shared_of(state)
-    if BASELINE not in state.systems or shared.suffice(asked.min_overlap):
-        return []
-    return [
-        f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
-        "have, fewer than min_overlap asks for: rules compare the values as a whole"
-    ]
 
 
 def _word(outcomes: list[Outcome], undecided: str) -> str:

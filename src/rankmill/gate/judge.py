@@ -319,7 +319,7 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
     one = sides.measured
     value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
     if one.value != sides.own:
-        value += f", {one.value:.6g} over the queries of both"
+        value += f", {one.value:.6g} {'adjusted ' * one.adjusted}over the queries of both"
     if _is_worst(rule, one):
         value += ", and so is the baseline: nothing is worse"
     elif rule.measure == "drop" and one.value == one.base:

@@ -117,6 +117,11 @@ class Measured(NamedTuple):
         )
 
     @property
+    def adjusted(self) -> bool:
+        """Whether a covariate adjusts the values of pairs."""
+        return self.known_freedom is not None and not self.clusters
+
+    @property
     def too_few(self) -> bool:
         """Whether weights or clusters leave too few effective ones for an interval."""
         sizes = self.effective, self.base_effective

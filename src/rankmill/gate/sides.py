@@ -60,6 +60,22 @@ def shared_of(state: ComparisonState) -> Shared:
     return Shared(both, both + sum(state.left_out.values()))
 
 
+def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> list[str]:
+    """Return a note if drops over all queries are adjusted, or are not of pairs as asked for."""
+    if BASELINE not in state.systems:
+        return []
+    shared = shared_of(state)
+    if shared.suffice(least):
+        told = f"drops over all queries, and the values told with them, are adjusted by {adjust}"
+        return [] if adjust is None else [told]
+    instead = "" if adjust is None else f", and adjust nothing by {adjust}"
+    return [
+        f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
+        "have, fewer than min_overlap asks for: rules over all queries compare the values as a "
+        f"whole{instead}"
+    ]
+
+
 def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measured:
     """Return what some queries of the system come to, paired with those of the baseline or not."""
     of = sums.columns[metric]
