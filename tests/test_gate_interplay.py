@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
+from statsmodels.regression.linear_model import OLS
 
 import rankmill
 from rankmill import gate, gate_power, record
@@ -179,3 +181,37 @@ def test_nights_of_the_history_have_no_errors_of_clusters(tmp_path):
     assert [(one.failed, one.nights) for one in plain.rules] == [(3, 3)] * 2
     found = gate_power(labels, lists(some(9)), rules, cluster="who", **options)
     assert [(one.failed, one.nights) for one in found.rules] == [(3, 3), (0, 0)]
+
+
+def test_clusters_that_are_not_paired_add_up_their_errors():
+    skip = {"semantics": {"unpredicted": "skip"}, "cluster": "who"}
+    users = np.random.default_rng(4).integers(0, 30, N)
+    labels = LABELS.append_column("who", pa.array([f"u{user}" for user in users]))
+    old, new = lists(some(1)).slice(0, 200), lists(some(2)).slice(100)
+    rules = ["map@2 drop <= 0.05 confidence 0.9", "map@2[land=de] drop <= 0.05 confidence 0.9"]
+    found = gate(labels, new, rules, baseline=old, **skip).outcomes
+    for one, (first, last) in zip(found, [(0, 200), (100, 200)], strict=True):
+        right = (some(1), slice(first, last)), (some(2), slice(100, N))
+        (base, base_error, of_base), (value, error, of_value) = (
+            robust(np.isin(np.arange(N), [*hits])[part] * 1.0, users[part]) for hits, part in right
+        )
+        both = np.hypot(error, base_error)
+        freedom = both**4 / (error**4 / of_value + base_error**4 / of_base)
+        half = stats.t.ppf(0.95, freedom) * both
+        assert (one.paired, one.value, one.baseline) == (
+            0,
+            pytest.approx(value),
+            pytest.approx(base),
+        )
+        assert one.low == pytest.approx(base - value - half)
+        assert one.high >= base - value + half - 1e-12  # what was not seen may add to it
+    bare = values(some(1)).slice(0, 200).replace_schema_metadata(None)
+    with pytest.raises(rankmill.UsageError, match="only the baseline has have no clusters"):
+        gate(labels, new, rules, baseline=bare, **skip)
+
+
+def robust(numbers, users):
+    """Return a mean, its cluster-robust error and the degrees of freedom, of statsmodels."""
+    how = {"cov_type": "cluster", "cov_kwds": {"groups": users}}
+    fit = OLS(numbers, np.ones(len(numbers))).fit(**how)
+    return fit.params[0], fit.bse[0], len(set(users)) - 1

@@ -2,7 +2,7 @@
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -111,7 +111,7 @@ def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return what a rule for a metric measures, in each of its slices."""
     if not rule.slices:
         return [Case("", "", "", _whole(rule, evidence))]
-    return list(_slices_of(rule, evidence))
+    return _slices_of(rule, evidence)
 
 
 def confidence_of_each(rule: Rule, slices: int) -> float | None:
@@ -121,26 +121,30 @@ def confidence_of_each(rule: Rule, slices: int) -> float | None:
     return 1 - (1 - (rule.least_confidence or OF_SLICES)) / slices
 
 
-def _slices_of(rule: Rule, evidence: Evidence) -> Iterator[Case]:
-    """Yield the slices that a rule is for, in natural order."""
+def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
+    """Return the slices that a rule is for, in natural order."""
     wanted, metric = dict(rule.slices), _name(rule, evidence)
-    there: set[tuple[str, str]] = set()
+    found: list[tuple[tuple[str, ...], Value, Sides]] = []
     least = evidence.min_overlap if rule.paired else None
     for by in evidence.state.slices:
-        if set(by) != set(wanted):
-            continue
-        for value, sides in slices_of(by, metric, evidence.state, evidence.alone, least):
-            if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True)):
-                before = _with_before(rule, by, value, sides, evidence)
-                there.add(named(by, value))
-                yield Case(*named(by, value), _shown(by, value), before)
-    for by, value, one in slices_lost(evidence.slices, rule, metric, there) if rule.paired else ():
-        if all(_fits(wanted[name], each) for name, each in zip(by, value, strict=True)):
+        if set(by) == set(wanted):
+            of_way = slices_of(by, metric, evidence.state, evidence.alone, least)
+            found += (
+                (by, value, _with_before(rule, by, value, sides, evidence))
+                for value, sides in of_way
+            )
+    if rule.paired and evidence.slices:
+        there = {named(by, value) for by, value, _ in found}
+        for by, value, one in slices_lost(evidence.slices, rule, metric, there):
             # A slice of a few queries may have none by chance.
             base = one.value if (one.queries or 0) >= LEAST_IN_COMMON else None
-            yield Case(
-                *named(by, value), _shown(by, value), Sides(Measured(None, None, 0, base), None)
-            )
+            found.append((by, value, Sides(Measured(None, None, 0, base), None)))
+        found.sort(key=lambda one: tuple(map(natural, one[1])))
+    return [
+        Case(*named(by, value), _shown(by, value), sides)
+        for by, value, sides in found
+        if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True))
+    ]
 
 
 def _with_before(
@@ -203,17 +207,19 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     shared = shared_of(state)
     if shared.suffice(evidence.min_overlap):
         return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
+    one, alone = _unpaired(rule, metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
-        raise UsageError(
-            f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
-            f"{shared.either:,} queries in common, and values as a whole have no clusters: leave "
-            "out --cluster, or lower --min-overlap"
-        )
-    one = _unpaired(rule, metric, evidence)
+        if alone.clusters is None:
+            raise UsageError(
+                f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
+                f"{shared.either:,} queries in common, and those that only the baseline has have "
+                "no clusters: leave out --cluster, or lower --min-overlap"
+            )
+        return Sides(against(one, alone, metric), own, shared)
     if one.base is not None:
         return Sides(one, own, shared)
     # An earlier run that does not tell its values as a whole: those of its queries do.
-    one = against(one, evidence.alone[BASELINE].whole, metric)
+    one = against(one, alone, metric)
     if one.base is None or shared.both < LEAST_IN_COMMON:
         raise InputError(
             f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "

@@ -42,8 +42,9 @@ class Measured(NamedTuple):
         The effective numbers of queries of weights, or of clusters, if there are some.
     clusters : bool
         Whether queries come in clusters, which `queries` then counts.
-    known_freedom : float or None
-        The degrees of freedom of all errors; None for those that weights leave.
+    known_freedom, base_freedom : float or None
+        The degrees of freedom of all errors, and those of the baseline if these are others; None
+        for those that weights leave.
     """
 
     value: float | None
@@ -59,6 +60,7 @@ class Measured(NamedTuple):
     base_effective: float | None = None
     clusters: bool = False
     known_freedom: float | None = None
+    base_freedom: float | None = None
 
     @classmethod
     def of(
@@ -131,9 +133,9 @@ class Measured(NamedTuple):
     def why(self) -> str:
         """Why there may be no interval, or ""."""
         if self.too_few:
-            if self.clusters:
-                return f"{self.queries:,} clusters count as {self.mine.size:.3g} of equal size"
             least = min(self.mine.size, self.base_effective or math.inf)
+            if self.clusters:
+                return f"{self.queries:,} clusters count as {least:.3g} of equal size"
             return f"the weights leave {least:.3g} effective queries"
         if self.groups is not None and (few := few_hits([self.groups])):
             return few
@@ -149,7 +151,7 @@ class Measured(NamedTuple):
     def theirs(self) -> "_Side":
         """The baseline."""
         told = self.base, self.base_error, self.base_queries, self.base_effective
-        return _Side(*told, self.known_freedom)
+        return _Side(*told, self.base_freedom or self.known_freedom)
 
 
 class _Side(NamedTuple):

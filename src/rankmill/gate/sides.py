@@ -94,6 +94,7 @@ def against(mine: Measured, sums: Sums | None, metric: str) -> Measured:
         base_error=base.error,
         base_queries=base.queries,
         base_effective=base.effective,
+        base_freedom=base.known_freedom,
     )
 
 
@@ -145,9 +146,8 @@ def slices_of(
         if both is not None and shared.suffice(least):
             yield value, Sides(measured_of(both, metric, paired=True), one.value, shared, True)
             continue
-        if own.clusters is not None:  # values as a whole have no clusters
-            yield value, Sides(one, one.value, shared)
-            continue
         if theirs is None and n >= LEAST_IN_COMMON:
             other = both  # the slices of an earlier run are known of these queries alone
+        if own.clusters is not None and other is not None and other.clusters is None:
+            other = None  # errors of queries are not those of clusters
         yield value, Sides(against(one, other, metric), one.value, shared)
