@@ -211,7 +211,9 @@ def test_clusters_that_are_not_paired_add_up_their_errors():
 
 
 def robust(numbers, users):
-    """Return a mean, its cluster-robust error and the degrees of freedom, of statsmodels."""
+    """Return a mean, its cluster-robust error of statsmodels, and the degrees of freedom."""
     how = {"cov_type": "cluster", "cov_kwds": {"groups": users}}
     fit = OLS(numbers, np.ones(len(numbers))).fit(**how)
-    return fit.params[0], fit.bse[0], len(set(users)) - 1
+    sizes = np.unique(users, return_counts=True)[1]
+    effective = sizes.sum() ** 2 / (sizes**2).sum()
+    return fit.params[0], fit.bse[0], (effective - 1) / (1 + 2 * (1 - effective / len(sizes)))

@@ -13,6 +13,7 @@ from rankmill.compare.pooled import few_hits, spread_of
 from rankmill.compare.significance import LEAST_EFFECTIVE
 from rankmill.compare.sums import Column
 from rankmill.compare.unseen import Spread, least_mean
+from rankmill.errors import plural
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap_groups import LeftOut
@@ -42,9 +43,9 @@ class Measured(NamedTuple):
         The effective numbers of queries of weights, or of clusters, if there are some.
     clusters : bool
         Whether queries come in clusters, which `queries` then counts.
-    known_freedom, base_freedom : float or None
-        The degrees of freedom of all errors, and those of the baseline if these are others; None
-        for those that weights leave.
+    known_freedom : float or None
+        The degrees of freedom of values that a covariate adjusts; None for those that weights, or
+        clusters of unequal size, leave.
     """
 
     value: float | None
@@ -60,7 +61,6 @@ class Measured(NamedTuple):
     base_effective: float | None = None
     clusters: bool = False
     known_freedom: float | None = None
-    base_freedom: float | None = None
 
     @classmethod
     def of(
@@ -85,7 +85,7 @@ class Measured(NamedTuple):
         effective = mean.effective if isinstance(mean, WeightedMean) else None
         mine = cls(mean.mean, mean.standard_error, n, bounds=bounds, effective=effective)
         if isinstance(mean, ClusteredMean):
-            mine = mine._replace(clusters=True, known_freedom=mean.freedom)
+            mine = mine._replace(clusters=True)
         if base is None or column.paired is None:
             return mine
         return mine._replace(
@@ -121,7 +121,7 @@ class Measured(NamedTuple):
     @property
     def adjusted(self) -> bool:
         """Whether a covariate adjusts the values of pairs."""
-        return self.known_freedom is not None and not self.clusters
+        return self.known_freedom is not None
 
     @property
     def too_few(self) -> bool:
@@ -135,7 +135,7 @@ class Measured(NamedTuple):
         if self.too_few:
             least = min(self.mine.size, self.base_effective or math.inf)
             if self.clusters:
-                return f"{self.queries:,} clusters count as {least:.3g} of equal size"
+                return f"{plural(self.queries, 'cluster')} count as {least:.3g} of equal size"
             return f"the weights leave {least:.3g} effective queries"
         if self.groups is not None and (few := few_hits([self.groups])):
             return few
@@ -151,7 +151,7 @@ class Measured(NamedTuple):
     def theirs(self) -> "_Side":
         """The baseline."""
         told = self.base, self.base_error, self.base_queries, self.base_effective
-        return _Side(*told, self.base_freedom or self.known_freedom)
+        return _Side(*told, self.known_freedom)
 
 
 class _Side(NamedTuple):

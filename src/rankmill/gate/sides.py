@@ -94,7 +94,6 @@ def against(mine: Measured, sums: Sums | None, metric: str) -> Measured:
         base_error=base.error,
         base_queries=base.queries,
         base_effective=base.effective,
-        base_freedom=base.known_freedom,
     )
 
 
