@@ -217,3 +217,15 @@ def robust(numbers, users):
     sizes = np.unique(users, return_counts=True)[1]
     effective = sizes.sum() ** 2 / (sizes**2).sum()
     return fit.params[0], fit.bse[0], (effective - 1) / (1 + 2 * (1 - effective / len(sizes)))
+
+
+def test_each_try_of_the_night_of_a_pinned_run_is_a_look(tmp_path):
+    pinned = gate(LABELS, lists(ALL), "map@2 >= 0.1")
+    record(pinned, tmp_path, time=FIRST, tags={"release": "v7"})
+    rule = "map@2 drop <= 5% confidence 0.95 sequential"
+    when = {"history": tmp_path, "time": FIRST - timedelta(hours=1)}  # --date of the day before
+    for look in (1, 2, 3):
+        found = gate(LABELS, lists(some(look)), rule, baseline="tag:release=v7", **when)
+        confidence = 1 - 0.05 * 30 / ((29 + look) * (30 + look))
+        assert f"at confidence {confidence:.6g}" in found.outcomes[0].reason
+        record(found, tmp_path, time=when["time"])

@@ -2,8 +2,9 @@
 
 The mean is that of all queries. Its error comes from the sums of the clusters, which are exact: it
 is the cluster-robust one of the regression on a constant, with the correction G / (G - 1). Its
-degrees of freedom are G - 1 for clusters of one size, and fewer where a few large ones decide. Liang & Zeger, Biometrika 1986; Cameron & Miller, A practitioner's guide to
-cluster-robust inference, J. Human Resources 2015.
+degrees of freedom are G - 1 for clusters of one size, and fewer where a few large ones decide.
+Liang & Zeger, Biometrika 1986; Cameron & Miller, A practitioner's guide to cluster-robust
+inference, J. Human Resources 2015.
 """
 
 import math

@@ -68,8 +68,8 @@ def from_history(
     source = f"{how} of {history}: {'; '.join(ids)}"
     choice = read_choice(how)
     # Where every night has the tag, it pins none of them: all count since the first one.
-    pinned = [one.time for one in runs.runs if choice.pinned and is_pinned(one, choice)]
-    since = min(pinned, default=None)
+    pinned = [one for one in runs.runs if choice.pinned and is_pinned(one, choice)]
+    since = min(pinned, key=lambda one: one.time, default=None)
     return Baseline("history", source, told=told, notes=notes, slices=slices, since=since)
 
 

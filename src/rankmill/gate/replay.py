@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
@@ -14,7 +14,7 @@ from rankmill.gate.earlier import Candidate, choose, tries_of_a_night
 from rankmill.gate.folder import Folder
 from rankmill.gate.history import History
 from rankmill.gate.judge import Case, confidence_of_each, interval_of, word_of
-from rankmill.gate.levels import levelled
+from rankmill.gate.levels import is_look, levelled
 from rankmill.gate.measured import Measured
 from rankmill.gate.rules import EVERY, HELD, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
@@ -42,8 +42,8 @@ class Replay(NamedTuple):
         How the baseline is chosen for each night; None if it is the same for all.
     told : mapping or None
         The result of a baseline that is the same for all.
-    since : datetime or None
-        When the pinned baseline was.
+    since : Run or None
+        The pinned baseline.
     """
 
     history: History
@@ -53,7 +53,7 @@ class Replay(NamedTuple):
     family: float | None
     how: str | None
     told: Mapping[str, Any] | None
-    since: datetime | None
+    since: Run | None
 
     @property
     def weighted(self) -> bool:
@@ -108,10 +108,7 @@ class Replay(NamedTuple):
             if base is None:
                 return []
         past = [one for one in self.history.runs if one.time < run.time]
-        look = 1 + sum(
-            one.verdict is not None and (self.since is None or one.time > self.since)
-            for one in past
-        )
+        look = 1 + sum(is_look(one, self.since) for one in past)
         chosen = self.how is not None and self.since is None
         rule = levelled(self.rules, self.family, look, max(1, len(past)) if chosen else 1)[place]
         if rule.kind == "count":
