@@ -229,3 +229,23 @@ def test_each_try_of_the_night_of_a_pinned_run_is_a_look(tmp_path):
         confidence = 1 - 0.05 * 30 / ((29 + look) * (30 + look))
         assert f"at confidence {confidence:.6g}" in found.outcomes[0].reason
         record(found, tmp_path, time=when["time"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "unit"), [("5%", "5%", 1.0), ("0.1", "1e79", 1e80)], ids=["share", "number"]
+)
+def test_gains_of_any_size_have_the_same_verdict(one, other, unit):
+    random = np.random.default_rng(7)
+    gains, ranks = 1 + random.random(80), [random.permutation(4)[:3].tolist() for _ in range(80)]
+    old, new = (pa.table({"user_id": range(40), "items": ranks[i::2]}) for i in range(2))
+
+    def ends(scale, limit, paired):
+        queries = np.repeat(range(40), 2)
+        labels = pa.table({"user_id": queries, "item": [1, 2] * 40, "gain": gains * scale})
+        before = old if paired else rankmill.evaluate(labels, old, ["dcg@3"])
+        found = gate(labels, new, f"dcg@3 drop <= {limit} confidence 0.95", baseline=before)
+        return found.outcomes[0].low, found.outcomes[0].high
+
+    for paired in (True, False):
+        small, large = ends(1.0, one, paired), ends(1e80, other, paired)
+        assert large == pytest.approx([end * unit for end in small])

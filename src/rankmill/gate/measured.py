@@ -345,6 +345,7 @@ def _quantile(confidence: float, freedom: float) -> float:
 
 def _welch(one: float, freedom: float, other: float, others: float) -> float:
     """Return the degrees of freedom of Welch and Satterthwaite for two squared errors."""
+    both = one + other
     sides = ((one, freedom), (other, others))
-    total = sum(each**2 / least for each, least in sides if least > 0)
-    return (one + other) ** 2 / total if total else 1e9
+    total = sum((each / both) ** 2 / least for each, least in sides if least > 0 and both)
+    return 1 / total if total else 1e9
