@@ -71,6 +71,15 @@ def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
     assert "the baseline has no value" in spain.reason
 
 
+def test_power_looks_back_at_nights_that_lost_a_slice(tmp_path):
+    for night, labels in enumerate((LABELS, LABELS.slice(100), LABELS)):
+        found = gate(labels, lists(ALL), "map@2 >= 0.1", by="land")
+        record(found, tmp_path, time=FIRST + timedelta(night))
+    options = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(9)}
+    found = gate_power(LABELS, lists(ALL), SLICED, **options).rules[0]
+    assert (found.failed, found.nights) == (1, 2)
+
+
 def test_a_slice_of_two_columns_is_found_again_in_either_order(tmp_path):
     cut = ["map@2 >= 0.1", "map@2[land=*, label_count=*] >= 0.1"]
     record(gate(LABELS, lists(ALL), cut, by=["land", "label_count"]), tmp_path, time=FIRST)

@@ -16,10 +16,10 @@ from rankmill.gate.history import History
 from rankmill.gate.judge import Case, confidence_of_each, interval_of, word_of
 from rankmill.gate.levels import is_look, levelled
 from rankmill.gate.measured import Measured
-from rankmill.gate.rules import EVERY, HELD, UNDECIDED, Rule
+from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import Run, SliceKey
-from rankmill.gate.sides import beside_recorded, bounds_of, error_of
+from rankmill.gate.sides import LEAST_IN_COMMON, beside_recorded, bounds_of, error_of
 from rankmill.results.spelling import canonical
 
 NIGHTS = 90
@@ -126,16 +126,26 @@ class Replay(NamedTuple):
         else:
             pairs = [*self._slices(rule, metric, cases, run, None if base is None else base[0])]
         confidence = confidence_of_each(rule, len(pairs)) if pairs else None
-        known = [(one, interval_of(rule, one, confidence)) for one in pairs]
-        return [word_of(rule, found, confidence) for _, found in known if found is not None]
+        lost = [BAD_VOLUME for one in pairs if one.value is None]
+        known = (interval_of(rule, one, confidence) for one in pairs)
+        return lost + [word_of(rule, one, confidence) for one in known if one is not None]
 
     def _slices(
         self, rule: Rule, metric: str, cases: Sequence[Case], run: Run, base: Run | None
     ) -> Iterator[Measured]:
-        """Yield what a rule measures in the slices of a night that its baseline has."""
+        """Yield what a rule measures in the slices of a night that its baseline has.
+
+        A slice that the night has lost has no value.
+        """
         tonight = {(one.by, one.slice): one.measured for one in cases}
         before = {} if base is None else self._rows(base, metric)
-        for (by, value, _), one in self._rows(run, metric).items():
+        rows = self._rows(run, metric)
+        cuts = {by for by, _, _ in rows}
+        for key in before.keys() - rows.keys() if rule.paired else ():
+            is_lost = key[0] in cuts and (before[key].queries or 0) >= LEAST_IN_COMMON
+            if is_lost and _is_asked(rule, *key[:2]):
+                yield Measured(None, None, 0, before[key].value)
+        for (by, value, _), one in rows.items():
             if not _is_asked(rule, by, value):
                 continue
             earlier, same = before.get((by, value, metric)), tonight.get((by, value))
