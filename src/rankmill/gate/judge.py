@@ -281,7 +281,8 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Out
     found = interval_of(rule, one, confidence)
     if one.value is None and (not shown or one.base is not None):
         # Without a single query that counts, something is wrong with the inputs.
-        before = "" if one.base is None else f", and the baseline has {one.base:.6g}"
+        told = rule.paired and one.base is not None
+        before = f", and the baseline has {one.base:.6g}" if told else ""
         return replace(_undecided(rule, shown, f"there is no value{before}", one), word=BAD_VOLUME)
     if found is None:
         few = sides.shared is not None and one.base is None
