@@ -24,6 +24,7 @@ from rankmill.gate.earlier import (
 )
 from rankmill.gate.folder import open_folder
 from rankmill.gate.runs import Measured, Run, time_of_name
+from rankmill.metrics.texts import split_names
 from rankmill.results.spelling import canonical
 
 __all__ = ["Baseline", "History", "Trend", "history", "moment", "prune"]
@@ -102,9 +103,9 @@ class History:
         return list(found)
 
     def named(self, metrics: Iterable[str]) -> list[tuple[str, str | None]]:
-        """Return the metrics of these names, in any spelling, with each of their systems."""
+        """Return the metrics of these texts, in any spelling, with each of their systems."""
         found: list[tuple[str, str | None]] = []
-        for metric in metrics:
+        for metric in split_names(metrics):
             same = [one for one in self.metrics if canonical(one[0]) == canonical(metric)]
             found += same or [(metric, None)]
         return found
