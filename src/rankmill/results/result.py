@@ -151,22 +151,22 @@ class Result(Answer):
         InputError
             If the metric has no value; the message says why.
         """
-        held = self._held(name)
+        held = self.held(name)
         if held is None:
-            raise KeyError(self._missing(name))
+            raise KeyError(self.missing(name))
         value = self.metrics[held]
         if value is None:
             raise no_value(self, [held])
         return value
 
     def __contains__(self, name: object) -> bool:
-        return self._held(name) is not None
+        return self.held(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)
 
-    def _held(self, name: object) -> str | None:
-        """The name of a metric as it was asked for, None if this result does not hold it."""
+    def held(self, name: object) -> str | None:
+        """Return the name of a metric as it was asked for, None if this result has none such."""
         if name in self.metrics:
             return str(name)
         spelled = canonical(str(name))
@@ -183,12 +183,13 @@ class Result(Answer):
         """
         from rankmill.results.curves import curve_table
 
-        held = self._held(name)
+        held = self.held(name)
         if held is None:
-            raise KeyError(self._missing(name))
+            raise KeyError(self.missing(name))
         return curve_table(self.curves, held, rows)
 
-    def _missing(self, name: object) -> str:
+    def missing(self, name: object) -> str:
+        """Return a message on a metric that this result does not hold."""
         from difflib import get_close_matches
 
         close = get_close_matches(str(name), self.metrics, n=1, cutoff=0.5)
