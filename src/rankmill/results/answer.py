@@ -74,26 +74,14 @@ class Answer:
         return pa.table({one.title: [row[at] for row in rows] for at, one in enumerate(columns)})
 
     def to_pandas(self) -> Any:
-        """Return the table of `to_arrow` as a pandas DataFrame, NaN where there is no value.
-
-        Raises
-        ------
-        UsageError
-            If pandas is not installed.
-        """
+        """Return the table of `to_arrow` as a pandas DataFrame, NaN where there is no value."""
         try:
             return self.to_arrow().to_pandas()
         except ImportError:
             raise _lacking("pandas") from None
 
     def to_polars(self) -> Any:
-        """Return the table of `to_arrow` as a polars DataFrame.
-
-        Raises
-        ------
-        UsageError
-            If polars is not installed.
-        """
+        """Return the table of `to_arrow` as a polars DataFrame."""
         try:
             import polars
         except ImportError:
