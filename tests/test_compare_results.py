@@ -145,7 +145,7 @@ def of_runs(**options: Any) -> Results:
         (
             of_runs,
             {"metrics": "mrr"},
-            "no metric 'mrr'",
+            "no 'mrr', but map",
         ),
         (lambda: rankmill.evaluate_runs(LABELS, {"a": RUNS["old"]}, "map"), {}, "1 of them"),
         (

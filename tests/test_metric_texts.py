@@ -57,7 +57,8 @@ def test_a_number_is_another_cutoff(text: str, wanted: list[str]) -> None:
         ("map@5,,10", ["'map@5,,10'", "comma"]),
         ("offical", ["did you mean official?"]),
         ("official@10", ["official is a set of metrics"]),
-        ("@missing.txt", ["'missing.txt'", "cannot be read", "No such file"]),
+        ("@5", ["'@5'", "cannot be read", "as in map@5"]),
+        ("@missing.txt", ["'@missing.txt'", "cannot be read", "No such file"]),
     ],
 )
 def test_what_is_refused(text: str, wanted: list[str]) -> None:
@@ -98,8 +99,11 @@ def test_a_file(tmp_path: Path) -> None:
         (b"map@5\nmapp@3\n", "metrics.txt, line 2: unknown metric 'mapp@3': did you mean map@3"),
         (b"map@5\n10\n", "metrics.txt, line 2: the number 10"),
         (b"map@5\n@more.txt\n", "metrics.txt, line 2: .* no other file"),
-        (b"# nothing\n", "metrics.txt' names no metric"),
-        (b"map\xff", "metrics.txt' cannot be read: is no text in UTF-8"),
+        (b"# nothing\n", "metrics.txt' is a file of metrics that names none"),
+        (
+            b"map\xff",
+            "cannot be read: it is no text in UTF-8",
+        ),
     ],
 )
 def test_a_wrong_file(tmp_path: Path, content: bytes, wanted: str) -> None:

@@ -94,7 +94,7 @@ def join_results(
 
 def _chosen(result: Result, metrics: str | Iterable[str], name: str) -> Any:
     """Return a result with the metrics asked for: by default all that it has."""
-    if result.per_query is None:
+    if not isinstance(result.per_query, pa.Table):
         raise UsageError(
             f"the result of {name} holds no values of queries: evaluate_runs keeps them with "
             f"per_query=True, and JSON does not hold them; or {AGAIN}"
@@ -104,7 +104,8 @@ def _chosen(result: Result, metrics: str | Iterable[str], name: str) -> Any:
     asked = [(one, result.held(one)) for one in split_names(metrics)]
     missing = next((one for one, held in asked if held is None), None)
     if missing is not None:
-        raise UsageError(f"{result.missing(missing)}; or {AGAIN}")
+        there = ", ".join(result.metrics)
+        raise UsageError(f"the results have no {missing!r}, but {there}: {AGAIN}")
     names = list(dict.fromkeys(str(held) for _, held in asked))
     table = result.per_query
     beside = [table.column_names[0], *names, WEIGHT]

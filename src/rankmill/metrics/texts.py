@@ -126,8 +126,11 @@ def _of_file(path: str) -> Iterator[str]:
         with open(path, encoding="utf-8-sig") as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = "is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
-        raise UsageError(f"the file of metrics {path!r} cannot be read: {why}") from None
+        why = "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        hint = f"; a cutoff stands behind its metric, as in map@{path}" if path.isdigit() else ""
+        raise UsageError(
+            f"'@{path}' is a file of metrics that cannot be read: {why}{hint}"
+        ) from None
     found = False
     for number, line in enumerate(lines, 1):
         text = _BLANK.sub(",", line.partition("#")[0].strip().removesuffix(","))
@@ -144,4 +147,4 @@ def _of_file(path: str) -> Iterator[str]:
             placed.place = place
             yield placed
     if not found:
-        raise UsageError(f"the file of metrics {path!r} names no metric: {LISTED}")
+        raise UsageError(f"'@{path}' is a file of metrics that names none: {LISTED}")

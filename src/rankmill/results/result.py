@@ -153,7 +153,7 @@ class Result(Answer):
         """
         held = self.held(name)
         if held is None:
-            raise KeyError(self.missing(name))
+            raise KeyError(self._missing(name))
         value = self.metrics[held]
         if value is None:
             raise no_value(self, [held])
@@ -185,11 +185,10 @@ class Result(Answer):
 
         held = self.held(name)
         if held is None:
-            raise KeyError(self.missing(name))
+            raise KeyError(self._missing(name))
         return curve_table(self.curves, held, rows)
 
-    def missing(self, name: object) -> str:
-        """Return a message on a metric that this result does not hold."""
+    def _missing(self, name: object) -> str:
         from difflib import get_close_matches
 
         close = get_close_matches(str(name), self.metrics, n=1, cutoff=0.5)
