@@ -125,8 +125,8 @@ def _of_file(path: str) -> Iterator[str]:
     try:
         with open(path, encoding="utf-8-sig") as file:
             lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = "it is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         hint = f"; a cutoff stands behind its metric, as in map@{path}" if path.isdigit() else ""
         raise UsageError(
             f"'@{path}' is a file of metrics that cannot be read: {why}{hint}"
