@@ -70,7 +70,7 @@ def main() -> None:
     print("| --- | ---: | ---: | ---: |")
     for method, (theirs, norm) in METHODS.items():
         expected = ranx.fuse(runs, norm=norm, method=theirs).to_dict()
-        for query, items in as_dicts(rankmill.fuse(tables, method=method)).items():
+        for query, items in as_dicts(rankmill.fuse(tables, method=method).table).items():
             scores = expected[query]
             assert items.keys() == scores.keys()
             assert all(abs(items[item] - scores[item]) <= TOLERANCE for item in items)

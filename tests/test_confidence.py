@@ -181,13 +181,13 @@ def test_the_query_of_a_wrong_confidence_is_named() -> None:
 @pytest.mark.small
 def test_without_a_value() -> None:
     nothing = rankmill.evaluate(*tables([[(0.5, False)], []]), METRICS)
-    assert nothing["best_f1_threshold"] is None
-    assert nothing["dprime"] is None
+    assert nothing.metrics["best_f1_threshold"] is None
+    assert nothing.metrics["dprime"] is None
     assert [nothing[name] for name in ("auprc", "best_f1", "ece", "brier")] == [0, 0, 0.5, 0.25]
     infinite = rankmill.evaluate(*tables([[(math.inf, True)], []]), ["best_f1_threshold"])
-    assert infinite["best_f1_threshold"] is None
+    assert infinite.metrics["best_f1_threshold"] is None
     equal = rankmill.evaluate(*tables([[(0.5, False)], [(0.5, True)]]), ["dprime"])
-    assert equal["dprime"] is None
+    assert equal.metrics["dprime"] is None
 
 
 @pytest.mark.small

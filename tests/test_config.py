@@ -431,7 +431,8 @@ PLAIN = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
     options=st.fixed_dictionaries(
         {},
         optional={
-            "metrics": st.lists(PLAIN, min_size=1, max_size=3),
+            # A text with @ may be a file of metrics, and is changed as paths are.
+            "metrics": st.lists(PLAIN.filter(lambda one: "@" not in one), min_size=1, max_size=3),
             "tests": st.lists(PLAIN, min_size=1, max_size=3),
             "correction": PLAIN,
             "depth": st.integers(1, 10**9),

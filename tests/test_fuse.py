@@ -25,6 +25,7 @@ from rankmill import InputError, UsageError
 from rankmill.cli import fuse as command
 from rankmill.fuse import runs as reading
 from rankmill.fuse.methods import METHODS, NORMS
+from rankmill.results.fused import Fused
 
 Listed = list[tuple[Any, float]]
 Lists = dict[Any, Listed]
@@ -97,7 +98,8 @@ def oracle(
     return fused
 
 
-def lists_of(table: pa.Table) -> Lists:
+def lists_of(found: Fused | pa.Table) -> Lists:
+    table = found.table if isinstance(found, Fused) else found
     return {
         row["query_id"]: list(zip(row["items"], row["scores"], strict=True))
         for row in table.to_pylist()
@@ -243,7 +245,7 @@ def test_mixed_integers_and_text_of_integers(tmp_path: Path) -> None:
     narrow = pa.table(
         {"query": pa.array([1], pa.int8()), "items": pa.array([[7]], pa.list_(pa.uint8()))}
     )
-    fused = rankmill.fuse([path, narrow])
+    fused = rankmill.fuse([path, narrow]).table
     assert fused.schema.field("query_id").type == pa.int64()
     assert lists_of(fused) == {1: [(7, 2 / 61)], 2: [(8, 1 / 61)]}
 
@@ -301,9 +303,10 @@ def test_files_of_both_kinds_read_back(tmp_path: Path) -> None:
     runs = [{"q2": [("b", 2.0), ("a", 1.0)], "q1": [("é", 5.0)]}, {"q1": [("a", 1.0)]}]
     table = rankmill.fuse(runs)
     told = rankmill.fuse(runs, tmp_path / "fused.parquet")
-    assert pq.read_table(tmp_path / "fused.parquet").to_pylist() == table.to_pylist()
-    assert (told["queries"], told["items"], told["queries_in_all"]) == (2, 4, 1)
-    assert [run["queries"] for run in told["runs"].values()] == [2, 1]
+    assert pq.read_table(tmp_path / "fused.parquet").to_pylist() == table.table.to_pylist()
+    assert (told.queries, told.items, told.queries_in_all) == (2, 4, 1)
+    assert (table.queries, table.items, table.queries_in_all) == (2, 4, 1)
+    assert [run["queries"] for run in told.runs.values()] == [2, 1]
     rankmill.fuse(runs, tmp_path / "fused.run")
     lines = (tmp_path / "fused.run").read_text().splitlines()
     assert lines[0] == f"q1 Q0 a 1 {1 / 61} rankmill"

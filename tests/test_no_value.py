@@ -9,6 +9,7 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
+from rankmill.errors import InputError
 from rankmill.metrics.mean import Mean
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.presets import PRESETS
@@ -40,7 +41,8 @@ def test_a_mean_of_nothing_is_none():
     assert Mean().standard_error is None
     result = rankmill.evaluate(*apart(), ["map", "gap", "recall@3"], semantics=SKIP)
     assert result.metrics == {"map": None, "gap": 0.0, "recall@3": None}
-    assert result["map"] is None
+    with pytest.raises(InputError, match="map has no value, as no query counts"):
+        result["map"]
     assert result.queries == 0
     assert result.standard_errors == {"map": None, "gap": None, "recall@3": None}
     assert json.loads(result.to_json())["metrics"] == {"map": None, "gap": 0, "recall@3": None}
@@ -83,7 +85,7 @@ def test_sides_without_a_query_in_common(run, dump, name):
         assert run(*arguments)[0] == 3
         return
     result = rankmill.evaluate(*apart(), "map@3", semantics=name)
-    assert (result["map@3"], result.queries) == (0.0 if counted else None, counted)
+    assert (result.metrics["map@3"], result.queries) == (0.0 if counted else None, counted)
     assert run(*arguments)[0] == (0 if counted else 3)
     shown = json.loads(run(*arguments, "--format", "json")[1])["metrics"]
     assert shown == {"map@3": 0.0 if counted else None}

@@ -119,7 +119,7 @@ def test_parts_without_labels_or_predictions_count_as_in_the_whole() -> None:
     with pytest.raises(rankmill.InputError, match="holds no rows"):
         rankmill.evaluate(*pieces[0], METRICS)
     assert states[0].queries == 0
-    assert states[0].result(rankmill.second_pass(states[0], pieces[0][1]))["gap"] is None
+    assert states[0].result(rankmill.second_pass(states[0], pieces[0][1])).metrics["gap"] is None
     state = functools.reduce(rankmill.State.merge, map(through_arrow, states))
     assert state.queries == len(set(split(labels, 0, 2)["query"].to_pylist()))
     unpredicted = rankmill.evaluate_part(split(labels, 1, 2), predictions.slice(0, 0), METRICS)

@@ -12,6 +12,7 @@ import pytest
 import rankmill
 from rankmill import InputError, UsageError
 from rankmill.columns.ids import to_ids
+from rankmill.engine.plan import plan_runs
 from rankmill.metrics.item_counter import ItemCounter, bytes_of_counter
 
 PEAK = """
@@ -74,6 +75,18 @@ def test_plan_of_arrays_tells_their_bytes() -> None:
     planned = rankmill.plan(lists, lists, "map")
     assert planned["labels"]["values"] == 3
     assert 3000 < planned["labels"]["bytes"] < 3200
+
+
+def test_values_that_are_kept_count_for_each_system() -> None:
+    labels = pa.table({"query": range(1000), "items": [[1]] * 1000})
+
+    def needed(systems: int, per_query: bool) -> int:
+        runs = {str(name): labels for name in range(systems)}
+        return plan_runs(labels, runs, ["map", "ndcg"], per_query=per_query)["memory"]
+
+    for systems in (1, 3):
+        kept = needed(systems, True) - needed(systems, False)
+        assert kept == 8 * 1000 * 2 * systems
 
 
 def test_plan_refuses_what_evaluate_refuses(dump: tuple[str, str], tmp_path: Path) -> None:

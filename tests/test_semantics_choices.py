@@ -59,9 +59,9 @@ def predictions_of(lists: Lists) -> pa.Table:
 
 def score(
     labels: dict[int, str], predictions: Lists, metric: str, semantics: Any = "default"
-) -> float:
+) -> float | None:
     tables = labels_of(labels), predictions_of(predictions)
-    return rankmill.evaluate(*tables, metric, semantics=semantics)[metric]
+    return rankmill.evaluate(*tables, metric, semantics=semantics).metrics[metric]
 
 
 ERROR = "error"

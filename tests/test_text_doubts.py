@@ -430,7 +430,7 @@ def test_commands_read_other_encodings(tmp_path: Path, run: Any) -> None:
     )
     assert run("evaluate", settings)[0] == 0
     fused = rankmill.fuse([path, path], encoding="latin-1")
-    assert fused["items"].to_pylist() == [["a"], ["ié"]]
+    assert fused.table["items"].to_pylist() == [["a"], ["ié"]]
 
 
 # --------------------------------------------------------------------------- head and convert

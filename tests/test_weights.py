@@ -84,7 +84,7 @@ def test_the_oracle(case: Case, chosen: dict[str, str], data: st.DataObject, thr
     for name in metrics:
         values = result.per_query[name].to_pylist()
         assert values == pytest.approx(list(expected.per_query[name].values()), **CLOSE), name
-        found = result[name], result.standard_errors[name], result.effective_queries
+        found = result.metrics[name], result.standard_errors[name], result.effective_queries
         assert found == oracle.weighted_mean_and_error(
             values, result.per_query["weight"].to_pylist()
         )

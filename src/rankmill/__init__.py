@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rankmill.engine.evaluate import evaluate, evaluate_runs
     from rankmill.engine.parts import evaluate_part, second_pass
     from rankmill.engine.plan import plan
+    from rankmill.engine.results import Results
     from rankmill.engine.state import State
     from rankmill.errors import (
         InputError,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from rankmill.explain.evaluators import explain_evaluators
-    from rankmill.explain.evaluators_view import Differences
+    from rankmill.explain.evaluators_view import EvaluatorDifferences
     from rankmill.explain.trace import explain
     from rankmill.explain.trace_view import Trace
     from rankmill.fuse.fuse import fuse
@@ -73,7 +74,7 @@ _HOMES = {
     "compare_state": "compare.compare",
     "Stability": "compare.stability_view",
     "stability": "compare.stability",
-    "Differences": "explain.evaluators_view",
+    "EvaluatorDifferences": "explain.evaluators_view",
     "explain_evaluators": "explain.evaluators",
     "InputError": "errors",
     "RankmillError": "errors",
@@ -88,6 +89,7 @@ _HOMES = {
     "record": "gate.record",
     "Ragged": "columns.ragged",
     "Result": "results.result",
+    "Results": "engine.results",
     "Semantics": "semantics.choices",
     "State": "engine.state",
     "second_pass": "engine.parts",
@@ -116,7 +118,7 @@ __all__ = [
     "Comparison",
     "ComparisonState",
     "Config",
-    "Differences",
+    "EvaluatorDifferences",
     "GatePower",
     "History",
     "InputError",
@@ -125,6 +127,7 @@ __all__ = [
     "RegressionError",
     "ResourceError",
     "Result",
+    "Results",
     "Semantics",
     "Stability",
     "State",

@@ -12,8 +12,9 @@ __all__ = ["complete_metrics", "complete_presets"]
 def complete_metrics(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """Return what may be typed for a text that is the beginning of metrics."""
     from rankmill.metrics.registry import NAMES
+    from rankmill.metrics.texts import SETS
 
-    return _completed(begun, NAMES)
+    return _completed(begun, [*NAMES, *SETS])
 
 
 def complete_presets(_: click.Context, __: click.Parameter, begun: str) -> list[str]:

@@ -205,6 +205,8 @@ def read_config(
             values[name] = joined(_input(value, folder))
         elif key is not None and key.path != "no":
             values[name] = _option(value, folder, key.path == "maybe")
+        elif name == "metrics":
+            values[name] = tuple(_metrics(one, folder) for one in value)
     baseline = document.values.get("baseline")
     if baseline is not None:
         baseline = joined(check_input(document, ("baseline",), baseline))
@@ -244,6 +246,11 @@ def _option(value: str | list[str], folder: str, maybe: bool) -> Any:
     if isinstance(value, list):
         return [_option(one, folder, maybe) for one in value]
     return value if maybe and not _is_file(value) else _path(value, folder)
+
+
+def _metrics(text: str, folder: str) -> str:
+    """Return a text of metrics with its files as seen from here."""
+    return re.sub(r"(?:(?<=,)|^)\s*@([^,]+)", lambda one: f"@{_path(one[1], folder)}", text)
 
 
 def _path(text: str, folder: str) -> str:

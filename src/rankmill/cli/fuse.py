@@ -90,14 +90,12 @@ def command(
     inputs = dict(zip(system_names(runs), (source_of(one, "RUN") for one in runs), strict=True))
     options["weights"] = None if weights is None else _weights(weights)
     from rankmill.fuse.fuse import check_path, fuse
-    from rankmill.results.fused import fused_lines
-    from rankmill.results.writers import plain_text
 
     check_path(output)
     check_outputs(output, list(inputs.values()))
     with Progress() as progress:
-        told = fuse(inputs, output, format=told_format, **options, progress=progress)
-    emit(plain_text(fused_lines(told)) + "\n")
+        fused = fuse(inputs, output, format=told_format, **options, progress=progress)
+    emit(f"{fused!r}\n")
 
 
 def _weights(text: str) -> list[float]:

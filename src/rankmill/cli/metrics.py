@@ -9,7 +9,8 @@ import click
 
 from rankmill.cli.completion import complete_metrics
 from rankmill.cli.draw import emit
-from rankmill.results.tables import Column, Table, listing
+from rankmill.errors import UsageError
+from rankmill.results.tables import Column, Facts, Table, View, listing
 from rankmill.results.writers import FORMATS, write
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ divisors, the order of ties, and which queries a mean is over.
 @click.command("metrics")
 @click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("--elsewhere", is_flag=True, help="List what other libraries call them instead.")
+@click.option("--sets", is_flag=True, help="List the sets of metrics, such as official.")
 @click.argument("name", required=False, shell_complete=complete_metrics)
-def command(name: str | None, format: str, elsewhere: bool) -> None:
+def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
     """List the metrics: name, aliases, parameters, definition, range, better side and source.
 
     With NAME, such as ndcg, show that one alone.
@@ -40,6 +42,9 @@ def command(name: str | None, format: str, elsewhere: bool) -> None:
     from rankmill.metrics.elsewhere import LIBRARIES, names_elsewhere
     from rankmill.metrics.registry import REGISTRY, spec_named
 
+    if sets:
+        emit(write(_sets(name), format))
+        return
     specs = list(REGISTRY.values()) if name is None else [spec_named(name)]
     if elsewhere:
         asked = {spec.name for spec in specs}
@@ -58,6 +63,20 @@ def command(name: str | None, format: str, elsewhere: bool) -> None:
     rows = [_fields(spec) for spec in specs]
     table = Table([Column(name) for name in rows[0]], [_cells(row) for row in rows])
     emit(write(listing(table, rows), format))
+
+
+def _sets(name: str | None) -> View:
+    """Return what is shown of all sets, or of the one of a name."""
+    from rankmill.metrics.texts import SETS
+
+    if name is not None and name.lower() not in SETS:
+        raise UsageError(f"there is no set of metrics {name!r}; expected one of {', '.join(SETS)}")
+    shown = {one: of for one, of in SETS.items() if name is None or one == name.lower()}
+    columns = [Column("set"), Column("metrics"), Column("meaning")]
+    table = Table(columns, [[one, ",".join(of.metrics), of.meaning] for one, of in shown.items()])
+    facts = Facts([(f"{one} ({of.meaning})", ", ".join(of.metrics)) for one, of in shown.items()])
+    content = {one: {**of._asdict(), "metrics": list(of.metrics)} for one, of in shown.items()}
+    return listing(table, content)._replace(screen=lambda: [facts._replace(aligned=False)])
 
 
 def _fields(spec: MetricSpec) -> dict[str, str | list[str]]:

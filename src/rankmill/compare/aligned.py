@@ -85,13 +85,16 @@ class Aligned(NamedTuple):
             for metric in table.column_names[1:]
             if metric != WEIGHT
         }
-        if WEIGHT in next(iter(self.tables.values())).column_names:
-            columns[WEIGHT] = pa.array(self._weights())
+        weights = self.weights()
+        if weights is not None:
+            columns[WEIGHT] = pa.array(weights)
         query = next(iter(self.tables.values())).column_names[0]
         return pa.table({"query" if query in columns else query: self.queries, **columns})
 
-    def _weights(self) -> np.ndarray:
+    def weights(self) -> np.ndarray | None:
         """Return the weight of each query, which is the same in all tables that have the query."""
+        if WEIGHT not in next(iter(self.tables.values())).column_names:
+            return None
         weights = np.empty(len(self.queries))
         for name, table in self.tables.items():
             rows = self.rows[name]

@@ -1,5 +1,6 @@
 """compare() scores systems over the same queries and tests how they differ from a baseline."""
 
+import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,12 +16,14 @@ from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
 from rankmill.compare.joined import Joined, join
+from rankmill.compare.kept import check_alone, join_results
 from rankmill.compare.paired import LARGEST
 from rankmill.compare.pooled import Without, pooled
 from rankmill.compare.significance import TESTS, TUKEY, check_weighted
 from rankmill.compare.state import ComparisonState
 from rankmill.engine.evaluate import evaluate
 from rankmill.engine.options import options_of
+from rankmill.engine.results import Results
 from rankmill.errors import UsageError, positive, share
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
@@ -38,7 +41,7 @@ OPTIONS = (
 @options_of(evaluate, without=("per_query",))
 def compare(
     labels: Any,
-    runs: Mapping[str, Any],
+    runs: Mapping[str, Any] | None = None,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
@@ -67,12 +70,14 @@ def compare(
     Parameters
     ----------
     labels
-        As for `evaluate`.
+        As for `evaluate`. Or what `evaluate_runs` returned: then nothing is read again, there are
+        no `runs`, and `by` and its like are tables of query ids.
     runs : mapping of str to predictions
         Two systems or more, each with predictions as for `evaluate`.
     metrics : str or iterable of str
-        As for `evaluate`. gap is no mean over queries: its intervals and its test are those of a
-        jackknife over groups of queries, which needs `memory` for all predictions.
+        As for `evaluate`; of results all that they have. gap is no mean over queries: its intervals
+        and its test are those of a jackknife over groups of queries, which needs `memory` for all
+        predictions.
     baseline : str, optional
         The system that all others are compared with; by default the first.
     tests : str or iterable of str
@@ -131,8 +136,19 @@ def compare(
     """
     began = time.perf_counter()
     given = locals()
-    asked = asked_of(runs, {name: given[name] for name in OPTIONS}, options["weight"])
-    joined = join(labels, runs, metrics, asked.baseline, asked.cuts, options, details=details)
+    given = {name: given[name] for name in OPTIONS}
+    if isinstance(labels, Results):
+        usual = inspect.signature(evaluate).parameters
+        check_alone(runs, [name for name in options if options[name] is not usual[name].default])
+        weight = next((one.scope.weight for one in labels.values()), None)
+        asked = asked_of(labels, given, weight)
+        how = asked.baseline, asked.cuts
+        with Workers(options["threads"]) as workers:
+            joined = join_results(labels, metrics, *how, workers, options["memory"])
+    else:
+        asked = asked_of(runs, given, options["weight"])
+        assert runs is not None  # as they were checked
+        joined = join(labels, runs, metrics, asked.baseline, asked.cuts, options, details=details)
     with Workers(options["threads"]) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=asked.rows)
         found = comparison_of(joined, state, asked.settings, workers)
@@ -157,7 +173,7 @@ class Asked(NamedTuple):
         return TUKEY in self.settings.tests
 
 
-def asked_of(runs: Mapping[str, Any], given: Mapping[str, Any], weight: str | None) -> Asked:
+def asked_of(runs: Any, given: Mapping[str, Any], weight: str | None) -> Asked:
     """Check the options of a comparison, those of `OPTIONS`, before anything is read."""
     names = [name for name in OPTIONS if name not in ("baseline", "by", "tests", "adjust")]
     own = {name: given[name] for name in names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.compare.differences import (
     Difference,
@@ -15,6 +15,7 @@ from rankmill.compare.differences import (
     Slice,
     Tested,
     by_metric,
+    read_by_metric,
     winner_of,
 )
 from rankmill.compare.paper import paper_parts
@@ -24,8 +25,8 @@ from rankmill.errors import plural
 from rankmill.metrics.registry import parse
 from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
+from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
-from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
@@ -79,9 +80,11 @@ class Comparison(Answer):
     pooled : list of str
         The metrics that are no mean over queries, such as gap: `notes` tell how their intervals
         came to be, their one test is "t", and each system's is over all its own queries.
-    state : ComparisonState
-        What the queries add up to, from which all of this comes.
+    state : ComparisonState or None
+        What the queries add up to, from which all of this comes; None if it was read from JSON.
     settings : Settings
+    clusters : int or None
+        How many clusters the queries come in; None without `cluster`.
     details : Details or None
         What a page shows beyond this, if it was asked for; no other form shows it.
     semantics, scope, notes, inputs, seconds
@@ -99,11 +102,12 @@ class Comparison(Answer):
     unpredicted: dict[str, int]
     slices: list[Slice]
     losses: list[Loss]
-    state: ComparisonState
+    state: ComparisonState | None
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
     per_query: pa.Table | None = None
     pooled: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    clusters: int | None = None
     details: Details | None = None
     semantics: Semantics = DEFAULT
     scope: Scope = WHOLE
@@ -115,12 +119,6 @@ class Comparison(Answer):
     def systems(self) -> list[str]:
         """The names of all systems, in the order given."""
         return list(self.left_out)
-
-    @property
-    def clusters(self) -> int | None:
-        """How many clusters the queries come in; None without `cluster`."""
-        mean = self.state.whole.clusters
-        return None if mean is None else mean.positive
 
     @property
     def others(self) -> list[str]:
@@ -143,25 +141,14 @@ class Comparison(Answer):
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw the intervals of differences, how those of queries spread, and the slices.
 
-        Parameters
-        ----------
-        path : str or Path, optional
-            A file or URL in .svg, .png or .pdf, which is written whole or not at all.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            With a column of panels for each metric. It is not one of pyplot.
-
-        Raises
-        ------
-        UsageError
-            If matplotlib is not installed, or the file cannot be written.
+        There is a column of panels for each metric; all else is as in `Answer.plot`. What was read
+        from JSON has no queries to draw.
         """
         from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_comparison
 
-        asked = self.baseline, self.whole, self.slices, self.settings, self.state.whole
+        sums = None if self.state is None else self.state.whole
+        asked = self.baseline, self.whole, self.slices, self.settings, sums
         return drawn(lambda: plot_comparison(*asked), path)
 
     def to_dict(self) -> dict[str, Any]:
@@ -178,15 +165,12 @@ class Comparison(Answer):
             "differing": self.differing,
             "left_out": self.left_out,
             "unpredicted": self.unpredicted,
-            "settings": vars(self.settings) | {"tests": list(self.settings.tests)},
+            "settings": plain(self.settings),
             "metrics": by_metric(self.values, self.differences),
-            "slices": [one.to_dict() for one in self.slices],
-            "losses": [one.to_dict() for one in self.losses],
+            "slices": plain(self.slices),
+            "losses": plain(self.losses),
             "pooled": self.pooled,
-            "moved": {
-                metric: {name: [one._asdict() for one in rows] for name, rows in of_system.items()}
-                for metric, of_system in self.moved.items()
-            },
+            "moved": plain(self.moved),
             "semantics": self.semantics.to_dict(),
             "scope": self.scope.to_dict(),
             "notes": self.notes,
@@ -194,11 +178,13 @@ class Comparison(Answer):
             "seconds": self.seconds,
         }
 
-    def __repr__(self) -> str:
-        return plain_text(view_of(self).screen())
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of, without `state`."""
+        return read_fields(cls, {"state": None, **told, **read_by_metric(told["metrics"])})
 
-    def _repr_html_(self) -> str:
-        return html_text(view_of(self).page())
+    def _view(self) -> View:
+        return view_of(self)
 
 
 def view_of(found: Comparison, explain: Explain | None = None) -> View:

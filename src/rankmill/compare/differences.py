@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from rankmill.metrics.base import Better
+from rankmill.results.plain import plain, read_fields
 
 BETTER, WORSE = "better", "worse"
 # Of a metric of which neither side is better.
@@ -147,13 +148,8 @@ class Difference:
         shares = {
             f"{name}_share": self.share(getattr(self, name)) for name in ("won", "tied", "lost")
         }
-        tests = {name: one._asdict() for name, one in self.tests.items()}
-        margins = {
-            name: None if one is None else one._asdict()
-            for name in ("equivalence", "noninferiority")
-            for one in [getattr(self, name)]
-        }
-        return vars(self) | shares | {"tests": tests} | margins
+        told: dict[str, Any] = plain(vars(self))
+        return told | shares
 
 
 class Moved(NamedTuple):
@@ -201,6 +197,11 @@ class Slice:
         told["confidence"] = self.confidence
         return told | {"metrics": by_metric(self.values, self.differences)}
 
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of."""
+        return read_fields(cls, told | read_by_metric(told["metrics"]))
+
 
 class Loss(NamedTuple):
     """A slice in which a system lost; its test is corrected over all slices that were looked at.
@@ -226,11 +227,6 @@ class Loss(NamedTuple):
     difference: Difference
     looked_at: int
     shrunk: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all attributes as dicts, lists, strings and numbers."""
-        lists = {"by": list(self.by), "value": list(self.value)}
-        return self._asdict() | lists | {"difference": self.difference.to_dict()}
 
 
 def winner_of(baseline: str, differences: Mapping[str, Difference]) -> str | None:
@@ -269,6 +265,15 @@ def by_metric(
         return values[metric][name]._asdict() | {"difference": shown}
 
     return {metric: {name: system(metric, name) for name in of} for metric, of in values.items()}
+
+
+def read_by_metric(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the values and differences that `by_metric` told of; `read_fields` reads them."""
+    differences = {
+        metric: {name: one["difference"] for name, one in of.items() if one["difference"]}
+        for metric, of in told.items()
+    }
+    return {"values": told, "differences": differences}
 
 
 @dataclass(frozen=True)

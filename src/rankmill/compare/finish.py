@@ -69,6 +69,7 @@ def finish(
         semantics=state.semantics,
         scope=state.scope,
         state=state,
+        clusters=None if state.whole.clusters is None else state.whole.clusters.positive,
         notes=notes,
         **facts,
     )

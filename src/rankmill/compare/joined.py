@@ -283,6 +283,14 @@ def join(
     )
 
 
+def clusters_at(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the clusters at some rows of those of the labels; -1 is a cluster of its own."""
+    found: np.ndarray = np.append(codes, NO_ROW)[rows]
+    alone = np.flatnonzero(found < 0)
+    found[alone] = found.max(initial=0) + 1 + np.arange(len(alone))
+    return found
+
+
 class _Gathered:
     """What is known of the queries of the labels, gathered while the systems are scored."""
 
@@ -350,12 +358,7 @@ class _Gathered:
 
         A query without one, or without labels, is a cluster of its own.
         """
-        if self._clusters is None:
-            return None
-        found: np.ndarray = np.append(self._clusters, NO_ROW)[rows]
-        alone = np.flatnonzero(found < 0)
-        found[alone] = found.max(initial=0) + 1 + np.arange(len(alone))
-        return found
+        return None if self._clusters is None else clusters_at(self._clusters, rows)
 
     def covariate(self, rows: np.ndarray) -> Covariate | None:
         """Return what differences are adjusted by, given the rows of queries among the labels."""

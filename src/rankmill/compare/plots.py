@@ -78,7 +78,7 @@ def plot_comparison(
     whole: Slice,
     slices: Sequence[Slice],
     settings: Settings,
-    sums: Sums,
+    sums: Sums | None,
 ) -> Figure:
     """Return a figure with a column of panels for each metric.
 
@@ -89,7 +89,7 @@ def plot_comparison(
         All queries.
     slices : sequence of Slice
     settings : Settings
-    sums : Sums
+    sums : Sums, optional
         Of all queries. With weights they have no differences of queries, so that none are drawn.
 
     Raises
@@ -99,7 +99,8 @@ def plot_comparison(
     """
     check_matplotlib()
     ways = list(dict.fromkeys(one.by for one in slices))
-    spreads = {metric: _differences_of(of) for metric, of in sums.columns.items()}
+    columns_of = {} if sums is None else sums.columns
+    spreads = {metric: _differences_of(of) for metric, of in columns_of.items()}
     columns = []
     for metric, of in whole.differences.items():
         left_out, rows = _system_rows(of)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.compare.agreement import Correlation
 from rankmill.compare.differences import Estimate
+from rankmill.compare.halves import Halves
 from rankmill.compare.power import Needed
 from rankmill.errors import plural
 from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
+from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
-from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.figure import Figure
-
-    from rankmill.compare.halves import Halves
 
 
 @dataclass(frozen=True)
@@ -107,22 +106,7 @@ class Stability(Answer):
         return list(found.values())
 
     def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the metrics over the cutoffs, a line for each system.
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            A file or URL in .svg, .png or .pdf, which is written whole or not at all.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        UsageError
-            If matplotlib is not installed, or the file cannot be written.
-        """
+        """Draw the metrics over the cutoffs, a line for each system; as `Answer.plot`."""
         from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_cutoffs
 
@@ -148,7 +132,7 @@ class Stability(Answer):
             "unpredicted": self.unpredicted,
             "settings": vars(self.design) | {"cutoffs": list(self.cutoffs)},
             "metrics": {metric: self._of_metric(metric) for metric in self.metrics},
-            "between_metrics": _plain(self.between_metrics),
+            "between_metrics": plain(self.between_metrics),
             "semantics": self.semantics.to_dict(),
             "scope": self.scope.to_dict(),
             "notes": self.notes,
@@ -164,25 +148,28 @@ class Stability(Answer):
         }
         return {
             "values": values,
-            "between_cutoffs": _plain(self.between_cutoffs.get(metric, {})),
-            "halves": _plain(self.halves.get(metric, {})),
-            "needed": _plain(self.needed.get(metric, {})),
+            "between_cutoffs": plain(self.between_cutoffs.get(metric, {})),
+            "halves": plain(self.halves.get(metric, {})),
+            "needed": plain(self.needed.get(metric, {})),
         }
 
-    def __repr__(self) -> str:
-        return plain_text(view_of(self).screen())
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of."""
+        parts: dict[str, dict[str, Any]] = {}
+        for metric, of in told["metrics"].items():
+            for name, one in of.items():
+                if one:  # one system has no ranking
+                    parts.setdefault(name, {})[metric] = one
+        ranks = {
+            metric: {name: {k: one["rank"] for k, one in at.items()} for name, at in of.items()}
+            for metric, of in parts["values"].items()
+        }
+        empty: dict[str, Any] = {name: {} for name in ("between_cutoffs", "halves", "needed")}
+        return read_fields(cls, told | empty | parts | {"ranks": ranks, "design": told["settings"]})
 
-    def _repr_html_(self) -> str:
-        return html_text(view_of(self).page())
-
-
-def _plain(value: Any) -> Any:
-    """Return dicts, lists and tuples with names as dicts with strings as keys, and lists."""
-    if hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    return [_plain(one) for one in value] if isinstance(value, list) else value
+    def _view(self) -> View:
+        return view_of(self)
 
 
 def view_of(found: Stability) -> View:

@@ -10,12 +10,11 @@ from rankmill.engine.first_pass import run
 from rankmill.engine.job import Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, split_options
+from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result
-from rankmill.results.systems import Results
 from rankmill.semantics.choices import Semantics
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.facts import NO_FACTS, Kind
@@ -242,7 +241,7 @@ def evaluate_runs(
             '{"old": ..., "new": ...}'
         )
     results = _evaluate(labels, runs, metrics, options)
-    return Results(results, sides_of(next(iter(results.values())).metrics))
+    return Results(results)
 
 
 class Scored(NamedTuple):

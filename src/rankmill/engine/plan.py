@@ -115,7 +115,7 @@ def _plan(
     if is_text(label_input, "query") or is_text(label_input, "item"):
         needed += threads * A_THREAD
     if job.keep_values:
-        needed += 8 * (of_labels["rows"] or 0) * len(job.per_query)
+        needed += 8 * (of_labels["rows"] or 0) * len(job.per_query) * len(inputs)
     extra = 0
     for name, one in inputs.items():
         confidences = 8 * described[name]["values"] * len(job.pooled)

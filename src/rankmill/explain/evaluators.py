@@ -20,7 +20,7 @@ from rankmill.engine.labels import HeldLabels
 from rankmill.engine.options import options_of, progress_of, split_options, untrained
 from rankmill.engine.tally import Tally
 from rankmill.errors import RankmillError, UsageError, positive
-from rankmill.explain.evaluators_view import Change, Differences, Example
+from rankmill.explain.evaluators_view import Change, EvaluatorDifferences, Example
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.refused import told_under
@@ -55,7 +55,7 @@ def explain_evaluators(
     metric: str,
     presets: str | Iterable[str] | Mapping[str, Any] | None = None,
     **options: Any,
-) -> Differences:
+) -> EvaluatorDifferences:
     """Score predictions as several evaluators do, and find the causes of the differences.
 
     The base is the first preset that has a value on this data. Every other preset is compared with
@@ -84,7 +84,7 @@ def explain_evaluators(
 
     Returns
     -------
-    Differences
+    EvaluatorDifferences
 
     Raises
     ------
@@ -119,7 +119,7 @@ def explain_evaluators(
         score = _scorer(*sides, asked, steps, options)
         base, first = _first_scored(named, score)
         wholes, fields = _changes(named, base, first, score)
-    return Differences(asked.text, base, first.value, given, wholes, fields, job.scope)
+    return EvaluatorDifferences(asked.text, base, first.value, given, wholes, fields, job.scope)
 
 
 def _reopenable(value: Any, role: Role, options: Mapping[str, Any], opened: ExitStack) -> Any:

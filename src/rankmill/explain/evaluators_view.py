@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.refused import told_under
 from rankmill.metrics.registry import parse
 from rankmill.results.answer import Answer
+from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
-from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import CHOICES, Semantics
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
@@ -57,14 +57,9 @@ class Change:
     kept: tuple[str, ...] = ()
     reason: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """All attributes as dicts, lists, strings and numbers."""
-        example = None if self.example is None else self.example._asdict()
-        return {**vars(self), "example": example, "kept": list(self.kept)}
-
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Differences(Answer):
+class EvaluatorDifferences(Answer):
     """A metric under several semantics.
 
     Attributes
@@ -110,30 +105,31 @@ class Differences(Answer):
             "semantics": {name: one.to_dict() for name, one in self.semantics.items()},
             "scope": self.scope.to_dict(),
             "changes": {
-                name: whole.to_dict()
-                | {
-                    "fields": {field: one.to_dict() for field, one in self.fields[name].items()},
-                    "interplay": self.interplay(name),
-                }
+                name: plain(whole)
+                | {"fields": plain(self.fields[name]), "interplay": self.interplay(name)}
                 for name, whole in self.wholes.items()
             },
         }
 
-    def __repr__(self) -> str:
-        return plain_text(_parts(self))
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of."""
+        wholes = told["changes"]
+        fields = {name: one["fields"] for name, one in wholes.items()}
+        return read_fields(cls, told | {"wholes": wholes, "fields": fields})
 
-    def _repr_html_(self) -> str:
-        return html_text([_table(self)])
+    def _view(self) -> View:
+        return view_of(self)
 
 
-def view_of(found: Differences) -> View:
+def view_of(found: EvaluatorDifferences) -> View:
     """Return what is shown of a comparison of semantics."""
     return View(
         lambda: _parts(found), lambda: [_table(found)], lambda: _exact(found), found.to_dict
     )
 
 
-def _parts(found: Differences) -> list[Part]:
+def _parts(found: EvaluatorDifferences) -> list[Part]:
     """The table without its last column, which is long, and below it what stands there."""
     columns, rows = _table(found)
     meanings = dict.fromkeys((str(row[0]).strip(), str(row[-1])) for row in rows if row[-1])
@@ -142,7 +138,7 @@ def _parts(found: Differences) -> list[Part]:
     return [table, "", Facts(list(meanings)), _LEGEND, *scope]
 
 
-def _table(found: Differences) -> Table:
+def _table(found: EvaluatorDifferences) -> Table:
     """A row a preset, and below each the fields that matter."""
     columns = [
         Column("counted as"),
@@ -178,7 +174,7 @@ def _row(title: str, change: Change, text: str) -> list[Cell]:
     return [title, change.value, change.difference, change.queries, _example(change), text]
 
 
-def _exact(found: Differences) -> Table:
+def _exact(found: EvaluatorDifferences) -> Table:
     names = ["preset", "field", "choice", "value", "difference", "queries"]
     names += ["query", "before", "after", "kept", "reason"]
     changes = [(name, "", whole) for name, whole in found.wholes.items()]
@@ -204,7 +200,7 @@ def _example(change: Change) -> str:
     return f"{query}: {before} -> {after}"
 
 
-def _of_whole(comparison: Differences, name: str) -> str:
+def _of_whole(comparison: EvaluatorDifferences, name: str) -> str:
     metric = parse(comparison.metric)
     whole, there = comparison.wholes[name], told_under(name, metric)
     there = there or name_there(name, metric)
@@ -216,7 +212,7 @@ def _of_whole(comparison: Differences, name: str) -> str:
     return whole.reason or there
 
 
-def _meaning(field: str, comparison: Differences, name: str) -> str:
+def _meaning(field: str, comparison: EvaluatorDifferences, name: str) -> str:
     choice, instead = (
         CHOICES[field][getattr(comparison.semantics[one], field)] for one in (name, comparison.base)
     )

@@ -285,7 +285,7 @@ def _trace_gap(
     found = Trace(
         metric.text,
         None,
-        result[metric.text],
+        result.metrics[metric.text],
         math.fsum(ranked.terms),
         float(gap.total(tally.state.totals)),
         pa.table(table),

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.types as types
 
 from rankmill.results.answer import Answer
 from rankmill.results.described import rules_of
+from rankmill.results.plain import read_fields
 from rankmill.results.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
+_INFINITE = ("inf", "-inf", "nan")
 # So many rows are drawn as text.
 _DRAWN = 50
 
@@ -84,6 +86,17 @@ class Trace(Answer):
             "rows": [{name: _strict(value) for name, value in row.items()} for row in self.rows()],
         }
 
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of, the table with the types that JSON has."""
+        rows = [{name: _number(name, one) for name, one in row.items()} for row in told["rows"]]
+        table = pa.Table.from_pylist(rows) if rows else pa.table({"rank": []})
+        return replace(read_fields(cls, told | {"table": None}), table=table)
+
+    def to_arrow(self) -> pa.Table:
+        """Return `table`."""
+        return self.table
+
     def rows(self) -> list[dict[str, Any]]:
         """The rows of the table, ids that are bytes as text."""
         columns = {name: _values(self.table.column(name)) for name in self.table.column_names}
@@ -98,6 +111,9 @@ class Trace(Answer):
 
     def _repr_html_(self) -> str:
         return html_text(_page(self, _DRAWN))
+
+    def _view(self) -> View:
+        return view_of(self)
 
 
 def view_of(found: Trace) -> View:
@@ -151,3 +167,8 @@ def _values(column: Any) -> list[Any]:
 def _strict(value: Any) -> Any:
     """The value, an infinite one as text: strict JSON has none."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(name: str, value: Any) -> Any:
+    """The value that `_strict` made a text of."""
+    return float(value) if value in _INFINITE and name not in _TEXTS else value

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankmill.engine.job import Progress
 from rankmill.engine.options import progress_of
@@ -17,6 +18,7 @@ from rankmill.fuse.methods import Fusion, fusion_of
 from rankmill.fuse.runs import ReadAgainError, Run, check_positions, side_by_side
 from rankmill.fuse.trec import write_run
 from rankmill.results.files import check_target
+from rankmill.results.fused import Fused
 from rankmill.semantics.choices import DEFAULT
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.comparable import check_comparable
@@ -48,7 +50,7 @@ def fuse(
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
-) -> Any:
+) -> Fused:
     """Fuse the lists of several runs into one list for each query.
 
     An item gets a number from each list that it is in: ``1 / (k + rank)`` for "rrf", and its
@@ -95,10 +97,8 @@ def fuse(
 
     Returns
     -------
-    pyarrow.Table or dict
-        Without `path` a table by ascending query id, with "query_id", "items" and "scores". With
-        it, what was written: "path", "method", "norm", "queries", "items", "queries_in_all" (those
-        that all runs have), "repeated_items", and under "runs" each input.
+    Fused
+        What was counted, and without `path` the lists as `Fused.table`.
 
     Raises
     ------
@@ -111,10 +111,10 @@ def fuse(
     --------
     >>> one = {"q1": [("a", 0.9), ("b", 0.5), ("c", 0.1)]}
     >>> other = {"q1": [("b", 7.0), ("d", 3.0)]}
-    >>> fuse([one, other]).to_pylist()[0]["items"]
+    >>> fuse([one, other]).table.to_pylist()[0]["items"]
     ['b', 'a', 'd', 'c']
     >>> fused = fuse([one, other], method="combsum", norm="min-max", weights=[1, 2], top=2)
-    >>> fused.to_pylist()
+    >>> fused.table.to_pylist()
     [{'query_id': 'q1', 'items': ['b', 'a'], 'scores': [2.5, 1.0]}]
     """
     memory = positive(memory, "memory")
@@ -170,7 +170,7 @@ def _fused(
     fusion: Fusion,
     workers: Workers,
     progress: Progress | None,
-) -> Any:
+) -> Fused:
     """Read, fuse and write; begin again if a run has to be read in another way."""
     while True:
         counts = {"queries_in_all": 0, "repeated_items": 0}
@@ -180,23 +180,22 @@ def _fused(
             with closing(_blocks(runs, fusion, workers, progress)) as blocks:
                 tables = _counted(blocks, counts)
                 schema = _schema(runs[0])
+                table = None
                 if path is None:
-                    return _table(tables, schema)
-                queries, items = WRITERS[Path(path).suffix.lower()](path, tables, schema)
+                    table = _table(tables, schema)
+                    lengths = pc.list_value_length(table.column(1))
+                    queries, items = len(table), pc.sum(lengths).as_py() or 0
+                else:
+                    queries, items = WRITERS[Path(path).suffix.lower()](path, tables, schema)
         except ReadAgainError:
             continue
-        return {
-            "path": str(path),
-            "method": fusion.method,
-            "norm": fusion.norm,
-            "queries": queries,
-            "items": items,
-            **counts,
-            "runs": {
-                run.name: {**run.input.described(run.rows.rows), "queries": run.queries}
-                for run in runs
-            },
+        read = {
+            run.name: {**run.input.described(run.rows.rows), "queries": run.queries} for run in runs
         }
+        told = None if path is None else str(path)
+        how = fusion.method, fusion.norm
+        how_many = counts["queries_in_all"], counts["repeated_items"]
+        return Fused(told, *how, queries, items, *how_many, read, table)
 
 
 def _schema(run: Run) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.gate.beside import heeded
@@ -23,55 +23,23 @@ from rankmill.gate.earlier import (
     tries_of_a_night,
 )
 from rankmill.gate.folder import open_folder
-from rankmill.gate.runs import Measured, Run, time_of_name
+from rankmill.gate.runs import Measured, Run, run_of, time_of_name, told_of
+from rankmill.gate.trends import NAMED, Point, Trend
+from rankmill.metrics.texts import split_names
+from rankmill.results.answer import Answer
 from rankmill.results.spelling import canonical
+from rankmill.results.tables import View
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["Baseline", "History", "Trend", "history", "moment", "prune"]
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
-# So many runs are named where they are left out.
-NAMED = 3
 
 
-class Point(NamedTuple):
-    """A run of a trend: what the metric was, and how far it moved from the run before."""
-
-    run: Run
-    value: float | None
-    standard_error: float | None
-    queries: int | None
-    change: float | None
-
-
-class Trend(NamedTuple):
-    """A metric over the runs that count the same.
-
-    Attributes
-    ----------
-    metric : str
-    system : str or None
-    points : list of Point
-        In the order of time; never empty. Runs without a verdict are among them, without a value.
-    drift : Drift or None
-        How far the last value is from those before it; None if there are too few.
-    note : str
-        Which runs were left out as they count otherwise; "" if none was.
-    """
-
-    metric: str
-    system: str | None
-    points: list[Point]
-    drift: Drift | None
-    note: str = ""
-
-    @property
-    def last(self) -> Point:
-        """The newest run."""
-        return self.points[-1]
-
-
-@dataclass(frozen=True, repr=False)
-class History:
+@dataclass(frozen=True, repr=False, eq=False)
+class History(Answer):
     """The runs of a history, in the order of time.
 
     Attributes
@@ -93,6 +61,30 @@ class History:
         first, last = self.runs[0].time, self.runs[-1].time
         return f"History({self.name!r}, {plural(len(self.runs), 'run')}, {first:%F} to {last:%F})"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return all runs as dicts, lists, strings and numbers; not what is in slices."""
+        return {"history": self.name, "runs": [told_of(run) for run in self.runs]}
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of."""
+        return cls(told["history"], [run_of(one) for one in told["runs"]])
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw each metric over time; as `Answer.plot`."""
+        from rankmill.compare.drawing import drawn
+        from rankmill.gate.history_plot import plot_trends
+
+        return drawn(lambda: plot_trends(self._trends()), path)
+
+    def _trends(self) -> list[Trend]:
+        return [self.trend(metric, system) for metric, system in self.metrics]
+
+    def _view(self) -> View:
+        from rankmill.gate.history_view import view_of
+
+        return view_of(self, self._trends(), runs=False)
+
     @property
     def metrics(self) -> list[tuple[str, str | None]]:
         """Each metric with its system, those of the newest run first."""
@@ -102,9 +94,9 @@ class History:
         return list(found)
 
     def named(self, metrics: Iterable[str]) -> list[tuple[str, str | None]]:
-        """Return the metrics of these names, in any spelling, with each of their systems."""
+        """Return the metrics of these texts, in any spelling, with each of their systems."""
         found: list[tuple[str, str | None]] = []
-        for metric in metrics:
+        for metric in split_names(metrics):
             same = [one for one in self.metrics if canonical(one[0]) == canonical(metric)]
             found += same or [(metric, None)]
         return found

@@ -15,8 +15,8 @@ from rankmill.compare.drawing import (
     style,
 )
 from rankmill.gate.earlier import HELD, NO_VERDICT
-from rankmill.gate.history import Point, Trend
 from rankmill.gate.history_view import named
+from rankmill.gate.trends import Point, Trend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rankmill.gate.history import NAMED, History, Trend
+from rankmill.gate.trends import NAMED, Recorded, Trend
 from rankmill.results.tables import Cell, Column, Part, Table, View
 from rankmill.version import __version__
 
@@ -37,7 +37,7 @@ def sparkline(values: Sequence[float | None]) -> str:
     return "".join(map(block, values))
 
 
-def view_of(found: History, trends: Sequence[Trend], *, runs: bool) -> View:
+def view_of(found: Recorded, trends: Sequence[Trend], *, runs: bool) -> View:
     """Return what is shown of trends; with `runs` a row for each run, else one for each metric."""
 
     def tables() -> list[Part]:
@@ -58,7 +58,7 @@ def view_of(found: History, trends: Sequence[Trend], *, runs: bool) -> View:
     return View(screen, tables, lambda: _exact(trends), lambda: _content(found, trends))
 
 
-def _unjudged(found: History) -> list[str]:
+def _unjudged(found: Recorded) -> list[str]:
     """Say which runs have no verdict, and why the last of them have none."""
     of = found.unjudged[-NAMED:]
     more = len(found.unjudged) - len(of)
@@ -116,7 +116,7 @@ def _exact(trends: Sequence[Trend]) -> Table:
     return Table([Column(name) for name in [*names, "verdict", "reason"]], rows)
 
 
-def _content(found: History, trends: Sequence[Trend]) -> dict[str, Any]:
+def _content(found: Recorded, trends: Sequence[Trend]) -> dict[str, Any]:
     return {
         "rankmill": __version__,
         "history": found.name,

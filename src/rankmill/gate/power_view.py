@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from rankmill.results.answer import Answer
 from rankmill.results.tables import Cell, Column, Part, Table, View
-from rankmill.results.writers import html_text, plain_text
 
 POWER = 0.8
 """How often a drop is to be seen."""
@@ -45,8 +45,8 @@ class RulePower(NamedTuple):
     nights: int
 
 
-@dataclass(frozen=True, repr=False)
-class GatePower:
+@dataclass(frozen=True, repr=False, eq=False)
+class GatePower(Answer):
     """What the rules of a gate see on some data, and how often they err.
 
     Attributes
@@ -63,21 +63,8 @@ class GatePower:
     failed: int
     nights: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all as dicts, lists, strings and numbers."""
-        return vars(self) | {"rules": [one._asdict() for one in self.rules]}
-
-    def to_json(self, indent: int | None = None) -> str:
-        """Return all as one JSON object: strict JSON, plain ASCII."""
-        import json
-
-        return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
-
-    def __repr__(self) -> str:
-        return plain_text(view_of(self).screen())
-
-    def _repr_html_(self) -> str:
-        return html_text(view_of(self).page())
+    def _view(self) -> View:
+        return view_of(self)
 
 
 def view_of(found: GatePower) -> View:

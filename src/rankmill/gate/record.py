@@ -268,6 +268,10 @@ def _facts(found: Found) -> _Facts:
     if isinstance(found, Verdict):
         found = found.result
     if isinstance(found, Comparison):
+        if found.state is None:
+            raise UsageError(
+                "a Comparison that was read from JSON cannot be recorded: compare again"
+            )
         scope = found.scope.to_dict() | beside_of(found.inputs)
         how = found.semantics, scope, found.state.gain_function
         inputs = found.inputs.get("systems", {})

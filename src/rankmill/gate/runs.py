@@ -195,22 +195,24 @@ def _text_of(rules: Rules) -> str:
 
 def summary_text(run: Run, rules: Rules) -> str:
     """Return the summary of a run, which is plain ASCII; its checksum comes first."""
-    text = json.dumps(
-        {
-            "run": run.id,
-            "time": (run.time - _EPOCH) // _MICROSECOND,
-            "version": run.version,
-            "rules": rules,
-            "verdict": run.verdict,
-            "tags": run.tags,
-            "metrics": [[*key, *one] for key, one in run.metrics.items()],
-            "audits": list(run.audits.items()),
-            **({"reason": run.reason} if run.reason else {}),
-        },
-        separators=(",", ":"),
-        allow_nan=False,
-    )
+    told = told_of(run) | {"rules": rules}
+    text = json.dumps(told, separators=(",", ":"), allow_nan=False)
     return seal_of(text) + text
+
+
+def told_of(run: Run) -> dict[str, Any]:
+    """Return what `run_of` makes a run of."""
+    return {
+        "run": run.id,
+        "time": (run.time - _EPOCH) // _MICROSECOND,
+        "version": run.version,
+        "rules": run.rules,
+        "verdict": run.verdict,
+        "tags": run.tags,
+        "metrics": [[*key, *one] for key, one in run.metrics.items()],
+        "audits": list(run.audits.items()),
+        **({"reason": run.reason} if run.reason else {}),
+    }
 
 
 def read_summary(end: bytes) -> Run | None:
@@ -229,17 +231,19 @@ def read_summary(end: bytes) -> Run | None:
     try:
         if seal_of(text[DIGITS:].decode("ascii")) != text[:DIGITS].decode("ascii"):
             return None
-        return _of_summary(json.loads(text[DIGITS:]))
+        return run_of(json.loads(text[DIGITS:]))
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _of_summary(told: dict[str, Any]) -> Run:
+def run_of(told: dict[str, Any]) -> Run:
+    """Return the run that `told_of` or a summary tells of."""
+    rules = told["rules"]
     return Run(
         told["run"],
         _EPOCH + told["time"] * _MICROSECOND,
         told["version"],
-        Rules(*told["rules"]).text,
+        rules if isinstance(rules, str) else Rules(*rules).text,
         {(row[0], row[1]): Measured(*row[2:7]) for row in told["metrics"]},
         told["verdict"],
         told["tags"],

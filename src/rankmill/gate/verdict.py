@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details
-from rankmill.errors import RegressionError
+from rankmill.errors import RegressionError, UsageError
 from rankmill.gate.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
 from rankmill.gate.sliced import SliceValue
 from rankmill.results.answer import Answer
 from rankmill.results.described import described, rules_of
+from rankmill.results.plain import plain
 from rankmill.results.result import Result
 from rankmill.results.tables import Bad, Cell, Column, Facts, Part, Table, View
-from rankmill.results.writers import html_text, plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
+
+    from matplotlib.figure import Figure
 
     from rankmill.gate.broken import Night, Trends
 
@@ -170,19 +173,25 @@ class Verdict(Answer):
             "word": self.word,
             "exit_code": self.exit_code,
             "undecided": self.undecided,
-            "outcomes": [one.to_dict() for one in self.outcomes],
+            "outcomes": plain(self.outcomes),
             "baseline": self.baseline,
             "result": self.result.to_dict(),
-            "comparison": None if self.comparison is None else self.comparison.to_dict(),
+            "comparison": plain(self.comparison),
             "notes": self.notes,
             "seconds": self.seconds,
         }
 
-    def __repr__(self) -> str:
-        return plain_text(view_of(self).screen())
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the comparison with the baseline, as `Comparison.plot` does."""
+        if self.comparison is None:
+            raise UsageError(
+                "there is no picture of a Verdict without a comparison: give a baseline with the "
+                "values of its queries"
+            )
+        return self.comparison.plot(path)
 
-    def _repr_html_(self) -> str:
-        return html_text(view_of(self).page())
+    def _view(self) -> View:
+        return view_of(self)
 
 
 def worst(outcomes: list[Outcome]) -> str:

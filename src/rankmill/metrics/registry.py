@@ -24,6 +24,8 @@ from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere, told_under
 from rankmill.metrics.summary import read_summary
+from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of
+from rankmill.metrics.texts import split_names as split_names
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.presets import PRESETS, preset_named
@@ -48,7 +50,6 @@ _SUMMARISED = {
 }
 _BY_NAME = {name.lower(): spec for name, spec in NAMES.items()}
 _BY_CUT_NAME = {name.lower(): spec for spec in REGISTRY.values() for name in spec.cut_names}
-_LISTED = "'rankmill metrics' lists all"
 # A name with its parameters and cutoff, and what stands behind a colon.
 _WHOLE = re.compile(r"((?:[^:(]|\([^()]*\)?)*)(?::(.*))?", re.DOTALL)
 _SHAPE = re.compile(r"\s*([^\s@(),]*)\s*(?:\(([^()]*)\)\s*)?(?:@(.*))?", re.DOTALL)
@@ -79,8 +80,17 @@ def parse(text: str, rel: float | None = None) -> Metric:
     """
     if not isinstance(text, str):
         raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
-    if len(_split(text)) > 1:
+    if len(pieces_of(text)) > 1:
         raise UsageError(f"{text!r} names several metrics; expected one")
+    try:
+        return _parse_summarised(text, rel)
+    except UsageError as error:
+        if place := place_of(text):
+            raise UsageError(f"{place}{error}") from None
+        raise
+
+
+def _parse_summarised(text: str, rel: float | None) -> Metric:
     text, behind = _WHOLE.fullmatch(text).groups()  # type: ignore[union-attr]
     metric = _parse(text, rel)
     summary = "" if behind is None else read_summary(behind, f"{text}:{behind}")
@@ -183,12 +193,19 @@ def _spec_of(name: str, text: str) -> tuple[MetricSpec, str | None]:
         at, example = ("recall or multiple", "0.5") if cut_spec.at else ("cutoff", "10")
         raise UsageError(f"{name} needs a {at}, such as {name}_{example}")
     if here := here_for(name):
-        raise UsageError(f"unknown metric {text!r}: type {here}; {_LISTED}")
+        raise UsageError(f"unknown metric {text!r}: type {here}; {LISTED}")
+    if small in SETS:
+        raise UsageError(
+            f"{name} is a set of metrics, and one is expected: 'rankmill metrics --sets' lists "
+            "what it holds"
+        )
+    if text.lstrip().startswith("@"):
+        raise UsageError(f"{text!r} is a file of metrics; expected one metric, such as map@12")
     rest = text.strip()[len(name) :]
-    near = difflib.get_close_matches(small, _BY_NAME, 5)
-    each = {_BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
+    near = difflib.get_close_matches(small, [*_BY_NAME, *({} if rest else SETS)], 5)
+    each = {one if one in SETS else _BY_NAME[one].name: f"{one}{rest}" for one in reversed(near)}
     hint = f"did you mean {' or '.join(reversed(each.values()))}? " if near else ""
-    raise UsageError(f"unknown metric {text!r}: {hint}{_LISTED}")
+    raise UsageError(f"unknown metric {text!r}: {hint}{LISTED}")
 
 
 def _parameters(
@@ -225,7 +242,7 @@ def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
 def parse_all(
     texts: str | Iterable[str], rel: float | None = None, semantics: object = DEFAULT
 ) -> list[Metric]:
-    """The metrics asked for, each once, in order; a text may hold several, between commas.
+    """The metrics asked for, each once, in order; a text may hold several, as in `split_names`.
 
     `rel` is as in `parse`, and `semantics` as they are given. What `skipped_names` finds is left
     out, unless it is all that there is.
@@ -259,26 +276,6 @@ def sides_of(names: Iterable[str]) -> dict[str, Better]:
     {'map@12': 'higher', 'first_rank:median': 'lower', 'gini': 'neither'}
     """
     return {name: parse(name).better for name in names}
-
-
-def split_names(texts: str | Iterable[str]) -> list[str]:
-    """The names asked for, in order; a text may hold several, between commas."""
-    if not isinstance(texts, str | Iterable) and texts is not None:
-        raise UsageError(f"metrics is {texts!r}; expected names such as 'map@12'")
-    named = [texts] if isinstance(texts, str) else list(texts or [])
-    if not named:
-        raise UsageError(f"no metric was asked for: {_LISTED}")
-    return [one for text in named for one in _split(text)]
-
-
-def _split(text: str) -> list[str]:
-    """The names in a text, between commas that stand outside of parentheses."""
-    if not isinstance(text, str):
-        return [text]
-    names = re.split(r",(?![^()]*\))", text)
-    if len(names) > 1 and not all(name.strip() for name in names):
-        raise UsageError(f"{text!r} has a comma without a metric beside it: leave it out")
-    return names
 
 
 def spellings(metrics: Iterable[Metric], rel: float | None = None) -> dict[str, str]:

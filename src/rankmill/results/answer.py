@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
+
+from rankmill.errors import UsageError, outside
+from rankmill.results import writers
+from rankmill.results.plain import plain, read_fields
+from rankmill.results.tables import View
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pyarrow as pa
+    from matplotlib.figure import Figure
 
 # What may differ between two answers of the same call, or of the same data in other files.
 _APART = ("rankmill", "inputs", "seconds", "checksum")
 
 
 class Answer:
-    """An outcome that has a dict for JSON, and is equal to others that say the same.
+    """An outcome that reads as text, tables and JSON, and is equal to others that say the same.
 
+    A class has its `_view`, and what its dict has other than its fields; all else comes of these.
     What was read, how long it took and the tables of each query are not compared.
     """
 
+    def _view(self) -> View:
+        """Return what is shown."""
+        raise NotImplementedError
+
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds, as dicts, lists, strings and numbers."""
-        raise NotImplementedError
+        told: dict[str, Any] = plain(vars(self))
+        return told
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of. What JSON does not hold is left out."""
+        return read_fields(cls, told)
 
     def to_json(self, indent: int | None = None) -> str:
         """Return `to_dict` as one JSON object: strict JSON, plain ASCII.
@@ -30,13 +52,97 @@ class Answer:
 
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return what `to_json` wrote, which gives the same JSON again.
+
+        Raises
+        ------
+        InputError
+            If the text is not what `to_json` of this class writes.
+        """
+        import json
+
+        with outside(f"the JSON of a {cls.__name__}"):
+            return cls.from_dict(json.loads(text))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the table for programs, with every digit: what CSV has."""
+        import pyarrow as pa
+
+        columns, rows = self._view().exact()
+        return pa.table({one.title: [row[at] for row in rows] for at, one in enumerate(columns)})
+
+    def to_pandas(self) -> Any:
+        """Return the table of `to_arrow` as a pandas DataFrame, NaN where there is no value."""
+        try:
+            return self.to_arrow().to_pandas()
+        except ImportError:
+            raise _lacking("pandas") from None
+
+    def to_polars(self) -> Any:
+        """Return the table of `to_arrow` as a polars DataFrame."""
+        try:
+            import polars
+        except ImportError:
+            raise _lacking("polars") from None
+        return polars.from_arrow(self.to_arrow())
+
+    def to_markdown(self) -> str:
+        """Return the tables as Markdown."""
+        return writers.write(self._view(), "markdown")
+
+    def to_latex(self) -> str:
+        """Return the tables as LaTeX, with the rules of booktabs."""
+        return writers.write(self._view(), "latex")
+
+    def to_html(self) -> str:
+        """Return the tables as HTML, without colours."""
+        return writers.write(self._view(), "html")
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw a picture, which a notebook shows.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            A file or URL in .svg, .png or .pdf, which is written whole or not at all.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            It is not one of pyplot.
+
+        Raises
+        ------
+        UsageError
+            If there is nothing to draw, matplotlib is not installed, or the file cannot be
+            written.
+        """
+        raise UsageError(
+            f"there is no picture of a {type(self).__name__}; a Comparison, a Stability and a "
+            "History have one"
+        )
+
+    def __repr__(self) -> str:
+        return writers.plain_text(self._view().screen())
+
+    def _repr_html_(self) -> str | None:
+        return self.to_html().removesuffix("\n")
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self._compared() == other._compared()
+        return bool(self._compared() == other._compared())
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _compared(self) -> dict[str, Any]:
+    def _compared(self) -> Any:
         held = {name: one for name, one in vars(self).items() if isinstance(one, Answer)}
         return {name: one for name, one in self.to_dict().items() if name not in _APART} | held
+
+
+def _lacking(library: str) -> UsageError:
+    return UsageError(
+        f"to_{library} makes a {library} DataFrame; install {library} first, or take to_arrow"
+    )

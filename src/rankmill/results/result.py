@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from rankmill.errors import InputError, UsageError
+from rankmill.errors import InputError
 from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer
 from rankmill.results.described import described, rules_of
+from rankmill.results.plain import read_fields
 from rankmill.results.spelling import canonical
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View
-from rankmill.results.writers import html_text, plain_text
+from rankmill.results.writers import plain_text
 from rankmill.semantics.choices import DEFAULT, Semantics
 from rankmill.semantics.scope import WHOLE, Scope
 
@@ -137,30 +138,35 @@ class Result(Answer):
     curves: Curves = field(default_factory=dict)
     lists: dict[str, int] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> float | None:
+    def __getitem__(self, name: str) -> float:
         """Return the value of a metric by the name it was asked for by, or by an alias of it.
 
-        Aliases are found in any case, and with their parameters in any order. The value is None
-        where the metric has none.
+        Aliases are found in any case, and with their parameters in any order. `metrics` has None
+        where a metric has no value.
 
         Raises
         ------
         KeyError
             If this result does not hold the metric; the message lists those it holds.
+        InputError
+            If the metric has no value; the message says why.
         """
-        held = self._held(name)
+        held = self.held(name)
         if held is None:
             raise KeyError(self._missing(name))
-        return self.metrics[held]
+        value = self.metrics[held]
+        if value is None:
+            raise no_value(self, [held])
+        return value
 
     def __contains__(self, name: object) -> bool:
-        return self._held(name) is not None
+        return self.held(name) is not None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.metrics)
 
-    def _held(self, name: object) -> str | None:
-        """The name of a metric as it was asked for, None if this result does not hold it."""
+    def held(self, name: object) -> str | None:
+        """Return the name of a metric as it was asked for, None if this result has none such."""
         if name in self.metrics:
             return str(name)
         spelled = canonical(str(name))
@@ -177,7 +183,7 @@ class Result(Answer):
         """
         from rankmill.results.curves import curve_table
 
-        held = self._held(name)
+        held = self.held(name)
         if held is None:
             raise KeyError(self._missing(name))
         return curve_table(self.curves, held, rows)
@@ -223,6 +229,22 @@ class Result(Answer):
         }
         return {**told, "seconds": self.seconds, "checksum": seal_of_json(told)}
 
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of, without other names of metrics and tables of queries."""
+        from rankmill.columns.seal import seal_of_json
+
+        own = {name: one for name, one in told.items() if name not in ("seconds", "checksum")}
+        if told.get("checksum") != seal_of_json(own):
+            raise InputError("the JSON of a Result was changed, as its checksum tells")
+        bounds = {name: (one["worst"], one["best"]) for name, one in told["bounds"].items()}
+        found = read_fields(cls, told | {"bounds": bounds, "groups": None})
+        if "groups" not in told:
+            return found
+        import pyarrow as pa
+
+        return replace(found, groups=pa.Table.from_pylist(told["groups"]))
+
     def to_arrow(self) -> pa.Table:
         """Return a row a metric: its name, value and standard error, null where there is none.
 
@@ -253,39 +275,14 @@ class Result(Answer):
             )
         return pa.table(columns)
 
-    def to_pandas(self) -> Any:
-        """Return the table of `to_arrow` as a pandas DataFrame, NaN where there is no value.
-
-        That of the values of each query is ``result.per_query.to_pandas()``.
-
-        Raises
-        ------
-        UsageError
-            If pandas is not installed.
-
-        Examples
-        --------
-        >>> result = Result({"map": 0.25, "gap": 0.5}, {"map": 0.125, "gap": None}, {}, 4)
-        >>> result.to_pandas()
-          metric  value  standard_error  queries
-        0    map   0.25           0.125        4
-        1    gap   0.50             NaN        4
-        """
-        try:
-            return self.to_arrow().to_pandas()
-        except ImportError:
-            raise UsageError(
-                "to_pandas makes a pandas DataFrame; install pandas first, or take to_arrow"
-            ) from None
-
     def __repr__(self) -> str:
         counts = audit_counts.notable(self.audit)
         noted = ", ".join(f"{name} {count:,}" for name, count in counts.items())
         below = ["", f"audit: {noted}"] if noted else []
         return plain_text([metrics_table(self), *self.notes, *below])
 
-    def _repr_html_(self) -> str:
-        return html_text(_page(self))
+    def _view(self) -> View:
+        return view_of(self)
 
 
 def check_values(results: Mapping[str, Result]) -> None:
@@ -293,19 +290,23 @@ def check_values(results: Mapping[str, Result]) -> None:
     for result in results.values():
         missing = [name for name, value in result.metrics.items() if value is None]
         if missing:
-            source = result.inputs.get("predictions", {}).get("source", "predictions")
-            why = "there is nothing to divide by" if result.queries else "no query counts"
-            todo = (
-                "check that the query ids of both sides agree, or count queries without labels or "
-                "predictions as well"
-            )
-            if result.scope.weight is not None and result.queries:
-                why = f"each query that counts has the weight 0 in column {result.scope.weight!r}"
-                todo = "name another column"
-            raise InputError(
-                f"{source}: {', '.join(missing)} has no value, as {why} under these semantics: "
-                f"{todo}"
-            )
+            raise no_value(result, missing)
+
+
+def no_value(result: Result, missing: list[str]) -> InputError:
+    """Return the error that says why metrics of a result have no value."""
+    source = result.inputs.get("predictions", {}).get("source", "predictions")
+    why = "there is nothing to divide by" if result.queries else "no query counts"
+    todo = (
+        "check that the query ids of both sides agree, or count queries without labels or "
+        "predictions as well"
+    )
+    if result.scope.weight is not None and result.queries:
+        why = f"each query that counts has the weight 0 in column {result.scope.weight!r}"
+        todo = "name another column"
+    return InputError(
+        f"{source}: {', '.join(missing)} has no value, as {why} under these semantics: {todo}"
+    )
 
 
 def view_of(result: Result) -> View:

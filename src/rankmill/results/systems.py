@@ -10,31 +10,6 @@ from rankmill.results.described import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
 from rankmill.results.spelling import SIDES
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
-from rankmill.results.writers import html_text, plain_text
-
-
-class Results(dict[str, Result]):
-    """The result of each system by its name, of one call of `evaluate_runs`, shown side by side.
-
-    Parameters
-    ----------
-    results : mapping of str to Result
-    sides : mapping of str to {"higher", "lower", "neither"}
-        Metric -> which side of it is better.
-    """
-
-    def __init__(self, results: Mapping[str, Result], sides: Mapping[str, str]) -> None:
-        super().__init__(results)
-        self._sides = sides
-
-    def __repr__(self) -> str:
-        return plain_text(self._view().screen()) if self else "{}"
-
-    def _repr_html_(self) -> str | None:
-        return html_text(self._view().page()) if self else None
-
-    def _view(self) -> View:
-        return systems_view(self, same_queries(self), self._sides)
 
 
 def same_queries(results: Mapping[str, Result]) -> bool | None:

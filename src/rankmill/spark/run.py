@@ -9,13 +9,12 @@ import rankmill.engine.evaluate as local
 from rankmill.engine.finish import nothing_in_common
 from rankmill.engine.labels import check_labelled
 from rankmill.engine.options import options_of
+from rankmill.engine.results import Results
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap_counts import Among
-from rankmill.metrics.registry import sides_of
 from rankmill.results.result import Result
-from rankmill.results.systems import Results
 from rankmill.spark.counting import counted
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placing import first_pass
@@ -89,7 +88,7 @@ def evaluate_runs(
             '{"old": ..., "new": ...}'
         )
     results = _evaluate(labels, runs, metrics, options)
-    return Results(results, sides_of(next(iter(results.values())).metrics))
+    return Results(results)
 
 
 def _evaluate(

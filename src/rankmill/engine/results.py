@@ -1,0 +1,52 @@
+"""Results: what several systems came to, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from rankmill.metrics.registry import sides_of
+from rankmill.results.answer import Answer
+from rankmill.results.result import Result
+from rankmill.results.systems import same_queries, systems_view
+from rankmill.results.tables import View
+
+
+class Results(Answer, dict[str, Result]):
+    """The result of each system by its name, of one call of `evaluate_runs`, shown side by side.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+    same_queries : bool, optional
+        Whether all have the same queries in the mean, if the results do not tell.
+    """
+
+    def __init__(self, results: Mapping[str, Result], same_queries: bool | None = None) -> None:
+        super().__init__(results)
+        self._same = same_queries
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the dicts of all results, and whether they are of the same queries."""
+        told: Any = self._view().content()
+        return dict(told)
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of."""
+        version = {"rankmill": told["rankmill"]}
+        results = {name: Result.from_dict(version | one) for name, one in told["systems"].items()}
+        return cls(results, told["same_queries"])
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self else "{}"
+
+    def _repr_html_(self) -> str | None:
+        return super()._repr_html_() if self else None
+
+    def _view(self) -> View:
+        same = same_queries(self) if self._same is None else self._same
+        return systems_view(self, same, sides_of(next(iter(self.values()), {})))
+
+    def _compared(self) -> dict[str, Result]:
+        return dict(self)
