@@ -236,6 +236,7 @@ def test_the_page_for_man_has_all_helps(run: Any, tmp_path: Path) -> None:
     for name in COMMANDS:
         assert f'.SH "RANKMILL {name.upper()}"' in told
         assert f"Usage: rankmill {name} " in plain
+    assert "--label-encoding NAME" in plain
     requests = {line.split()[0] for line in told.splitlines() if line[:1] in (".", "'")}
     assert requests == {".TH", ".SH", ".nf", ".fi"}
 

@@ -16,6 +16,7 @@ from rankmill.cli import COMMANDS
 from rankmill.config.option import FILE, Option
 from rankmill.config.options import OPTIONS, keys, options_of
 from rankmill.fuse.methods import METHODS, NORMS
+from rankmill.semantics.choices import CHOICES
 from test_package import SOURCE
 
 ROWS = [one for rows in OPTIONS.values() for one in rows]
@@ -58,6 +59,15 @@ def test_which_keys_are_paths_and_in_which_table() -> None:
     tables = {name for name, one in keys().items() if one.table}
     assert {"query", "labels_as", "columns", "gain_function", "binary"} <= tables
     assert not {"metrics", "depth", "memory"} & tables
+
+
+def test_what_frames_of_spark_have_no_use_for() -> None:
+    names = {name for name, one in keys().items() if not one.frames}
+    read = {"labels_as", "predictions_as", "columns", "label_columns", "encoding", "label_encoding"}
+    counted = {"train", "items", "item_group", "features", "drop_seen", "subtopic", "padding"}
+    assert names == read | counted | {"threads"}
+    # A file that has one of these is refused, as another counting would be silent.
+    assert {name for name in names if keys()[name].counts} == counted
 
 
 def test_choices_are_those_of_the_function() -> None:
@@ -155,8 +165,8 @@ def test_the_page_has_the_keys_of_the_table(table: str) -> None:
 
 # What a command has as an argument, makes itself, or has a file for; and what only Python has.
 NO_ROW = {
-    *("labels", "predictions", "runs", "source", "path", "semantics", "catalogue", "progress"),
-    *("per_query", "gate.worst_slices", "Rules.confidence"),
+    *("data", "labels", "predictions", "runs", "source", "path", "semantics"),
+    *("catalogue", "progress", "per_query", "gate.worst_slices", "Rules.confidence"),
 }
 OWNERS = ("Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests")
 CALLED = ("evaluate", "compare", "gate", "stability", "explain", "explain-evaluators", "fuse")
@@ -170,7 +180,7 @@ of_the_face = pytest.mark.skipif(
 def parameters_of(taker: Callable[..., Any]) -> set[str]:
     names = inspect.signature(taker).parameters
     # How to count is one option, --semantics, for all choices.
-    choices = {*rankmill.Semantics("default").differences()} if taker is rankmill.Semantics else ()
+    choices = CHOICES if taker is rankmill.Semantics else ()
     return {name for name in names if name not in choices and not name.startswith("_")}
 
 

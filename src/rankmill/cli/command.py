@@ -78,7 +78,7 @@ class Command(click.Command):
         if whole:
             with formatter.section("Help"):
                 formatter.write_dl(
-                    [("-h, --help", "Show the usual options."), ("--help-all", "Show this.")]
+                    [("-h, --help", "Show the usual options."), ("--help-all", "Show all options.")]
                 )
             _write_lines(formatter, "Exit codes", self._exits.strip("\n").splitlines())
             return

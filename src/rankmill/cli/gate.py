@@ -19,7 +19,7 @@ from rankmill.cli.paging import check_page, page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
-from rankmill.errors import UsageError, is_shortage
+from rankmill.errors import UsageError
 from rankmill.results.files import write_files
 from rankmill.stores.opened import times_opened
 from rankmill.stores.urls import redacted
@@ -218,15 +218,3 @@ def _step_summary() -> str:
             "give the name of a file"
         )
     return path
-
-
-def _append(path: str, found: Verdict) -> None:
-    from rankmill.gate.reports import markdown
-
-    try:
-        with open(path, "a", encoding="utf-8") as file:
-            file.write(markdown(found) + "\n")
-    except OSError as error:
-        if is_shortage(error, f"writing {path}"):
-            raise
-        raise UsageError(f"cannot write to {path}: {error.strerror or error}") from None
