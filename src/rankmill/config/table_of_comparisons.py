@@ -74,8 +74,8 @@ COMPARISON = (
     _compare(
         "--test TEST",
         "Tests.tests",
-        "t, randomization, bootstrap, bca, wilcoxon, sign or tukey; repeat for more. The first "
-        "decides.",
+        "A test: t, randomization, bootstrap, bca, wilcoxon, sign or tukey. Repeat for more; the "
+        "first decides.",
         short="*",
         name="tests",
         kind="texts",

@@ -256,8 +256,8 @@ RESOURCES = (
     Option(
         "--partitions N",
         "partitions",
-        "Into how many partitions rows are shuffled. By default it is one for 32 MB of input, and "
-        "only if they must be.",
+        "The number of partitions that rows are shuffled into. By default it is one for 32 MB of "
+        "input, and rows are shuffled only if they must be.",
         on="spark",
         short="*",
         kind="integer",
