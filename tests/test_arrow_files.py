@@ -6,9 +6,10 @@ import os
 import resource
 import select
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,99 @@ def test_files_that_are_not_on_the_disk(tmp_path: Path, name: str) -> None:
     assert pa.Table.from_batches(batches) == table
 
 
+# ------------------------------------------------------------------ ORC is read in a process
+
+
+def children() -> list[int]:
+    tasks = Path("/proc/self/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+
+@pytest.mark.parametrize("flip", [(266, 0), (518, 2)])
+def test_a_file_that_crashes_the_reader_of_orc(tmp_path: Path, flip: tuple[int, int]) -> None:
+    """These bits made pyarrow 26 end its process by SIGSEGV."""
+    columns = {
+        "query_id": [f"query {i}" for i in range(20)],
+        "items": [[f"item {j}" for j in range(i % 5)] for i in range(20)],
+    }
+    path = tmp_path / "a.orc"
+    pyarrow.orc.write_table(pa.table(columns), path)
+    raw = bytearray(path.read_bytes())
+    raw[flip[0]] ^= 1 << flip[1]
+    path.write_bytes(raw)
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"a\.orc is broken: stripe 0 cannot be read"):
+            rankmill.evaluate(path, path, ["map"])
+    assert not children()
+
+
+@pytest.mark.parametrize(
+    ("ended", "error", "told"),
+    [
+        (signal.SIGSEGV, InputError, "a.orc is broken: stripe 0 .* crashed .SIGSEGV.*memory"),
+        (signal.SIGKILL, MemoryError, "the process that reads ORC was killed"),
+    ],
+)
+def test_the_process_that_reads_orc_ends(
+    tmp_path: Path, ended: signal.Signals, error: type[Exception], told: str
+) -> None:
+    path = tmp_path / "a.orc"
+    orc(tables("wide", "int")[1], path)
+    with closing(open_paths([str(path)], Asked())) as source:
+        (child,) = children()
+        os.kill(child, ended)
+        with pytest.raises(error, match=told):
+            next(source.pieces(["items"])[0])
+        assert not children()
+        assert next(source.pieces(["items"])[0])  # in another process
+    assert not children()
+
+
+def test_no_process_that_reads_orc_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "a.orc"
+    pyarrow.orc.write_table(pa.table({"query_id": range(200_000), "item_id": range(200_000)}), path)
+    with closing(open_paths([str(path)], Asked())) as source:
+        (piece,) = source.pieces(["item_id"])
+        next(piece)
+        assert len(children()) == 1
+        piece.close()  # type: ignore[attr-defined]
+        assert not children()
+        (piece,) = source.pieces(["item_id"])
+        assert sum(batch.data.num_rows for batch in piece) == 200_000  # type: ignore[union-attr]
+        assert len(children()) == 1
+    assert not children()
+    with open(path, "rb") as file, open_as_pipe(file) as pipe:
+        assert rankmill.evaluate(path, pipe, ["map"]).metrics["map"] == 1.0
+    assert not children()
+
+
+@contextmanager
+def open_as_pipe(file: Any) -> Iterator[str]:
+    reader, writer = os.pipe()
+    sender = threading.Thread(target=lambda: (os.write(writer, file.read()), os.close(writer)))
+    sender.start()
+    yield f"/dev/fd/{reader}"
+    sender.join()
+    os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [(700, "stripe 0 of 700 rows takes 70,"), (5000, "stripe 0 takes several times the memory")],
+)
+def test_orc_that_decompresses_to_more_than_the_memory(
+    tmp_path: Path, times: int, told: str
+) -> None:
+    """Its footer does not tell how long texts are."""
+    texts = pa.array(["q" * 100_000]).dictionary_encode().take(pa.array([0] * times)).cast("string")
+    path = tmp_path / "a.orc"
+    table = pa.table({"query_id": texts, "item_id": range(times)})
+    pyarrow.orc.write_table(table, path, compression="zstd", dictionary_key_size_threshold=0)
+    with pytest.raises(InputError, match=told) as caught:
+        rankmill.evaluate(path, path, ["map"], memory=1 << 20)
+    assert "allow more, or write smaller parts" in str(caught.value)
+
+
 SECONDS = 20
 
 
@@ -335,10 +429,7 @@ def ending(path: Path, table: pa.Table) -> str:
 
 @pytest.mark.parametrize("name", ["a.arrow", "a.ipc", "a.arrows", "b.arrows", "a.orc"])
 def test_damaged_files_are_refused_or_differ_in_values(tmp_path: Path, name: str) -> None:
-    """No cut is read; a flipped bit may change values, which no checksum protects, but no rows.
-
-    The reader of ORC may crash for flipped bits (see docs/files.md), so only its cuts are tried.
-    """
+    """No cut is read; a flipped bit may change values, which no checksum protects, but no rows."""
     table = tables("wide", "string")[1].select(["query_id", "items"])
     path = tmp_path / name
     WRITERS[name](table, path)
@@ -350,7 +441,7 @@ def test_damaged_files_are_refused_or_differ_in_values(tmp_path: Path, name: str
         path.write_bytes(raw[:size])
         ends[ending(path, table)] += 1
     assert ends.keys() == {"refused"}
-    for place in [] if name == "a.orc" else draw.integers(0, len(raw), 25).tolist():
+    for place in draw.integers(0, len(raw), 25).tolist():
         path.write_bytes(
             raw[:place] + bytes([raw[place] ^ 1 << draw.integers(8)]) + raw[place + 1 :]
         )

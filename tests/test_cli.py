@@ -67,6 +67,13 @@ def test_version(run):
     assert run("--version") == (0, f"rankmill {rankmill.__version__}\n", "")
 
 
+def test_the_help_and_the_page_list_every_exit_code(run):
+    for words in (["--help"], ["gate", "--help-all"], ["docs", "files"]):
+        told = run(*words)[1].lower().partition("exit codes")[2]
+        found = {int(one) for one in re.findall(r"\b(\d+) ", told)}
+        assert {0, 1, 2, 3, 4, 70, 130} <= found
+
+
 def test_nothing_asked_for_is_help_and_a_usage_error(run):
     code, out, err = run()
     assert (code, out) == (2, "")
@@ -101,9 +108,9 @@ def test_nothing_asked_for_is_help_and_a_usage_error(run):
         (["evaluate", "a", "b", "-m", "map", "-o", "x", "--per-query", "./x"], "two names"),
         (
             ["evaluate", "a", "b", "-m", "map", "-o", "x.parquet"],
-            "to x.parquet: .parquet stands for",
+            "to x.parquet: the suffix of a name tells the format",
         ),
-        (["explain-evaluators", "a", "b", "-m", "map", "-o", "x.pq"], "to x.pq: .pq stands for"),
+        (["explain-evaluators", "a", "b", "-m", "map", "-o", "x.pq"], "to x.pq: the suffix"),
         (["metrics", "--format", "xml"], "xml"),
     ],
 )

@@ -134,6 +134,14 @@ def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
         assert ("'stars' is not read" in told) == bool(told) == warned
         with process("evaluate", tmp_path / "none.csv", tmp_path / "p.csv", *words) as done:
             assert "none.csv" in done.communicate()[1]
+    for line, warned in (("quiet = true", False), ("quiet = false", True), ("", True)):
+        (tmp_path / "rankmill.toml").write_text(
+            f'labels = "l.csv"\npredictions = "p.csv"\nmetrics = ["map"]\n{line}\n'
+        )
+        with process("evaluate", tmp_path / "rankmill.toml") as done:
+            out, told = done.communicate()
+        assert out
+        assert ("'stars' is not read" in told) == bool(told) == warned
 
 
 def test_progress_is_silent_without_a_terminal(capfd, monkeypatch):

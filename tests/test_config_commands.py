@@ -293,6 +293,16 @@ def test_two_rules_of_init_are_on_and_kept(shop: Path, run: Any) -> None:
     assert tomllib.loads(Path("rankmill.toml").read_text())["rules"][0] == "map@10 > 0"
 
 
+def test_init_offers_a_rule_for_slices(shop: Path, run: Any) -> None:
+    labels = pq.read_table(shop / "labels.parquet")
+    country = pa.array(["it"] * labels.num_rows)
+    pq.write_table(labels.append_column("country", country), shop / "labels.parquet")
+    files = ["shop/labels.parquet", "shop/predictions.parquet"]
+    rule = '# "map@3[country=*] drop <= 5%",'
+    assert f"{rule}  # needs a baseline, such as baseline = " in run("init", *files, "-o", "-")[1]
+    assert f"{rule}\n" in run("init", *files, "shop/old.parquet", "-o", "-")[1]
+
+
 def test_init_writes_date_where_a_name_holds_one(shop: Path, run: Any) -> None:
     files = {
         "labels": "l-20261122",

@@ -15,12 +15,14 @@ from scipy import stats
 
 import rankmill
 from cli_runs import on_a_terminal
+from rankmill import InputError, UsageError
 from rankmill.cli import draw
 from rankmill.gate.broken import broken_words, slice_keys
 from rankmill.gate.gate import gate
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.reports import junit, lines, markdown
 from rankmill.gate.rules import parse_rule
+from rankmill.results.files import write_table
 from rankmill.results.tables import Bad
 
 QUERIES = 1500
@@ -240,6 +242,30 @@ def test_an_earlier_run_by_query_is_paired(dumps, written):
     )
     again = word(dumps, "worse", *rules, baseline=shuffled)
     assert [one.to_dict() for one in again.outcomes] == [one.to_dict() for one in direct.outcomes]
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".feather", ".pq"])
+def test_an_earlier_run_by_query_in_other_formats(dumps, written, suffix):
+    earlier = rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query
+    path = written / f"values{suffix}"
+    write_table(path, earlier)
+    found = word(dumps, "worse", "map@5 drop <= 20% confidence 0.95", baseline=str(path))
+    same = word(dumps, "worse", "map@5 drop <= 20% confidence 0.95", baseline=earlier)
+    assert found.baseline["kind"] == "per-query"
+    assert [one.to_dict() for one in found.outcomes] == [one.to_dict() for one in same.outcomes]
+    write_table(path, earlier.set_column(1, "map@5", pa.array(np.zeros(QUERIES))))
+    with pytest.raises(InputError, match="as its checksum tells"):
+        word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_values_of_queries_as_text_are_no_baseline(dumps, written, suffix):
+    path = written / f"values{suffix}"
+    write_table(path, rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]).per_query)
+    with pytest.raises(UsageError, match=r"does not tell how they were counted: .*\.arrow"):
+        word(dumps, "worse", "map@5 drop <= 20%", baseline=str(path))
+    with pytest.raises(InputError, match="values of queries, which are a baseline for 'rankmill g"):
+        rankmill.evaluate(dumps["labels"], path, "map")
 
 
 def test_only_queries_of_both_runs_count(dumps, written):
@@ -563,7 +589,7 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
     os.mkdir(tmp_path / "runs")
     none = run("gate", files["labels"], files["same"], *rule, "--baseline", "last", *history)
     assert none[0] == 3
-    assert "has no map@5" in none[2]
+    assert "need no baseline: --metric map@5 --rule 'queries > 0'" in none[2]
     assert run(*first)[0] == 0
     for how in ("last", "best", "median:7"):
         asked = [*rule, "--baseline", how, *history, "--tag", f"how={how}"]
@@ -613,6 +639,17 @@ def test_what_broke_is_told_with_the_night_before(dumps):
     assert line == f"{short}; 50% below the run before"
 
 
+def test_where_to_look_comes_first(dumps):
+    # Only one country broke its rule: it explains the whole, which comes second.
+    rules = "map@5 >= 0.45", "map@5[country=*] >= 0.4"
+    lines_of = broken_words(word(dumps, "italy", *rules), {})
+    assert [line.partition(" 0.")[0] for line in lines_of] == ["it: map@5", "map@5"]
+    # All of them broke it: the whole is what one has to know.
+    lines_of = broken_words(word(dumps, "worse", "map@5 >= 0.49", "map@5[country=*] >= 0.49"), {})
+    assert len(lines_of) == 4
+    assert lines_of[0].startswith("map@5 0.")
+
+
 def test_what_broke_against_a_baseline_is_told(dumps):
     rules = "map@5[country=*] drop <= 3%", "queries change <= 1%", "map@5[country=it] >= 0.4"
     found = word(dumps, "italy", *rules, baseline=dumps["old"])
@@ -650,7 +687,11 @@ def test_a_line_for_a_chat(run, dumps, written, tmp_path):
     assert re.fullmatch(r"❌ regressed: it: map@5 0\.\d+, limit 0\.4; as yesterday\n", out), out
     undecided = ["--rule", "map@5 >= 0.5 confidence 0.95"]
     same = ["gate", files[0], str(written / "same.parquet"), "--summary", "-", *undecided]
-    assert run(*same)[1] == "⚠️ held; not enough data for 1 of the rules (1 rule)\n"
+    page = tmp_path / "v.md"
+    assert run(*same, "--markdown", str(page))[1] == (
+        "⚠️ held; not enough data for 1 of the rules (1 rule)\n"
+    )
+    assert page.read_text().startswith("## ⚠️ rankmill: held; not enough data")
     assert run(*same, "--format", "json")[0] == 2
     assert run(*same, "--json", "-", "-o", f"{tmp_path}/y.csv")[0] == 2
     assert run(*same[:4], str(tmp_path / "x.png"), *undecided)[0] == 2

@@ -113,6 +113,20 @@ def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
     assert words["country = fr"] == "not enough data"
 
 
+def test_the_first_night_begins_a_history(tmp_path):
+    folder = tmp_path / "history"
+    rules = [SLICED, "queries change <= 10%"]
+    asked = "begin it with a gate whose rules need no baseline: .*hit@1 by= country"
+    with pytest.raises(InputError, match=asked):
+        gate(LABELS, dump(1), rules, baseline="last", history=folder)
+    folder.mkdir()
+    first = one_night(
+        folder, 0, dump(1), "queries > 0", metrics=["hit@1"], by="country", baseline="last"
+    )
+    assert (first.word, first.baseline) == ("held", None)
+    assert one_night(folder, 1, dump(1), rules, baseline="last").word == "held"
+
+
 def test_rows_are_read_only_for_rules_about_slices(tmp_path, monkeypatch):
     for number in range(3):
         one_night(tmp_path, number, dump(number), "hit@1 >= 0.1", by="country")
@@ -270,6 +284,7 @@ def test_power_tells_the_drop_that_a_rule_finds():
     assert value.smallest == pytest.approx(tonight - 0.5 + 2.8 * of_value, rel=0.02)
     assert (count.smallest, count.alarms) == (None, None)
     assert 182.5 < found.alarms < sum(one.alarms or 0 for one in found.rules)
+    assert "whatever is lost" not in repr(found)
     # It is a drop of this size that the gate stops, and not one of half of it.
     worse = [dump(seed, 0.6 * (1 - plain.smallest)) for seed in range(20, 40)]
     stopped = sum(gate(LABELS, one, PLAIN, baseline=dump(1)).word == "regressed" for one in worse)
@@ -294,8 +309,9 @@ def test_power_of_slices_families_and_sequences(tmp_path):
     )
     # Nobody finds a drop of more than all there is.
     few = LABELS.slice(0, 6)
-    (none,) = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3)).rules
-    assert none.smallest is None
+    blind = gate_power(few, dump(2), "hit@1 drop <= 90% confidence 0.99", baseline=dump(3))
+    assert blind.rules[0].smallest is None
+    assert repr(blind).endswith("fail in 80 % of nights, whatever is lost.")
 
 
 def test_power_looks_back_at_the_nights_of_the_history(tmp_path):

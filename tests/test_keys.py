@@ -211,6 +211,7 @@ def test_texts_that_may_be_of_different_queries_are_refused(
             {"query": BOTH, "label_query": ["type", "session"]},
             "of type, session, .*same order",
         ),
+        *(({"query": one}, "expected the name of a column") for one in ([], (), "", [""], 3)),
         ({"query": ["key", "key"]}, "column 'key' twice"),
         ({"query": "{key}_{key}"}, "column 'key' twice"),
         ({"query": ["session", "typ"]}, "no column 'typ' for the query"),

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -75,7 +76,8 @@ BROKEN = [
     (b"user_id,item_id\n", 3, "no rows"),
     (None, 3, "no such file"),
     (b"user_id,item_id\n1,10\n2", 3, "b.csv"),
-    (b"", 3, "b.csv"),
+    (b"user_id,count\n1,10\n", 3, "count"),
+    (b"", 3, "empty"),
 ]
 
 
@@ -91,6 +93,15 @@ def test_all_outputs_say_that_there_is_no_verdict(night, tmp_path, content, code
     check_all_say(tmp_path, code, reason)
     # The values of queries are the baseline of the next night.
     assert (tmp_path / "values.parquet").read_bytes() == values
+
+
+@pytest.mark.parametrize(("kept", "reason"), [(0, "it is empty"), (60, "it ends in")])
+def test_a_cut_parquet_file_is_no_verdict(night, tmp_path, kept, reason):
+    path = tmp_path / "b.parquet"
+    pq.write_table(pa.table({"user_id": [1, 2], "items": [[10], [20]]}), path)
+    path.write_bytes(path.read_bytes()[:kept])
+    assert night(predictions="b.parquet").exit_code == 3
+    check_all_say(tmp_path, 3, reason)
 
 
 def test_a_mistake_of_rankmill_is_no_verdict(night, tmp_path, monkeypatch):

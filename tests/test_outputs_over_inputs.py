@@ -63,7 +63,9 @@ COMMANDS = [
 SUFFIXES = {"-o": ".json", "--per-query": ".parquet", "--curve": ".json", "--json": ".json"}
 SUFFIXES |= {"--junit": ".xml", "--markdown": ".md", "--report": ".html", "--plot": ".svg"}
 OF_COMMAND = {("report", "-o"): ".html", ("fuse", "-o"): ".parquet"}
-WAYS = {"its name": None, "a symbolic link": os.symlink, "a hard link": os.link}
+# What stands before its name, or makes another name.
+WAYS = {"its name": "", "a missing folder": "missing/../"}
+WAYS |= {"a symbolic link": os.symlink, "a hard link": os.link}
 
 
 @pytest.fixture
@@ -92,15 +94,15 @@ def test_no_output_replaces_an_input(run, folder, command, options, way):
         words |= {"labels.csv", "old.csv", "new.csv", "by.csv"}
     for option in options.split():
         for name in sorted(words):
-            target = name
-            if WAYS[way] is not None:
+            target = f"{WAYS[way]}{name}"
+            if callable(WAYS[way]):
                 suffix = OF_COMMAND.get((command[0], option), SUFFIXES[option])
                 target = f"link{suffix}"
                 WAYS[way](name, target)
             elif command[0] == "fuse":
                 continue  # which takes no such name
             code, out, err = run(*command, option, target)
-            if WAYS[way] is not None:
+            if callable(WAYS[way]):
                 os.unlink(target)
             assert (option, name, code, out) == (option, name, 2, "")
             assert f"cannot write to {target}: it is one of the inputs" in err

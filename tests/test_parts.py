@@ -212,7 +212,7 @@ def test_random_parts_merged_by_random_trees(draw: random.Random, semantics: str
         return
     options = {
         "query": "q",
-        "semantics": semantics,
+        "semantics": preset(semantics).semantics,
         "gain_function": draw.choice(["linear", "exp"]),
     }
     whole = rankmill.evaluate(labels, predictions, METRICS, **options)

@@ -117,7 +117,7 @@ def test_ranges_of_any_input(
         return
     options: dict[str, Any] = {
         "gain": "gain" if case.graded else None,
-        "semantics": semantics,
+        "semantics": PRESETS[semantics].semantics,
         "metrics": ["map", "recall@5"],
     }
     if PRESETS[semantics].semantics.gap_ties not in ("given", "ids"):  # those hold all predictions

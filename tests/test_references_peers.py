@@ -54,6 +54,7 @@ def torchmetrics_says(labels: Labels, predictions: Predictions, k: int | None) -
     """Take rows of (score, right?, query) and compare each query's value, not only the mean."""
     import torch
     from torchmetrics import retrieval
+    from torchmetrics.classification import BinaryAveragePrecision
 
     names = {"map": "MAP", "first_hit": "MRR", "precision": "Precision", "recall": "Recall"}
     names |= {"hit": "HitRate", "ndcg": "NormalizedDCG"}
@@ -72,7 +73,12 @@ def torchmetrics_says(labels: Labels, predictions: Predictions, k: int | None) -
         return dict(zip(queries, measure.compute().tolist(), strict=True))
 
     found = {metric: values(name, **({"top_k": k} if k else {})) for metric, name in names.items()}
-    return found | {"rprec": values("RPrecision")}
+    found["rprec"] = values("RPrecision")
+    if k is None:
+        # From 0 to 1, or it takes a sigmoid, which in float32 tears ties apart.
+        average = BinaryAveragePrecision()((scores + 4) / 16, (grades > 0).long())
+        found["gap"] = float(average.nan_to_num(0.0))  # not a number if nothing is right
+    return found
 
 
 @pytest.mark.parametrize("repeats", [False, True])

@@ -33,7 +33,7 @@ from rankmill.errors import UsageError
 from rankmill.explain.side_by_side import side_by_side
 from rankmill.gate.gate import gate
 from rankmill.metrics.gap_groups import GapGroups, Tagged
-from rankmill.report import lists_of, page, words
+from rankmill.report import charts, lists_of, page, words
 from rankmill.report.audit_words import audit_title, findings
 from rankmill.report.scales import half_width, number, percent, scale_of, signed, tick_texts
 from rankmill.report.text import brief, name, say
@@ -297,6 +297,17 @@ def test_a_trend_is_told() -> None:
     assert told(0.1, 0.2, 0.2) == "map is as in the run before"
 
 
+@pytest.mark.parametrize("places", [None, [0.0, 0.9, 0.92, 0.95, 0.97, 1.0]])
+def test_labels_below_a_line_do_not_touch(places: list[float] | None) -> None:
+    series = charts.Series("s0", [0.1, 0.2, 0.3, 0.2, 0.1, 0.2])
+    labels = [f"2026-01-0{day}" for day in range(1, 7)]
+    text = charts.lines([series], labels, "", "", places=places, left=7)
+    found = re.findall(r'x="([\d.]+)%"[^>]*>2026-01-0(\d)<', text)
+    across = sorted(float(x) for x, _ in found)
+    assert {day for _, day in found} == (set("123456") if places is None else set("16"))
+    assert min(b - a for a, b in pairwise(across)) > 16
+
+
 def test_the_audit_has_what_looks_wrong_first() -> None:
     counts = audit.empty() | {
         "queries_labelled": 1000, "queries_only_labelled": 500, "labels": 3000,
@@ -506,7 +517,8 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     headline = f"it: map@5 {broken.value:.4g}, limit 0.2"
     told = checked(page(found)).words
     assert told.startswith(f"{headline} · rankmill")
-    assert "The history has no earlier run of these slices." in told
+    assert "There is no earlier run of these slices." in told
+    assert " before now result" not in told
     assert "map@5[group=*] >= 0.2: broken by group = it" in told
     assert "Regressed: 1 of 2 rules broken" in told
     assert "By length of the list" in told
@@ -515,14 +527,47 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     assert read.startswith(f"{headline}; 50% below yesterday · rankmill")
     assert "the last 3 runs" in read
     assert text.count('class="spark"') == 3
+    # A second try of this night: the night before is still what it is compared with.
+    again = [*runs, (runs[-1][0] + timedelta(hours=1), broken.value, None, "held")]
+    read = checked(page(found, history={("map@5", "group = it"): again, "map@5": again})).words
+    assert read.startswith(f"{headline}; 50% below yesterday · rankmill")
+    assert f"before now result group = it {2 * broken.value:.4f} {broken.value:.4f}" in read
+    assert "map@5 is lower than in all 2 runs before" in read
     against = gate(inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)
     told = checked(page(against)).words
     for one in against.outcomes:
         if one.slice:
             assert one.slice in told
+            assert f"{one.slice} {one.baseline:.4f} {one.value:.4f}" in told
+    assert "Gray dots are the baseline." in told
     assert "below the baseline · rankmill" in told
     held = gate(inputs["labels"], inputs["new"], ["map@5[group=*] >= 0.0001"])
     assert "no slice of 3 broke it" in checked(page(held)).words
+
+
+def test_a_page_counts_rules_clusters_and_notes(inputs: dict[str, pa.Table]) -> None:
+    open_rule = "map@5[group=*] drop <= 1%"
+    found = gate(inputs["labels"], inputs["old"], [open_rule], baseline=inputs["old"])
+    assert [one.word for one in found.outcomes] == ["not enough data"] * 3
+    told = checked(page(replace(found, notes=["left out: a run"]))).words
+    assert "Held, but 1 of 1 rules lack data to decide" in told
+    assert "left out: a run" in told
+    ids = inputs["labels"].column("query_id").to_pylist()
+    labels = inputs["labels"].append_column("user", pa.array([int(one[1:]) // 2 for one in ids]))
+    found = gate(labels, inputs["new"], ["map@5 drop <= 1%"], baseline=inputs["old"],
+                 cluster="user")  # fmt: skip
+    told = checked(page(found)).words
+    assert "candidate against baseline · 400 queries in 200 clusters by user" in told
+    assert "Means over 400 queries in 200 clusters by user, with" in told
+    # The same without a baseline, where the page has only the result and what was seen beside it.
+    assert found.comparison is not None
+    half = half_width(found.comparison.values["map@5"]["candidate"].half)
+    alone = gate(labels, inputs["new"], ["map@5 >= 0.01"], cluster="user", details=True)
+    told = checked(page(alone)).words
+    assert "400 queries in 200 clusters by user" in told
+    assert f"map@5 is {number(alone.result['map@5'])} {half}" in told
+    plain = gate(labels, inputs["new"], ["map@5 >= 0.01"], details=True, query="query_id")
+    assert f"map@5 is {number(alone.result['map@5'])} {half} " not in checked(page(plain)).words
 
 
 def test_the_slices_of_a_gate_are_drawn_without_a_baseline(
@@ -538,6 +583,11 @@ def test_the_slices_of_a_gate_are_drawn_without_a_baseline(
     assert "the last 3 runs" in told
     assert "By group" in told
     assert "By length of the list" in told
+    # A night that is gated again later: runs after it are not of its past.
+    run_cli(*given, "--date", "2026-01-02")
+    told = checked(target.read_text("utf-8")).words
+    assert "the last 3 runs" in told
+    assert "2026-01-03" not in told.partition("left out: ")[0]
 
 
 @pytest.mark.parametrize("kind", ["per-query", "result"])

@@ -15,8 +15,9 @@ import pytest
 import rankmill
 from conftest import tells
 from rankmill import UsageError
+from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.elsewhere import names_elsewhere
-from rankmill.metrics.refused import check_under
+from rankmill.metrics.refused import check_under, told_under
 from rankmill.metrics.registry import parse
 from rankmill.semantics.presets import PRESETS
 
@@ -196,6 +197,7 @@ NAMES_THERE = {
     "lenskit": "Hit Precision Recall RecipRank NDCG DCG RBP MeanPopRank AveragePrecision ListGini "
     "ExposureGini ILS entropy rank_biased_entropy RMSE MAE LeastItemPromoted",
     "implicit": "precision map ndcg auc",
+    "torchmetrics": "precision recall map mrr ndcg hit_rate r-precision fall_out auroc",
     "ranx": "hits hit_rate precision recall f1 r-precision bpref rbp.95 mrr map dcg dcg_burges "
     "ndcg ndcg_burges",
     "spark": "meanAveragePrecision precisionAt recallAt ndcgAt meanAveragePrecisionAt",
@@ -204,11 +206,10 @@ NAMES_THERE = {
     "ml_metrics": "apk mapk",
     "google_landmarks_v2": "MeanAveragePrecision MeanPrecisions GlobalAveragePrecision",
 }
-# Those of golden.json, whose values under every preset do not change; a note says that the preset
-# has no such metric.
-NOTED = {("lenskit", "NDCG"), ("lenskit", "DCG"), ("implicit", "precision")}
 # The keys of what its ranking_metrics_at_k returns.
 ALIKE = {("implicit", "map"), ("implicit", "ndcg")}
+# Those of its functions, as retrieval_reciprocal_rank.
+ALIKE |= {("torchmetrics", name) for name in ("precision", "map", "mrr", "hit_rate")}
 UNDER = {
     ("replay", "Novelty@3"): ["RePlay", "did not have in training", "MeanInvUserFreq@10"],
     ("recommenders", "auc"): ["one list", "without the preset"],
@@ -217,6 +218,17 @@ UNDER = {
     ("implicit", "AUC@3"): ["one tie", "without the preset"],
     ("lenskit", "entropy@3"): ["categories", "without the preset"],
     ("lenskit", "rbp(rel=1)@3"): ["0.85", "rbp(p=0.85)"],
+    ("lenskit", "ndcg@3"): ["first two ranks", "ndcg_cut_10"],
+    ("lenskit", "NDCG"): ["first two ranks", "ndcg_cut_10"],
+    ("lenskit", "dcg@3"): ["first two ranks", "without the preset"],
+    ("implicit", "precision@3"): ["one ratio", "P@10", "relative_p@10"],
+    ("torchmetrics", "recall@3"): ["among the predictions", "R@10"],
+    ("torchmetrics", "ndcg@3"): ["among the predictions", "ndcg_cut_10"],
+    ("torchmetrics", "rprec"): ["among the predictions", "Rprec_mult_1"],
+    ("torchmetrics", "r-precision"): ["among the predictions", "Rprec_mult_1"],
+    ("recommenders", "map"): ["min(k, R)", "map@10", "ap_divisor"],
+    ("recommenders", "ndcg@3"): ["without predictions as 0", "unpredicted"],
+    ("ranx", "rbp(p=0.95)@3"): ["multiplies by the gain", "rbp(rel=1,p=0.95)"],
     ("rectools", "accuracy@3"): ["RecTools", "auc"],
 }
 LABELS = pa.table({"query": [1], "items": [["a"]]})
@@ -249,9 +261,7 @@ def test_names_of_a_library_are_its_metrics_or_refused(preset: str) -> None:
             if here.partition("@")[0] == metric.name
         ]
         there += names_elsewhere().get(metric.name, {}).get(preset, "").split(", ")
-        assert (preset, name) in NOTED | ALIKE or name in [
-            re.split("[(@]", one)[0] for one in there
-        ]
+        assert (preset, name) in ALIKE or name in [re.split("[(@]", one)[0] for one in there]
 
 
 @pytest.mark.small
@@ -262,6 +272,54 @@ def test_a_name_that_says_which_is_taken_under_a_preset() -> None:
         rankmill.evaluate(LABELS, LISTS, name, semantics="replay", train=LABELS)
     chosen = PRESETS["replay"].semantics
     rankmill.evaluate(LABELS, LISTS, "novelty@3", semantics=chosen, train=LABELS)
+
+
+@pytest.mark.small
+def test_what_a_refusal_under_a_preset_names_is_taken() -> None:
+    """Each as another library has it, and with the number that it promises."""
+    two = pa.table({"query": [1, 1, 2], "item": ["a", "z", "a"]})
+    one = pa.table({"query": [1, 1], "item": ["b", "a"], "score": [2.0, 1.0]})
+    zero = {"preset": "recommenders", "unpredicted": "zero"}
+    former = {"preset": "recommenders", "ap_divisor": "labels"}
+    for preset, name, wanted in [
+        ("lenskit", "ndcg_cut_10", (1 / math.log2(3)) / (1 + 1 / math.log2(3)) / 2),
+        ("implicit", "P@10", 0.05),
+        ("implicit", "relative_p@10", 0.25),
+        ("torchmetrics", "R@10", 0.5),
+        ("torchmetrics", "ndcg_cut_10", (1 / math.log2(3)) / (1 + 1 / math.log2(3))),
+        ("torchmetrics", "Rprec_mult_1", 0.5),
+        ("recommenders", "map@1", 0.0),
+        (former, "map@10", 0.25),
+        (zero, "ndcg@10", (1 / math.log2(3)) / (1 + 1 / math.log2(3)) / 2),
+        ("ranx", "rbp(rel=1,p=0.95)", 0.05 * 0.95 / 2),
+    ]:
+        result = rankmill.evaluate(two, one, name, semantics=preset, query="query", item="item")
+        assert next(iter(result.metrics.values())) == pytest.approx(wanted), (preset, name)
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("preset", PRESETS)
+def test_of_metrics_that_nobody_typed_those_are_left_out(preset: str) -> None:
+    result = rankmill.evaluate(LABELS, LISTS, semantics=preset)
+    there = [one for one in DEFAULT_METRICS if not told_under(preset, parse(one))]
+    assert "map@10" in there
+    assert list(result.metrics) == there
+    notes = [note for note in result.notes if "is left out: in " in note]
+    assert [one.partition(" ")[0] for one in notes] == [
+        one for one in DEFAULT_METRICS if one not in there
+    ]
+    if len(there) < len(DEFAULT_METRICS):
+        with pytest.raises(UsageError, match=f"ndcg@10 under the preset {preset}"):
+            rankmill.evaluate(LABELS, LISTS, "ndcg@10", semantics=preset)
+
+
+@pytest.mark.small
+def test_evaluators_are_compared_in_what_they_have_unless_they_are_named() -> None:
+    compared = rankmill.explain_evaluators(LABELS, LISTS, "ndcg@3").semantics.keys()
+    assert "spark" in compared
+    assert "recommenders" not in compared
+    named = rankmill.explain_evaluators(LABELS, LISTS, "ndcg@3", ["default", "lenskit"])
+    assert "in LensKit the first two ranks have the same discount" in repr(named)
 
 
 @pytest.mark.small

@@ -26,6 +26,14 @@ def test_a_name_that_stands_twice_in_json(tmp_path: Path, content: bytes) -> Non
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("content", [b'{"q": {"a": {}}}', b'{"old": {"q": ["a"]}}'])
+def test_json_of_another_shape_is_an_error_of_the_file(tmp_path: Path, content: bytes) -> None:
+    path = text.write(tmp_path, "labels.json", content)
+    with pytest.raises(InputError, match=r"labels\.json.*expected"):
+        scored(path, {"q": ["a", "b"]})
+
+
+@pytest.mark.small
 @pytest.mark.parametrize("missing", ["null", "None", "nan", "NaN"])
 @pytest.mark.parametrize("other", ["'d'", r"'\x64'"])  # a list with an escape is parsed otherwise
 def test_missing_items_of_lists_in_cells_are_null(tmp_path: Path, missing: str, other: str) -> None:

@@ -271,7 +271,20 @@ def _torch_r_precision(labels: Labels, predictions: Predictions, _k: int | None)
     )(labels, predictions, None)
 
 
+def _torch_gap(labels: Labels, predictions: Predictions, k: int | None) -> float:
+    """``binary_average_precision`` of the rows of all queries: there are no queries there."""
+    if k is not None:
+        raise UndefinedError("torchmetrics cuts no list for average precision")
+    pooled = [
+        (score, item in {label for label, gain in labels.get(query, []) if gain > 0})
+        for query, listed in visible(predictions)
+        for item, score in listed
+    ]
+    return one_threshold_a_group(pooled, sum(is_right for _, is_right in pooled))
+
+
 TORCHMETRICS = {
+    "gap": _torch_gap,
     "map": _torchmetrics(lambda ranks, _total, _n, _k: ratio(precision_sum(ranks), len(ranks))),
     "first_hit": _torchmetrics(lambda ranks, _total, _n, _k: reciprocal(ranks)),
     "precision": _torchmetrics(lambda ranks, _total, n, k: len(ranks) / (n if k is None else k)),

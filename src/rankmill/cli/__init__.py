@@ -218,7 +218,8 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     "JSON: exactly, and fast.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples. Exit codes: "
-    "'rankmill docs files'.",
+    "0 done, 1 a rule of 'gate' was broken, 2 wrong usage, 3 wrong data, 4 too little memory or "
+    "room, 70 a mistake of rankmill, 130 interrupted.",
 )
 @click.option(
     "--version",

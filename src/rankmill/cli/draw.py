@@ -29,17 +29,19 @@ RED = "bold red"
 _BETWEEN = 3
 
 
-def format_for(chosen: str | None, output: str | None) -> str:
+def format_for(chosen: str | None, output: str | None, tables: tuple[str, ...] = ()) -> str:
     """Return the format asked for, else the one that the output file's suffix tells, else table.
+
+    `tables` are more suffixes that the command takes, for the message.
 
     Raises
     ------
     UsageError
-        If the suffix stands for a format that this is not.
+        If the suffix stands for no format of a result.
     """
     if chosen is not None:
         return chosen
-    check_suffix(output or "", "a result", (*FORMAT_OF_SUFFIX,))
+    check_suffix(output or "", "a result", (*dict.fromkeys((*FORMAT_OF_SUFFIX, *tables)),))
     return FORMAT_OF_SUFFIX.get(suffix_of(output or ""), "table")
 
 

@@ -62,7 +62,7 @@ def command(
     check_outputs(output, [*sources, *catalogue_sources(options)])
     # CSV is what --format csv writes.
     as_table = format is None and suffix_of(output or "") in {*SUFFIXES} - {".csv"}
-    chosen = "" if as_table else format_for(format, output)
+    chosen = "" if as_table else format_for(format, output, SUFFIXES)
     if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 

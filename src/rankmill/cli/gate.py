@@ -50,6 +50,7 @@ _EXITS = """
 2    wrong usage, as a rule that names something unknown
 3    wrong input data, such as a broken file
 4    too little memory, threads, open files or room on disk
+70   a mistake of rankmill, which asks for a report
 130  interrupted by Ctrl-C
 143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """

@@ -148,14 +148,14 @@ def check_outputs(
     ------
     UsageError
         If an output file cannot be written, is one of the inputs, is in a place where the next run
-        would read it as an input, or has a suffix that stands for another format.
+        would read it as an input, or has a suffix of no format that it could have.
     """
     printed = output is None or STANDARD_OUTPUT in others.values()
     failed = output_failure() if printed else None
     if failed is not None:
         raise failed
     given = {"o": output, **others}
-    if any(path is not None and os.path.isfile(local_path(path)) for path in given.values()):
+    if any(path and os.path.isfile(os.path.realpath(local_path(path))) for path in given.values()):
         _open_files(inputs)
     for path in given.values():
         if path in (None, STANDARD_OUTPUT):

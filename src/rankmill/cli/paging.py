@@ -107,6 +107,7 @@ def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> T
             for system in systems:
                 with suppress(InputError):  # no earlier run has this metric
                     points = earlier.trend(metric, system, rules=rules).points
+                    points = [p for p in points if p.run.time <= now]
                     runs = [
                         (p.run.time, p.value, p.standard_error, p.run.verdict or "") for p in points
                     ]

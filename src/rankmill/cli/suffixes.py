@@ -14,19 +14,18 @@ __all__ = ["FORMAT_OF_SUFFIX", "STANDARD_OUTPUT", "check_names", "check_suffix"]
 STANDARD_OUTPUT = "-"
 FORMAT_OF_SUFFIX = {
     **{".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown", ".tex": "latex"},
+    ".txt": "table",
 }
-# What an option writes, and the suffixes that say so. Names without a suffix, or with one that says
-# nothing, are taken as well: GitHub's file of a step's summary has none.
+# What an option writes, and the suffixes that say so. Names without a suffix are taken as well.
 _TEXTS = {
     "json": ("JSON", (".json",)),
     "junit": ("JUnit XML", (".xml",)),
-    "markdown": ("Markdown", (".md", ".markdown")),
+    "markdown": ("Markdown", (".md", ".markdown", ".txt")),
     "report": ("HTML", (".html", ".htm")),
-    "summary": ("a line of text", (".md", ".markdown")),
+    "summary": ("a line of text", (".txt", ".md", ".markdown")),
 }
 # The options that write a table, in the format of the suffix; and what these may be besides.
 _TABLES = {"per_query": (), "curve": (".json",)}
-_OTHER = {".svg", ".png", ".pdf", ".toml", ".zip", ".xlsx", ".xls"}
 
 
 def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
@@ -40,7 +39,8 @@ def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
         Name of an option -> its file; those that are not known here are checked elsewhere.
     """
     for name, path in others.items():
-        if path in (None, os.devnull):
+        # GitHub and those like it choose the name of the file of a step.
+        if path in (None, os.devnull, os.environ.get("GITHUB_STEP_SUMMARY")):
             continue
         if name in _TABLES and suffix_of(path) not in _TABLES[name]:
             check_table_name(path)
@@ -61,20 +61,10 @@ def check_names(output: str | None, others: Mapping[str, str | None]) -> None:
 
 
 def check_suffix(path: str, what: str, suffixes: tuple[str, ...]) -> None:
-    """Raise UsageError if the suffix of a name stands for something else than is written."""
-    suffix = suffix_of(path)
-    if suffix not in suffixes and suffix in _known():
+    """Raise UsageError if a name has a suffix that does not stand for what is written."""
+    if suffix_of(path) not in ("", *suffixes):
         named = " or ".join(filter(None, [", ".join(suffixes[:-1]), suffixes[-1]]))
         raise UsageError(
-            f"cannot write {what} to {shown(path)}: {suffix} stands for another format; expected "
-            f"a name in {named}"
+            f"cannot write {what} to {shown(path)}: the suffix of a name tells the format; "
+            f"expected a name in {named}"
         )
-
-
-def _known() -> set[str]:
-    """Return the suffixes that stand for a format."""
-    from rankmill.sources.formats import COMPRESSIONS, FORMATS
-
-    read = {suffix for one in FORMATS.values() for suffix in one.suffixes}
-    written = {suffix for _, suffixes in _TEXTS.values() for suffix in suffixes}
-    return read | written | {*COMPRESSIONS, *FORMAT_OF_SUFFIX} | _OTHER

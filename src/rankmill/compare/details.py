@@ -8,7 +8,7 @@ import numpy as np
 
 from rankmill.compare.aside import Bin
 from rankmill.compare.cutting import cuts_of
-from rankmill.compare.differences import Moved, Settings, Slice
+from rankmill.compare.differences import Estimate, Moved, Settings, Slice
 from rankmill.compare.joined import Joined, join
 from rankmill.compare.segments import Segments
 from rankmill.compare.slices import tested_slices
@@ -72,6 +72,10 @@ class Details:
         them if they do not fit in memory.
     moved : dict of str to dict of str to list of Moved
         As in a `Comparison`.
+    values : dict of str to dict of str to Estimate
+        Metric -> system -> its value with the interval of clusters, where there is no comparison.
+    clusters, cluster : int, str or None
+        How many clusters there are then, and by which column.
     """
 
     results: dict[str, Result]
@@ -81,6 +85,9 @@ class Details:
     histograms: dict[str, dict[str, Histogram]] = field(default_factory=dict)
     bins: dict[str, list[Bin]] = field(default_factory=dict)
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
+    values: dict[str, dict[str, Estimate]] = field(default_factory=dict)
+    clusters: int | None = None
+    cluster: str | None = None
 
 
 @options_of(evaluate, without=("per_query",))

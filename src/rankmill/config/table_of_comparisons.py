@@ -23,8 +23,9 @@ RULES = (
     Option(
         "--baseline INPUT",
         "baseline",
-        "What to compare with: predictions, or an earlier run. That is the Parquet file of its "
-        "--per-query, the JSON file of its result; or last, best, median:7, ago:28d of --history.",
+        "What to compare with: predictions, or an earlier run. That is the .parquet or .arrow file "
+        "of its --per-query, the JSON file of its result; or last, best, median:7, ago:28d of "
+        "--history.",
         on="gate",
         short="*",
     ),

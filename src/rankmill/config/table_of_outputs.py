@@ -43,7 +43,7 @@ OUTPUT = (
         "--format FORMAT",
         "",
         "The output format: table, json, csv, markdown or latex. By default the suffix of the -o "
-        "file decides; without a known suffix it is table. In csv, a text that begins with "
+        "file decides; without a suffix it is table. In csv, a text that begins with "
         "= + - @ or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
         on=_WRITING,
         short="evaluate compare spark stability explain explain-evaluators history",
@@ -71,7 +71,7 @@ OUTPUT = (
         "--per-query FILE",
         "",
         "Also write the values of each query to FILE. Its suffix tells the format: "
-        f"{NAMED}. Parquet is a baseline for a later 'gate'.",
+        f"{NAMED}. A .parquet or .arrow file is a baseline for a later 'gate'.",
         on="evaluate compare gate",
         short="*",
         table="",

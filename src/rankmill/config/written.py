@@ -94,7 +94,7 @@ def written(
     else:
         parts.append(f"baseline = {toml_value(names[1])}  # a system below\n")
     parts.append(f"# 'rankmill metrics' lists all.\nmetrics = {toml_value(list(metrics))}\n")
-    parts.append(_rules(metrics, result, len(names) > 1))
+    parts.append(_rules(metrics, result, len(names) > 1, labels.unread()))
     by = ", ".join(map(toml_value, labels.unread())) or '"label_count"'
     for about, rest in _REST:
         there = [f"{key} = {line.replace('BY', by)}" for key, line in rest.items() if key in known]
@@ -108,7 +108,7 @@ def written(
     return "\n".join(parts)
 
 
-def _rules(metrics: Sequence[str], result: Result | None, paired: bool) -> str:
+def _rules(metrics: Sequence[str], result: Result | None, paired: bool, cuts: Sequence[str]) -> str:
     """Return two rules, and more as comments, with limits that the values of today keep."""
     first, *others = metrics
     values = {} if result is None else result.metrics
@@ -124,6 +124,9 @@ def _rules(metrics: Sequence[str], result: Result | None, paired: bool) -> str:
     most = min(99, max(1, math.ceil(110 * lost)))
     rules.append(f'"queries_only_labelled <= {most}%",{today}')
     more.append('"repeated_items <= 1%",')
+    if cuts and cuts[0].isidentifier():
+        needs = "" if paired else '  # needs a baseline, such as baseline = "last" with a history'
+        more.append(f'"{first}[{cuts[0]}=*] drop <= 5%",{needs}')
     lines = [f"  {line}\n" for line in rules] + [f"  # {line}\n" for line in more]
     about = _comment("What 'rankmill gate' checks; 'rankmill docs gate' has the grammar.")
     return f"{about}rules = [\n{''.join(lines)}]\n"

@@ -1,7 +1,7 @@
 """Making a Result, with its table of queries, from a tally."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,7 +16,6 @@ from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
 from rankmill.errors import plural
 from rankmill.metrics.gap_counts import Among
-from rankmill.metrics.refused import EVERYWHERE
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
@@ -59,7 +58,7 @@ def finish(
             f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other: if "
             f"it is padding, say {padding_told()}"
         )
-    more += skipped_notes(tally.job.skipped)
+    more += tally.job.skipped
     result = replace(result, notes=[*result.notes, *more])
     if result.per_query is None:
         return result
@@ -104,11 +103,6 @@ def nothing_in_common(result: Result, examples: Callable[[], str] = str) -> list
     ):
         return [f"no prediction is correct; {exactly}"]
     return []
-
-
-def skipped_notes(names: Iterable[str]) -> list[str]:
-    """Return a note for each name that was asked for and is no metric."""
-    return [f"{name} is left out: {EVERYWHERE[name.strip().lower()]}" for name in names]
 
 
 def _examples(tally: Tally) -> str:

@@ -57,7 +57,7 @@ class Job:
     catalogue : Catalogue or None
         All of them, once they are read.
     skipped : tuple of str
-        Names that were asked for beside metrics, and are none: see `skipped_names`.
+        Notes on what was asked for and is not computed: see `skipped_names`.
     """
 
     metrics: tuple[Metric, ...]
@@ -259,7 +259,9 @@ def make_job(
     _check_features(features, asked)
     scope = Scope(rel, depth, bool(judged_only), weight, bool(drop_seen))
     beside = {"train": train, "items": items, "item_group": item_group, "features": features}
-    beside |= {"skipped": tuple(skipped_names(split_names(metrics), semantics)), **more}
+    skipped = skipped_names(split_names(metrics), semantics)
+    told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
+    beside |= {"skipped": told, **more}
     return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **beside)
 
 

@@ -23,6 +23,7 @@ from rankmill.errors import RankmillError, UsageError, positive
 from rankmill.explain.evaluators_view import Change, Differences, Example
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
+from rankmill.metrics.refused import told_under
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -172,7 +173,9 @@ def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
     if isinstance(presets, Mapping):
         named = {str(name): semantics_of(one) for name, one in presets.items()}
     elif presets is None:
-        having = [name for name in PRESETS if name_there(name, metric)]
+        having = [
+            name for name in PRESETS if name_there(name, metric) and not told_under(name, metric)
+        ]
         named = {name: preset(name).semantics for name in ("default", *having)}
     else:
         if not isinstance(presets, Iterable):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from rankmill.metrics.elsewhere import name_there
+from rankmill.metrics.refused import told_under
 from rankmill.metrics.registry import parse
 from rankmill.results.answer import Answer
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
@@ -205,7 +206,8 @@ def _example(change: Change) -> str:
 
 def _of_whole(comparison: Differences, name: str) -> str:
     metric = parse(comparison.metric)
-    whole, there = comparison.wholes[name], name_there(name, metric)
+    whole, there = comparison.wholes[name], told_under(name, metric)
+    there = there or name_there(name, metric)
     if name in PRESETS and PRESETS[name].metrics and not there:
         there = f"there is no {metric.text} there, or it is otherwise"
     if whole.kept:

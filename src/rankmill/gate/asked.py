@@ -10,7 +10,7 @@ from rankmill.compare.dependence import covariate_name, with_dependence
 from rankmill.compare.differences import Settings
 from rankmill.engine.job import make_job
 from rankmill.engine.options import split_options
-from rankmill.errors import UsageError, outside
+from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
@@ -90,7 +90,11 @@ def asked_of(
     earlier = None
     if isinstance(baseline, str) and is_choice(baseline):
         dropped = [one for one in asked if one.measure == "drop"]
-        earlier = from_history(baseline, given["history"], dropped, job, given["time"])
+        try:
+            earlier = from_history(baseline, given["history"], dropped, job, given["time"])
+        except InputError:  # the first night has none, which rules about itself need not know
+            if any(one.paired for one in asked):
+                raise
     elif baseline is not None:
         earlier = opened(baseline, canonical)
     if earlier is not None:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,6 +24,7 @@ from rankmill.stores.opened import opened
 
 # The square of a number of a run is a number.
 LARGEST = 1e150
+LONGEST_LINE = 1 << 16
 BASELINE, CANDIDATE = "baseline", "candidate"
 IN_MEMORY = "a table"
 # The parts of a result in JSON that are objects.
@@ -72,7 +74,7 @@ class Baseline:
 def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     """Find out what a baseline is.
 
-    A Result, its JSON, and the Parquet file of its values by query are an earlier run. Anything
+    A Result, its JSON, and the file of its values by query are an earlier run. Anything
     else is predictions. `metrics` are the columns by which the values of queries are known if the
     file does not say what it is.
     """
@@ -85,7 +87,7 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     if isinstance(value, str | os.PathLike) and os.path.isfile(value):
         path = os.fspath(value)
         opened(path)
-        told = _read_json(path)
+        told = _read_json(path, metrics)
         if told is not None:
             return Baseline("result", path, told=told)
         table = _read_table(path, metrics)
@@ -95,7 +97,7 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
     return Baseline("predictions", name, predictions=value)
 
 
-def _read_json(path: str) -> Mapping[str, Any] | None:
+def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
     """Return the result in a file, None if it holds something else."""
     if not path.endswith(".json"):
         return None
@@ -117,8 +119,15 @@ def _read_json(path: str) -> Mapping[str, Any] | None:
             f"the baseline {path} is of several systems: give the result of one, as rankmill "
             "evaluate writes it for one"
         )
-    known = isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys()
-    return _checked(told, path) if known else None
+    if isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys():
+        return _checked(told, path)
+    values = told.get("metrics") if isinstance(told, dict) else None
+    if isinstance(values, dict) and (named := [one for one in metrics if one in values]):
+        raise InputError(  # and no list of a query called "metrics"
+            f"the baseline {path} has {named[0]} among its metrics, but is no result: give the "
+            "whole file that rankmill evaluate -o wrote"
+        )
+    return None
 
 
 def _checked(told: Any, source: str) -> Mapping[str, Any]:
@@ -163,17 +172,33 @@ def _is_number(one: Any) -> bool:
 
 
 def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
-    """Return the values by query in a Parquet file, None if it holds something else."""
+    """Return the values by query in a file of Parquet or Arrow, None if it holds something else."""
     import pyarrow.parquet as pq
 
     try:
-        if not holds_values(pq.read_schema(path), metrics, path):
-            return None
-        table = pq.read_table(path, partitioning=None)
-        table.validate(full=True)
-        return table
+        with pa.OSFile(os.fsencode(path)) as file:
+            first = file.read(LONGEST_LINE).partition(b"\n")[0]
+            of_arrow = first.startswith(b"ARROW1")
+            _check_text(path, first, metrics)
+            schema = pa.ipc.open_file(file).schema if of_arrow else pq.read_schema(file)
+            if not holds_values(schema, metrics, path):
+                return None
+            table = pa.ipc.open_file(file).read_all() if of_arrow else pq.read_table(file)
+            table.validate(full=True)
+            return table
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         return None  # the reader of predictions tells what is wrong
+
+
+def _check_text(path: str, line: bytes, metrics: Iterable[str]) -> None:
+    """Raise UsageError if the first line of a file of text names a metric."""
+    if path.endswith((".csv", ".jsonl", ".ndjson")):
+        words = re.split(r'[,"]', line.decode(errors="replace").strip())
+        if any(name in words for name in metrics):
+            raise UsageError(
+                f"the baseline {path} holds values of queries as text, which does not tell how "
+                "they were counted: give --per-query a name in .parquet or .arrow"
+            )
 
 
 def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool:

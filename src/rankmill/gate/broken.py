@@ -16,7 +16,15 @@ if TYPE_CHECKING:
 
     from rankmill.gate.runs import Measured, Run, SliceKey
 
-__all__ = ["Night", "Trends", "broken_words", "slice_keys", "slice_trends", "trend_of"]
+__all__ = [
+    "Night",
+    "Trends",
+    "broken_words",
+    "night_before",
+    "slice_keys",
+    "slice_trends",
+    "trend_of",
+]
 
 # So many of the last runs are read for the trends of slices, whose rows are not in summaries.
 NIGHTS = 30
@@ -30,12 +38,16 @@ Trends: TypeAlias = Mapping[str | tuple[str, str], Sequence[Night]]
 def broken_words(found: Any, trends: Trends) -> list[str]:
     """Return a line for each rule, or slice of one, that was broken; the worst word comes first.
 
-    Of a rule, the slice that is furthest beyond the limit comes first.
+    Slices come before the whole if others of their rule did not break it: there one has to look. Of
+    a rule, the slice that is furthest beyond the limit comes first.
     """
     rules = [*dict.fromkeys(one.rule for one in found.outcomes)]
+    broken = {id(one) for one in found.failed}
+    partly = {one.rule for one in found.outcomes if one.slice and id(one) not in broken}
 
-    def order(one: Any) -> tuple[bool, int, float]:
-        return one.word != found.word, rules.index(one.rule), -_beyond(one)
+    def order(one: Any) -> tuple[bool, bool, int, float]:
+        where = one.rule in partly
+        return one.word != found.word, not where, rules.index(one.rule), -_beyond(one)
 
     return [_words(one, found, trends) for one in sorted(found.failed, key=order)]
 
@@ -101,7 +113,7 @@ def _words(one: Any, found: Any, trends: Trends) -> str:
         side = "below" if (one.measured > 0) == (rule.better == "higher") else "above"
         told += f", {amount} {side} the baseline"
     told += f", limit {limit}"
-    before = _before(trend_of(one, found, trends))
+    before = night_before(trend_of(one, found, trends))
     if before is None and rule.measure == "value" and one.baseline is not None:
         before = "the baseline", one.baseline
     if before is None or (rule.measure == "drop" and (found.baseline or {})["kind"] == "history"):
@@ -117,7 +129,7 @@ def _slice_text(rule: Rule, shown: str) -> str:
     return value if any(one.isalpha() for one in value) and value != "(unknown)" else shown
 
 
-def _before(runs: Sequence[Night]) -> tuple[str, float] | None:
+def night_before(runs: Sequence[Night]) -> tuple[str, float] | None:
     """Return what the night before is called, and its value; not an earlier try of this night."""
     if not runs:
         return None

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rankmill.engine.job import Job
-from rankmill.errors import UsageError
+from rankmill.errors import InputError, UsageError
 from rankmill.gate.baseline import Baseline
 from rankmill.gate.beside import beside_of_job
 from rankmill.gate.earlier import is_pinned, read_choice
-from rankmill.gate.folder import open_folder
+from rankmill.gate.folder import MissingHistoryError, open_folder
+from rankmill.gate.history import History
 from rankmill.gate.history import history as read_history
 from rankmill.gate.rules import Rule
 from rankmill.gate.runs import rules_text
@@ -41,11 +42,22 @@ def from_history(
             f"the baseline {how!r} is a run of a history: give --history (history), or ./{how} for "
             "a file of this name"
         )
-    runs = read_history(os.fspath(history))
+    name = os.fspath(history)
+    try:
+        runs = read_history(name)
+    except MissingHistoryError:
+        runs = History(name, [])
     scope = vars(job.scope) | beside_of_job(job)
     rules = rules_text(job.semantics, scope, job.gain_function)
     named = [(one, parse_all([one.subject], job.scope.rel)[0].text) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
+    if not runs.metrics:
+        cuts = dict.fromkeys(name for one in drops for name, _ in one.slices)
+        more = "".join([*(f" --metric {one}" for one in names), *(f" --by {one}" for one in cuts)])
+        raise InputError(
+            f"the history {name} has no run to compare with: begin it with a gate whose rules need "
+            f"no baseline:{more} --rule 'queries > 0'"
+        )
     if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
         known = [metric for metric, system in runs.metrics if system is None]
         mine = [metric.text for metric in job.metrics]
@@ -60,7 +72,7 @@ def from_history(
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
     cut = [one for one in named if one[0].slices]
-    slices = slices_before(open_folder(os.fspath(history)), chosen, cut) if cut else {}
+    slices = slices_before(open_folder(name), chosen, cut) if cut else {}
     source = f"{how} of {history}: {'; '.join(ids)}"
     choice = read_choice(how)
     # Where every night has the tag, it pins none of them: all count since the first one.

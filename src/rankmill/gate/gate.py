@@ -12,6 +12,7 @@ from rankmill.compare.compare import comparison_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import details_of
 from rankmill.compare.few import few_notes
+from rankmill.compare.intervals import estimates
 from rankmill.compare.joined import Joined, join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
@@ -74,8 +75,8 @@ def gate(
         ``rankmill docs gate`` has the grammar.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
-        a `Result`, its JSON file, or the Parquet file of its values by query; or with a history
-        "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
+        a `Result`, its JSON file, or the .parquet or .arrow file of its values by query; or with a
+        history "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in, and in which the
         nights of sequential rules are counted. `record` adds runs.
@@ -134,6 +135,10 @@ def gate(
         shown = None if comparison is None else comparison.details
         if details and shown is None:
             shown = details_of(joined, asked.settings, workers, joined.segments)
+            if state.whole.clusters is not None:
+                values = estimates(state.whole, asked.settings.confidence)
+                told = state.whole.clusters.positive, asked.settings.cluster
+                shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
         alone = {}
         if paired and any(state.left_out.values()):
             alone = joined.states_alone(workers, crossed=asked.crossed)

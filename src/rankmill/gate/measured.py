@@ -13,6 +13,7 @@ from rankmill.compare.pooled import few_hits, spread_of
 from rankmill.compare.significance import LEAST_EFFECTIVE
 from rankmill.compare.sums import Column
 from rankmill.compare.unseen import Spread, least_mean
+from rankmill.errors import plural
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.metrics.base import Better
 from rankmill.metrics.gap_groups import LeftOut
@@ -127,7 +128,8 @@ class Measured(NamedTuple):
         """Why there may be no interval, or ""."""
         if self.too_few:
             if self.clusters:
-                return f"{self.queries:,} clusters count as {self.mine.size:.3g} of equal size"
+                count = plural(self.queries, "cluster", "counts", "count")
+                return f"{count} as {self.mine.size:.3g} of equal size"
             return f"the weights leave {self.mine.size:.3g} effective queries"
         if self.groups is not None and (few := few_hits([self.groups])):
             return few

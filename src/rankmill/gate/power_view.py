@@ -16,6 +16,7 @@ _NOTES = (
     "false alarms: nights of a year that a rule fails though nothing changed, each night with "
     "other queries of the same kind. The same queries and the same system give none.",
 )
+_NONE = "none: these data are too few for the rule to fail in 80 % of nights, whatever is lost."
 
 
 class RulePower(NamedTuple):
@@ -95,7 +96,8 @@ def view_of(found: GatePower) -> View:
         return Table([Column(one) for one in titles[:shown]], [row[:shown] for row in rows])
 
     def parts() -> list[Part]:
-        return [table(), *_NOTES]
+        blind = any(one.alarms is not None and one.largest is None for one in found.rules)
+        return [table(), *_NOTES, *([_NONE] if blind else [])]
 
     def exact() -> Table:
         rows: list[list[Cell]] = [list(one) for one in found.rules]

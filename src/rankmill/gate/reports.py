@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, plural
 from rankmill.gate.broken import Trends, broken_words
 from rankmill.gate.rules import HELD, UNDECIDED
 from rankmill.gate.verdict import Outcome, Verdict, shown_outcomes
@@ -43,17 +43,19 @@ def summary_line(found: Verdict, trends: Trends) -> str:
     """
     broken = broken_words(found, trends)
     if not broken:
-        mark = "✅" if found.word == found.worst else "⚠️"
-        rules = len({one.rule for one in found.outcomes})
-        return f"{mark} {found.headline} ({rules} rule{'s' if rules > 1 else ''})\n"
+        rules = plural(len({one.rule for one in found.outcomes}), "rule")
+        return f"{_mark(found)} {found.headline} ({rules})\n"
     more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
-    return f"❌ {visible_message(f'{found.word}: {broken[0]}{more}')}\n"
+    return f"{_mark(found)} {visible_message(f'{found.word}: {broken[0]}{more}')}\n"
+
+
+def _mark(found: Verdict) -> str:
+    return "❌" if found.failed else _MARKS[found.worst]
 
 
 def markdown(found: Verdict) -> str:
     """Return a summary for a pull request: the verdict, the rules, and the metrics."""
-    mark = "❌" if found.failed else "✅"
-    parts = [f"## {mark} rankmill: {found.headline}\n"]
+    parts = [f"## {_mark(found)} rankmill: {found.headline}\n"]
     rows = ["| | verdict | reason | rule |", "|---|---|---|---|"]
     for one in shown_outcomes(found):
         cells = (markdown_text(text) for text in (one.word, one.reason, one.rule))

@@ -77,8 +77,8 @@ def slices_before(
             asked = " ".join(f"--by {name}" for name in names)
             raise InputError(
                 f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
-                f"for which there is the rule {rule.text!r}: run the gate once with {asked} and "
-                "without this rule, so that there is a night with these slices"
+                f"for which there is the rule {rule.text!r}: run the gate once with --metric "
+                f"{metric} {asked} --rule 'queries > 0', so that there is a night with these slices"
             )
         found |= rows
     return found

@@ -157,6 +157,13 @@ class Verdict(Answer):
 
         return trend_of(one, self, trends)
 
+    def before(self, runs: Sequence[Night]) -> float | None:
+        """Return the value of the night before, of the runs that `trend` returns."""
+        from rankmill.gate.broken import night_before
+
+        found = night_before(runs)
+        return None if found is None else found[1]
+
     def to_dict(self) -> dict[str, Any]:
         """Return all as dicts, lists, strings and numbers."""
         return {

@@ -46,12 +46,12 @@ _NAMES = {
     "ranx": {"bpref": "bpref", "rbp": "rbp.p"},
     "rectools": {
         "coverage": "CatalogCoverage(k, normalize=True)",
-        "user_coverage": "CoveredUsers(k)",
+        "user_coverage": "CoveredUsers",
         "popularity": "AvgRecPopularity(k)",
         "novelty": "MeanInvUserFreq(k)",
         "serendipity": "Serendipity(k)",
     },
-    "replay": {"coverage": "Coverage(k)", "novelty": "Surprisal(k)"},
+    "replay": {"coverage": "Coverage(k)"},
     "sklearn": {
         "lrap": "label_ranking_average_precision_score",
         "auc": "roc_auc_score",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankmill.errors import UsageError
@@ -46,6 +46,8 @@ EVERYWHERE = {
 }
 
 _OVER_QUERIES = "without the preset, auc is the mean over queries"
+_AMONG_PREDICTED = "in torchmetrics it knows only the labels that are among the predictions"
+_LATE_DISCOUNT = "in LensKit the first two ranks have the same discount, which is not computed"
 _ONLY_TREC_10 = "it is of trec_eval 10: choose the preset trec_eval-10"
 # Preset -> name in small letters.
 _UNDER = {
@@ -58,7 +60,25 @@ _UNDER = {
         "novelty": "in RePlay it is the share of the first k that a query did not have in "
         "training, which is not computed; type MeanInvUserFreq@10 for novelty@10 as it is here"
     },
+    "torchmetrics": {
+        "recall": f"{_AMONG_PREDICTED}; type R@10 for recall@10 of all labels",
+        "ndcg": f"{_AMONG_PREDICTED}; type ndcg_cut_10 for ndcg@10 of all labels",
+        **dict.fromkeys(
+            ("rprec", "r-precision", "r_precision"),
+            f"{_AMONG_PREDICTED}; type Rprec_mult_1 for that of all labels",
+        ),
+    },
+    "ranx": {
+        "rbp": "in ranx it multiplies by the gain, which is not computed; type rbp(rel=1,p=0.95) "
+        "for that of hits, which is the same where all gains are 1"
+    },
     "recommenders": {
+        "map": "in recommenders, map divides by R and map_at_k by min(k, R): type map@10 for the "
+        "latter, and for the former with --semantics ap_divisor=labels on the command line, "
+        "semantics={'preset': 'recommenders', 'ap_divisor': 'labels'} in Python",
+        "ndcg": "in recommenders it counts queries without predictions as 0, which are left out of "
+        "its other metrics: add --semantics unpredicted=zero on the command line, "
+        "semantics={'preset': 'recommenders', 'unpredicted': 'zero'} in Python",
         "auc": f"in recommenders it is of all predictions in one list, which is not computed; "
         f"{_OVER_QUERIES}",
         "novelty": "in recommenders it takes the share of interactions that are of an item, which "
@@ -68,31 +88,45 @@ _UNDER = {
     },
     "implicit": {
         "auc": "in implicit it takes all items that are not predicted as one tie behind the "
-        f"list, which is not computed; {_OVER_QUERIES}"
+        f"list, which is not computed; {_OVER_QUERIES}",
+        "precision": "in implicit it is one ratio over all queries, of hits to min(k, R), which is "
+        "not computed; type P@10 for hits / k, or relative_p@10 for the mean of each query's ratio",
     },
     "lenskit": {
         "entropy": "in LensKit it is that of the categories of a list, which is not computed; "
         "without the preset, entropy is that of how often items are shown",
         "rbp": "in LensKit its p is 0.85 unless given: type rbp(p=0.85), or rbp(p=0.8) for what "
         "it is here",
+        "ndcg": f"{_LATE_DISCOUNT}; type ndcg_cut_10 for ndcg@10 as it is here",
+        "dcg": f"{_LATE_DISCOUNT}; without the preset, dcg divides by log2(rank + 1)",
     },
 }
-# Not refused where their parameters are given.
-_BY_DEFAULT = {("lenskit", "rbp")}
 
 
 def check_under(semantics: Any, metrics: Iterable[Metric]) -> None:
-    """Raise UsageError for a name that means something else in the library of a preset.
+    """Raise UsageError for a name that means something else in the library of a preset."""
+    for metric in metrics:
+        if told := told_under(semantics, metric):
+            named = preset_named(semantics)
+            raise UsageError(f"{metric.text} under the preset {named}: {told}")
+
+
+def told_under(semantics: Any, metric: Metric) -> str:
+    """What a name means in the library of a preset, if it means something else there, or "".
 
     `semantics` are as given: the name of a preset, or a mapping with one, perhaps changed.
     """
     preset = preset_named(semantics)
-    of_preset = _UNDER.get(preset, {})
-    for metric in metrics:
-        name = re.split(r"[(@:]|_\d", metric.text)[0].strip().lower()
-        says_which = (preset, name) in _BY_DEFAULT and dict(metric.given).keys() - {REL.name}
-        if name in of_preset and not says_which:
-            raise UsageError(f"{metric.text} under the preset {preset}: {of_preset[name]}")
+    changed = semantics if isinstance(semantics, Mapping) else {}
+    name = re.split(r"[(@:]|_\d", metric.text)[0].strip().lower()
+    given = dict(metric.given).keys()
+    says_which = {
+        ("lenskit", "rbp"): given - {REL.name},
+        ("ranx", "rbp"): given & {REL.name},
+        ("recommenders", "map"): metric.k,
+        ("recommenders", "ndcg"): changed.get("unpredicted", "skip") != "skip",
+    }
+    return "" if says_which.get((preset, name)) else _UNDER.get(preset, {}).get(name, "")
 
 
 def here_for(name: str) -> str:
@@ -100,7 +134,8 @@ def here_for(name: str) -> str:
     found: dict[str, list[str]] = {}
     for library, preset in PRESETS.items():
         for metric, there in preset.metrics.items():
-            if re.split(r"[(@]", there)[0].lower() == name.lower():
+            uncut = f"{metric}@k" in preset.metrics
+            if re.split(r"[(@]", there)[0].lower() == name.lower() and not uncut:
                 found.setdefault(metric, []).append(library)
     return " or ".join(f"{metric} for that of {' and '.join(of)}" for metric, of in found.items())
 

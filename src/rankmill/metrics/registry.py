@@ -21,7 +21,8 @@ from rankmill.metrics import (
     wholelist,
 )
 from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
-from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere, told_under
 from rankmill.metrics.summary import read_summary
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Semantics
@@ -235,11 +236,20 @@ def parse_all(
     return list({metric.text: metric for metric in (parse(one, rel) for one in left)}.values())
 
 
-def skipped_names(names: Iterable[str], semantics: object) -> list[str]:
-    """What the evaluator of a preset has among its measures and is no metric, such as num_q."""
+def skipped_names(names: Iterable[str], semantics: object) -> dict[str, str]:
+    """What is left out under a preset -> why.
+
+    It is what the evaluator has among its measures and is no metric, such as num_q, and of the
+    default metrics, which nobody typed, those that mean something else there.
+    """
     named = preset_named(semantics)
     known = PRESETS[named].skipped if named else ()
-    return [one for one in names if isinstance(one, str) and one.strip().lower() in known]
+    texts = [one for one in names if isinstance(one, str)]
+    if tuple(texts) == DEFAULT_METRICS:
+        told = {one: told_under(semantics, parse(one)) for one in texts}
+        return {one: why for one, why in told.items() if why}
+    small = {one: one.strip().lower() for one in texts}
+    return {one: EVERYWHERE[name] for one, name in small.items() if name in known}
 
 
 def sides_of(names: Iterable[str]) -> dict[str, Better]:

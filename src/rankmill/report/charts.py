@@ -121,8 +121,8 @@ def lines(
 ) -> Html:
     """Draw a line for each series over `labels`, with the intervals of its points.
 
-    `places` are where the labels stand, from 0 to 1; else they are even. `left` is the room for the
-    other axis in percent, less for a drawing across the whole page.
+    `places` are where the labels stand, rising from 0 to 1; else they are even. `left` is the room
+    for the other axis in percent, less for a drawing across the whole page.
     """
     known = [value for one in series for value in one.values]
     for one in series:
@@ -137,11 +137,12 @@ def lines(
         parts.append(_line(left, _down(scale, 0), _RIGHT, _down(scale, 1), "ideal"))
     for one in reversed(series):  # the first one lies on top
         parts.append(_path(one, across, scale))
-    parts += [
-        _below(text, across[i])
-        for i, text in enumerate(labels)
-        if (len(labels) - 1 - i) % every == 0
-    ]
+    # From the last one on, labels are as far apart as even ones would be: others would touch.
+    apart, shown = 0.92 * (_RIGHT - left) * every / wide - 1e-6, 200.0
+    for text, x in zip(reversed(labels), reversed(across), strict=True):
+        if shown - x >= apart:
+            parts.append(_below(text, x))
+            shown = x
     return _figure("".join(parts), title, told)
 
 

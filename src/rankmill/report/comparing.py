@@ -13,7 +13,6 @@ from rankmill.compare.differences import (
     Estimate,
     Slice,
 )
-from rankmill.errors import plural
 from rankmill.report import charts, words
 from rankmill.report.charts import BASE, CLASSES, SUBJECT, Dot
 from rankmill.report.scales import Scale, count, half_width, number, percent, scale_of, signed
@@ -78,7 +77,7 @@ def metrics(subject: Subject) -> Section:
     title = words.value_words(subject.metrics[0], subject.values[subject.metrics[0]][subject.main])
     if not single:
         title = say("{} for {}", title, name(subject.main))
-    lead = say("Means over {}, with their {} intervals.", plural(subject.queries, "query"), level)
+    lead = say("Means over {}, with their {} intervals.", subject.counted, level)
     lead = say("{} {}", lead, _bounds(subject)) if _bounds(subject) else lead
     return Section("Metrics", title, lead, [grid])
 
@@ -294,8 +293,10 @@ def trend(subject: Subject) -> Section | None:
     tones = [_tone_of_word(run[3]) for run in runs]
     series = charts.Series(SUBJECT, [run[1] for run in runs], halves, tones)
     every = max(1, -(-len(runs) // DATES))
-    title = words.trend_words(first, runs)
     shown = [text[:10] for text in titles]
+    # Earlier tries of this night are not what it is compared with, if there is another night.
+    others = [run for run, day in zip(runs, shown, strict=True) if day != shown[-1]]
+    title = words.trend_words(first, [*others, runs[-1]] if others else runs)
     drawing = charts.lines(
         [series], shown, title.plain, f"{len(runs)} runs", places=places, every=every, left=7
     )

@@ -174,7 +174,7 @@ def _headline(subject: Subject) -> Html:
     if verdict.failed:
         return name(verdict.broken(subject.history)[0], 300)
     total = len({one.rule for one in verdict.outcomes})
-    undecided = sum(one.word == "not enough data" for one in verdict.outcomes)
+    undecided = len({one.rule for one in verdict.outcomes if one.word == "not enough data"})
     if undecided:
         return say("Held, but {} lack data to decide", f"{undecided} of {total} rules")
     return say("Held: every rule was kept" if total else "Held: there are no rules")
@@ -221,7 +221,7 @@ def _tone(subject: Subject) -> str:
 
 
 def _eyebrow(subject: Subject) -> Html:
-    queries = plural(subject.queries, "query")
+    queries = subject.counted
     if subject.baseline is None:
         source = _source(subject, subject.main)
         return say("{} · {}", name(source), queries) if source else say("{}", queries)
@@ -274,9 +274,9 @@ def _audit(subject: Subject) -> Section | None:
     queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
     both, labelled = queries
     lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
-    notes = [*(subject.comparison or result).notes]
+    notes = [*getattr(subject.verdict, "notes", ()), *(subject.comparison or result).notes]
     parts: list[Any] = [Finds(found)] if found else []
-    parts += [FactList([("note", note) for note in notes])] if notes else []
+    parts += [FactList([("note", note) for note in dict.fromkeys(notes)])] if notes else []
     return Section("Audit", audit_title(found), lead, parts)
 
 

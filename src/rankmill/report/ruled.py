@@ -34,26 +34,35 @@ def ruled_slices(subject: Subject) -> Iterator[Section]:
         trends = [_trend(subject, one) for one in shown]
         nights = max(map(len, trends))
         dots = [_dot(one, tones[id(one)]) for one in shown]
-        scale = scale_of([end for dot in dots for end in dot[:3]], most=4)
+        bases = [charts.Dot(one.baseline, name=charts.BASE) for one in shown]
+        scale = scale_of([end for dot in [*bases, *dots] for end in dot[:3]], most=4)
+        befores = [
+            verdict.before(runs) if nights > 1 else one.baseline
+            for one, runs in zip(shown, trends, strict=True)
+        ]
         rows = [
             [
                 name(one.slice),
                 charts.sparkline([run[1] for run in runs], [dot.tone])
                 if nights > 1
-                else charts.track([dot], scale),
-                number(runs[-2][1]) if len(runs) > 1 else "",
+                else charts.track([base, dot], scale),
+                "" if before is None else number(before),
                 number(one.value),
                 Html(f'<span class="{tones[id(one)]}">{name(one.word)}</span>'),
             ]
-            for one, dot, runs in zip(shown, dots, trends, strict=True)
+            for one, base, dot, runs, before in zip(
+                shown, bases, dots, trends, befores, strict=True
+            )
         ]
         drawn = f"the last {nights} runs" if nights > 1 else charts.axis(scale)
-        header = ["slice", drawn, "before", "now", "result"]
+        earlier = "" if set(befores) == {None} else "before" if nights > 1 else "baseline"
+        header = ["slice", drawn, earlier, "now", "result"]
         grid = Grid(header, rows, frozenset({0, 4}), 1, frozenset({2}))
         broken = [one for one in shown if tones[id(one)] == "bad"]
         lead = "Each line has a scale of its own."
         if nights == 1:
-            lead = "The history has no earlier run of these slices."
+            lead = "There is no earlier run of these slices."
+            lead += " Gray dots are the baseline." if earlier else ""
         if len(shown) < len(of_rule):
             lead += f" {len(shown)} of {len(of_rule)} slices are shown."
         yield Section("Slices of a rule", _title(rule, broken, len(of_rule)), lead, [grid])
@@ -68,7 +77,7 @@ def _dot(one: Any, tone: str) -> charts.Dot:
     """Return the value of a slice, with its interval if the limit is for the value."""
     ends = (one.low, one.high) if one.measured == one.value else (None, None)
     low, high = ends
-    return charts.Dot(one.value, low, high, tone=tone)
+    return charts.Dot(one.value, low, high, tone=tone.replace("even", ""))
 
 
 def _title(rule: str, broken: Sequence[Any], total: int) -> Html:

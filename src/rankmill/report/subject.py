@@ -10,7 +10,7 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details, Histogram, histograms_of
 from rankmill.compare.differences import Difference, Estimate, Settings, Slice
 from rankmill.compare.intervals import interval_of
-from rankmill.errors import UsageError
+from rankmill.errors import UsageError, plural
 from rankmill.explain.side_by_side import Listed
 from rankmill.results.result import Result
 from rankmill.semantics.choices import Semantics
@@ -86,6 +86,15 @@ class Subject:
         return self.result.queries if self.result is not None else 0
 
     @property
+    def counted(self) -> str:
+        """Over how many queries, and in how many clusters they come."""
+        told, known = plural(self.queries, "query"), self.comparison or self.details
+        if known.clusters is None:
+            return told
+        by = self.settings.cluster or self.details.cluster
+        return f"{told} in {plural(known.clusters, 'cluster')} by {by}"
+
+    @property
     def settings(self) -> Settings:
         """How systems were compared."""
         return Settings() if self.comparison is None else self.comparison.settings
@@ -152,6 +161,7 @@ def subject_of(
         error, queries = result.standard_errors.get(metric), result.averaged(metric)
         effective = result.effective_queries
         values[metric] = {system: interval_of(metric, value, error, queries, effective=effective)}
+    values |= {} if details is None else details.values
     details = details or Details({}, histograms=_of_result(result, system))
     return Subject([system], None, values, None, verdict, {system: result}, details, *rest)
 

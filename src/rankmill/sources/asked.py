@@ -64,14 +64,20 @@ def key_of(query: Query, names: Collection[str]) -> Key | None:
             name = "".join(pieces)
             return Key(query if name in names else name, parts, texts)
         query = query.split(",")
+    _check_parts(query)
     if len(query) < 2:
         return None
-    _check_parts(query)
     name = ",".join(query)
     return Key(f"({name})" if name in names else name, tuple(query))
 
 
 def _check_parts(parts: Sequence[str]) -> None:
+    listed = isinstance(parts, Sequence) and len(parts) > 0
+    if not listed or not all(isinstance(one, str) and one for one in parts):
+        raise UsageError(
+            f"--query (query) is {parts!r}; expected the name of a column, or of each that makes "
+            "the query"
+        )
     twice = next((one for place, one in enumerate(parts) if one in parts[:place]), None)
     if twice is not None:
         raise UsageError(f"the query is made of column {twice!r} twice: name another column")

@@ -83,8 +83,13 @@ class Finder:
         """Like `find`, but raise InputError if there is no such column."""
         name = self.find(role, aliases)
         if name is None:
+            # Such as a file of --per-query, which only the gate takes.
+            others = len(self.schema.names) - sum(map(self.holds_fractions, self.schema.names))
+            values = role == "item" and others == 1 < len(self.schema.names)
             raise self.error(
-                f"no column looks like the {role}", advice("name it:", role, self.side)
+                f"no column looks like the {role}"
+                + ", as in values of queries, which are a baseline for 'rankmill gate'" * values,
+                advice("name it:", role, self.side),
             )
         return name
 

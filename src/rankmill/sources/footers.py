@@ -173,7 +173,8 @@ def _tail(file: Any, at_once: int) -> bytes:
     if end[4:] == ENCRYPTED_MAGIC:
         raise ValueError("its footer is encrypted")
     if end[4:] != MAGIC:
-        raise ValueError(f"it ends in {end[-4:]!r} where {MAGIC!r} is expected")
+        found = f"it ends in the bytes {end[-4:].hex(' ')} and not in {MAGIC.decode()}"
+        raise ValueError(found if end else "it is empty")
     length = 8 + int.from_bytes(end[:4], "little")
     if length > size:
         raise ValueError(f"its footer takes {length} bytes, but the file holds {size}")

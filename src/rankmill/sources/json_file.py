@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from rankmill.errors import InputError
+from rankmill.errors import InputError, UsageError
 from rankmill.sources.asked import Asked, Role
 from rankmill.sources.base import Source
 from rankmill.sources.files import File
@@ -59,7 +59,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _source(found: dict[str, Any], name: str, role: Role) -> Source:
-    source = replace(open_mapping(found, role, name), format="JSON", text_ids=True)
+    try:
+        source = replace(open_mapping(found, role, name), format="JSON", text_ids=True)
+    except UsageError as error:  # of an argument in Python; here it is the file that is wrong
+        raise InputError(str(error)) from None
     return replace(source, typed=lambda types: _source(_typed(found, types, name), name, role))
 
 

@@ -3,6 +3,7 @@
 import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -124,11 +125,11 @@ def open_paths(paths: list[str], asked: Asked) -> Source:
         if len(paths) > 1:
             raise UsageError(f"{pipes[0]} is a pipe, and can only be given alone, without others")
         file, spooled = spool(pipes[0])
-        try:
-            return replace(_open_files([file], file.name, asked), end=spooled.close)
-        except BaseException:
-            spooled.close()
-            raise
+        with ExitStack() as stack:
+            stack.callback(spooled.close)
+            source = _open_files([file], file.name, asked)
+            stack.callback(source.close)
+            return replace(source, end=stack.pop_all().close)
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return _open_files(find_files(paths, asked.format), shown(paths[0]) + more, asked)
 

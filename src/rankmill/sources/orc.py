@@ -1,7 +1,8 @@
-"""Read Apache ORC files."""
+"""Read Apache ORC files, in another process (`orc_process.py`)."""
 
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,13 +12,17 @@ from rankmill.sources.asked import Asked
 from rankmill.sources.base import Batch, Source
 from rankmill.sources.files import File, check_unchanged
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
-from rankmill.sources.reading import Identity, blamed, broken, check_room, native
-from rankmill.sources.stream import joined, sliced, unknown_sizes
+from rankmill.sources.orc_process import LimitError, Readers
+from rankmill.sources.reading import SMALL, Identity, blamed, check_room, native
+from rankmill.sources.stream import joined, unknown_sizes
 
 
 @dataclass(frozen=True)
 class OrcPart:
-    """A file, its schema, rows and stripes by its footer, and the columns that its folders give."""
+    """A file, its schema, rows and stripes by its footer, and the columns that its folders give.
+
+    `memory` is the most that a stripe may take.
+    """
 
     file: File
     identity: Identity
@@ -41,7 +46,8 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
     InputError
         If a file cannot be read as ORC.
     """
-    opened = [_opened(file) for file in files]
+    readers = Readers(max(asked.memory, SMALL))
+    opened = [_opened(file, readers) for file in files]
     folders = folder_columns(files, [part.stored for part in opened])
     parts = [
         replace(part, folders=of_file, memory=asked.memory)
@@ -52,23 +58,22 @@ def open_files(files: Sequence[File], name: str, asked: Asked) -> Source:
         schemas={part.file.name: part.schema for part in parts},
         rows=sum(part.rows for part in parts),
         sizes=unknown_sizes,
-        pieces=lambda columns: [piece for part in parts for piece in _pieces(part, columns)],
+        pieces=lambda columns: [one for part in parts for one in _pieces(part, columns, readers)],
+        end=readers.close,
         format="ORC",
     )
 
 
-def _opened(file: File) -> OrcPart:
-    from pyarrow import orc
-
+def _opened(file: File, readers: Readers) -> OrcPart:
     try:
         identity = file.identity()
     except OSError as error:
         raise InputError(f"{file.name} cannot be opened: {error.strerror or error}") from None
-    with blamed(file, identity, "its footer"), native(file) as raw:
-        found = orc.ORCFile(raw)
-        if found.nrows and not found.nstripes:
-            raise ValueError(f"it says {found.nrows} rows, but names no stripe")
-        return OrcPart(file, identity, found.schema, found.nrows, found.nstripes, {}, 0)
+    with _blamed(file, identity, "its footer"), native(file) as raw, readers.reader() as reader:
+        schema, rows, stripes = reader.footer(raw)
+        if rows and not stripes:
+            raise ValueError(f"it says {rows} rows, but names no stripe")
+        return OrcPart(file, identity, schema, rows, stripes, {}, 0)
 
 
 @dataclass
@@ -87,38 +92,58 @@ class _Count:
             return None if self.stripes else self.rows
 
 
-def _pieces(part: OrcPart, columns: list[str]) -> list[Iterator[Batch]]:
+def _pieces(part: OrcPart, columns: list[str], readers: Readers) -> list[Iterator[Batch]]:
     count = _Count(part.stripes)
-    return [_read(part, stripe, columns, count) for stripe in range(part.stripes)]
+    return [_read(part, stripe, columns, count, readers) for stripe in range(part.stripes)]
 
 
-def _read(part: OrcPart, stripe: int, columns: list[str], count: _Count) -> Iterator[Batch]:
+def _read(
+    part: OrcPart, stripe: int, columns: list[str], count: _Count, readers: Readers
+) -> Iterator[Batch]:
     """Yield the batches of a stripe; pyarrow does not tell which row is its first."""
-    stored = [name for name in columns if name not in part.folders]
-    data = _stripe(part, stripe, stored or part.stored.names[:1])
-    total = count.add(data.num_rows)
-    if total is not None and total != part.rows:
-        raise broken(
-            part.file, f"its stripes hold {total} rows together, but its footer says {part.rows}"
-        )
+    stored = [name for name in columns if name not in part.folders] or part.stored.names[:1]
     place = Place(part.file.name, 0 if stripe == 0 else -1)
-    for each in joined(sliced([data])):
+    for each in joined(_batches(part, stripe, stored, count, readers)):
         yield Batch(with_folders(each, part.folders, columns), place)
         place = place.onwards(each.num_rows)
 
 
-def _stripe(part: OrcPart, stripe: int, columns: list[str]) -> Any:
-    from pyarrow import orc
-
+def _batches(
+    part: OrcPart, stripe: int, columns: list[str], count: _Count, readers: Readers
+) -> Iterator[Any]:
+    """Yield the record batches of a stripe, which are valid, because kernels trust them."""
     # pyarrow tells the rows of all stripes, and those of one only when it has read them.
-    rows = part.rows // part.stripes
+    expected = part.rows // part.stripes
     width = sum(map(_least_width, map(part.stored.field, columns)))
-    with blamed(part.file, part.identity, f"stripe {stripe}"), native(part.file) as raw:
-        check_room(part.file, f"a stripe of {rows:,} rows", rows * width, part.memory)
-        data = orc.ORCFile(raw).read_stripe(stripe, columns=columns)
+    with _blamed(part.file, part.identity, f"stripe {stripe}"), readers.reader() as reader:
+        with native(part.file) as raw:
+            check_room(part.file, f"a stripe of {expected:,} rows", expected * width, part.memory)
+            rows, size, batches = reader.stripe(raw, stripe, columns)
         check_unchanged(part.file, part.identity)
-        data.validate(full=True)
-    return data
+        check_room(part.file, f"stripe {stripe} of {rows:,} rows", size, part.memory)
+        total = count.add(rows)
+        if total is not None and total != part.rows:
+            raise ValueError(f"all stripes hold {total} rows, but the footer says {part.rows}")
+        for data in batches:
+            data.validate(full=True)
+            rows -= data.num_rows
+            yield data
+        if rows:
+            raise ValueError(f"{rows} of its rows are missing")
+
+
+@contextmanager
+def _blamed(file: File, identity: Identity, what: str) -> Iterator[None]:
+    """Raise InputError for an error of pyarrow, or for a file that needs too much memory."""
+    with blamed(file, identity, what):
+        try:
+            yield
+        except LimitError as error:
+            check_unchanged(file, identity)
+            raise InputError(
+                f"{file.name}: {what} takes several times the memory that --memory (memory) allows "
+                f"for it ({error}): allow more, or write smaller parts"
+            ) from None
 
 
 def _least_width(field: Any) -> int:

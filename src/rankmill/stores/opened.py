@@ -52,7 +52,8 @@ def is_opened(target: str) -> bool:
     if is_url(target):
         return shown(target) in _opened
     try:
-        found = os.stat(local_path(target))
+        # Where it will be written: "missing/../a.csv" is a.csv, but has no status.
+        found = os.stat(os.path.realpath(local_path(target)))
     except (OSError, ValueError):
         return False
     if stat.S_ISREG(found.st_mode):  # devices and pipes are not replaced
