@@ -237,7 +237,7 @@ def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:
         with click.Context(click.Command("file")) as context:
             try:
                 found[name] = option.type_cast_value(context, value)
-                if option.callback is not None:
+                if option.callback is not None and option.expose_value:
                     found[name] = option.callback(context, option, found[name])
             except click.BadParameter as error:
                 document.fail(keys()[name].place, error.message)

@@ -59,7 +59,6 @@ RULES = (
         "Give no verdict: show what the rules would see. That is, for each rule, the smallest drop "
         "that it fails in 80 % of nights on these data, its false alarms a year, and which nights "
         "of --history would have failed. Only -o is written.",
-        short="*",
     ),
 )
 

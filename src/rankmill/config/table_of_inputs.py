@@ -303,9 +303,9 @@ COUNTING = (
         "--depth N",
         "Semantics.depth",
         "Only the first N predictions of each query count. trec_eval -M.",
-        short="evaluate stability explain-evaluators",
         kind="integer",
         least=1,
+        short="stability explain-evaluators",
     ),
     _side(
         "--judged-only",

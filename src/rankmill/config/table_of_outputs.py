@@ -117,7 +117,6 @@ OUTPUT = (
         "Also draw a picture of the result to FILE, in .svg, .png or .pdf. Needs matplotlib: "
         f"{install('plot')}.",
         on="compare",
-        short="*",
         table="",
     ),
     Option(
@@ -268,6 +267,7 @@ RESOURCES = (
         "",
         "Show no progress and no warnings; errors are shown.",
         on=f"{SIDES} init convert head fuse history prune metrics presets docs warmup",
-        short="init convert head fuse history prune metrics presets docs warmup",
+        table="",
+        short="*",
     ),
 )
