@@ -89,7 +89,7 @@ COMPARISON = (
     ),
     _compare(
         "--confidence LEVEL",
-        "confidence",
+        "confidence Rules.confidence",
         "The confidence of intervals. The t-test of 'stability' has the level 1 - LEVEL.",
         on="compare stability",
         kind="number",
