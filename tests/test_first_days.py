@@ -243,6 +243,22 @@ TYPED = [
     Typed(11, f"{BOTH} map --per-query v.txt", 2, ["v.txt", ".parquet, .csv, .jsonl"]),
     Typed(11, f"{BOTH} map --per-query -", 2, ["standard output", ".parquet"]),
     Typed(11, "gate l.csv p.csv --rule 'map >= 0.1' -o o.md --json -", 0, ['"word": "held"']),
+    *(
+        Typed(11, f"{asked} {output} r.xyz", 2, ["r.xyz", ".html" if "p" in output else ".md"])
+        for asked, outputs in {
+            "evaluate l.csv p.csv -m map": ("-o", "--report"),
+            "compare l.csv p.csv p2.csv -m map": ("-o", "--report"),
+            "gate l.csv p.csv --rule 'map >= 0.1'": ("-o", "--report"),
+            "explain l.csv p.csv -m map --query-id 1": ("-o",),
+        }.items()
+        for output in outputs
+    ),
+    Typed(
+        11,
+        (f"{BOTH} map --per-query v.arrow", f"{BASELINE} v.arrow"),
+        0,
+        ["held"],
+    ),
     # 12: one boundary for the data of others.
     Typed(12, (full, f"{BOTH} map -o full.json"), 4, ["no room left on disk"]),
     *(
@@ -456,6 +472,7 @@ def reported() -> str:
 CALLED: list[tuple[int, Callable[[], Any], Any]] = [
     (1, composite, {"session,type": ["1,clicks", "1,carts"], "map": [1.0, 1.0]}),
     (7, lambda: rankmill.evaluate({1: [5]}, {1: [-1, 5]}, "map", padding=-1)["map"], 1.0),
+    (1, lambda: message(lambda: rankmill.evaluate(LABELS, LISTS, "map", query=[])), ["query"]),
     (8, changed_state, ["checksum|not as"]),
     (8, changed_values, ["v.parquet does not hold the values"]),
     (9, refused_cache, ["can be written by everybody"]),

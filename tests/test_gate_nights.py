@@ -90,7 +90,7 @@ def test_every_gate_records_its_slices(tmp_path):
     assert plain.slices == paired.slices
     (path,) = tmp_path.iterdir()
     rows = [one for one in pq.read_table(path).to_pylist() if one["by"] is not None]
-    names = ("by", "slice", "metric", "value", "standard_error", "queries")
+    names = ("by", "slice", "metric", "value", "standard_error", "queries", "effective_queries")
     assert [tuple(one[name] for name in names) for one in rows] == [*map(tuple, plain.slices)]
     assert {one["by"] for one in rows} == {"kind", "country", "kind, country"}
     # The two names of a slice may be given in the other order.

@@ -1,9 +1,10 @@
 """Queries that come in clusters, such as the sessions of a user, which are not independent.
 
 The mean is that of all queries. Its error comes from the sums of the clusters, which are exact: it
-is the cluster-robust one of the regression on a constant, with the correction G / (G - 1) and G - 1
-degrees of freedom. Liang & Zeger, Biometrika 1986; Cameron & Miller, A practitioner's guide to
-cluster-robust inference, J. Human Resources 2015.
+is the cluster-robust one of the regression on a constant, with the correction G / (G - 1). Its
+degrees of freedom are G - 1 for clusters of one size, and fewer where a few large ones decide.
+Liang & Zeger, Biometrika 1986; Cameron & Miller, A practitioner's guide to cluster-robust
+inference, J. Human Resources 2015.
 """
 
 import math
@@ -31,14 +32,9 @@ class ClusteredMean(WeightedMean):
     --------
     >>> codes = np.array([0, 0, 1, 2, 2])
     >>> one = of_clusters(np.array([1.0, 0.5, 0.0, 1.0, 1.0]), codes).mean
-    >>> one.mean, round(one.standard_error, 4), one.freedom
-    (0.7, 0.2272, 2.0)
+    >>> one.mean, round(one.standard_error, 4), round(one.freedom, 2)
+    (0.7, 0.2272, 1.55)
     """
-
-    @property
-    def freedom(self) -> float:
-        """The degrees of freedom of its standard error: one less than there are clusters."""
-        return self.positive - 1.0
 
 
 class Clusters(NamedTuple):

@@ -103,8 +103,12 @@ def relative_ends(
     mine, theirs, both = errors
     if value is None or not base or base < 0 or mine is None or theirs is None or both is None:
         return None, None
-    low = least_ratio(Pair.of_errors(value - beyond[0], base, mine, theirs, both), t) - 1
-    high = largest_ratio(Pair.of_errors(value + beyond[1], base, mine, theirs, both), t) - 1
+    # Fourth powers of numbers up to 1 are numbers: a ratio is the same in any unit.
+    unit = max(abs(value), base, mine, theirs, both)
+    ends = (value - beyond[0]) / unit, (value + beyond[1]) / unit
+    rest = base / unit, mine / unit, theirs / unit, both / unit
+    low = least_ratio(Pair.of_errors(ends[0], *rest), t) - 1
+    high = largest_ratio(Pair.of_errors(ends[1], *rest), t) - 1
     low = max(low, -1.0) if positive else low
     return None if math.isinf(low) else low, None if math.isinf(high) else high
 

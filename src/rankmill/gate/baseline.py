@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.beside import beside_of, beside_of_job, looks_at
 from rankmill.gate.earlier import NO_VERDICT
 from rankmill.gate.limits import range_of, range_text
-from rankmill.gate.runs import Measured, SliceKey
+from rankmill.gate.runs import Measured, Run, SliceKey
 from rankmill.metrics.registry import parse
 from rankmill.results.result import PER_QUERY, Result
 from rankmill.stores.opened import opened
@@ -53,8 +52,8 @@ class Baseline:
         What to know of the choice of a run of a history.
     slices : mapping
         The slices of the runs of a history that rules compare with.
-    since : datetime or None
-        When the run of a history was that the user named.
+    since : Run or None
+        The run of a history that the user named, the first of several.
     """
 
     kind: str
@@ -64,7 +63,7 @@ class Baseline:
     told: Mapping[str, Any] | None = None
     notes: tuple[str, ...] = ()
     slices: Mapping[SliceKey, Measured] = field(default_factory=dict)
-    since: datetime | None = None
+    since: Run | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a verdict says of it."""

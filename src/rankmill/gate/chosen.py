@@ -62,12 +62,16 @@ def from_history(
         known = [metric for metric, system in runs.metrics if system is None]
         mine = [metric.text for metric in job.metrics]
         names = [*(one for one in mine if one in known), *known, *mine][:1]
-    now = time or datetime.now(UTC)
+    if time is not None and time.tzinfo is None:
+        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
+    now = (time or datetime.now(UTC)).astimezone(UTC)  # nights are dates in UTC
     found = {metric: runs.baseline(how, metric, rules=rules, now=now) for metric in names}
     told = next(iter(found.values())).run.told()
     told["metrics"] = {metric: one.value for metric, one in found.items()}
     told["standard_errors"] = {metric: one.standard_error for metric, one in found.items()}
     told["lists"] = {metric: one.queries for metric, one in found.items()}
+    measured = {metric: one.run.get(metric) for metric, one in found.items()}
+    told["effective"] = {name: one.effective_queries for name, one in measured.items() if one}
     ids = dict.fromkeys(f"{one.run.id}, {_age(one.run.time, now)}" for one in found.values())
     notes = tuple(dict.fromkeys(one.note for one in found.values() if one.note))
     chosen = {metric: one.run for metric, one in found.items()}
@@ -76,8 +80,8 @@ def from_history(
     source = f"{how} of {history}: {'; '.join(ids)}"
     choice = read_choice(how)
     # Where every night has the tag, it pins none of them: all count since the first one.
-    pinned = [one.time for one in runs.runs if choice.pinned and is_pinned(one, choice)]
-    since = min(pinned, default=None)
+    pinned = [one for one in runs.runs if choice.pinned and is_pinned(one, choice)]
+    since = min(pinned, key=lambda one: one.time, default=None)
     return Baseline("history", source, told=told, notes=notes, slices=slices, since=since)
 
 

@@ -1,5 +1,6 @@
 """Holding rules about counts and ages against what was read."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,3 +93,23 @@ def of_age(rule: Rule, age: float) -> Outcome:
     word = HELD if rule.keeps(age) else rule.word
     reason = f"{rule.subject} is {age_text(age)} (limit {rule.limit_text})"
     return Outcome(rule.text, word, "", age, None, age, None, None, rule.limit, reason)
+
+
+def written_at(subject: str, labels: Any, predictions: Any) -> float:
+    """Return when the newest file of an input was written, in seconds since 1970.
+
+    Raises
+    ------
+    UsageError
+        If the input is no file.
+    """
+    from rankmill.sources.files import find_files
+
+    value = labels if subject == "labels_age" else predictions
+    paths = [value] if isinstance(value, str | os.PathLike) else value
+    if not isinstance(paths, list | tuple) or not all(
+        isinstance(one, str | os.PathLike) for one in paths
+    ):
+        raise UsageError(f"{subject} needs files; a {type(value).__name__} has no age")
+    files = find_files([os.fspath(one) for one in paths])
+    return max((one.listed or one.identity())[3] for one in files) / 1e9

@@ -31,8 +31,8 @@ _MOVE = "it is no run that --history wrote, or is broken: move it elsewhere"
 REQUESTS = 32
 # The columns of a run that has no summary.
 _COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
-_COLUMNS += ("standard_error", "queries", "verdict", "tags", "version", "definition", "semantics")
-_COLUMNS += ("scope", "gain_function", "audit", "checksum", "reason")
+_COLUMNS += ("standard_error", "queries", "effective_queries", "verdict", "tags", "version")
+_COLUMNS += ("definition", "semantics", "scope", "gain_function", "audit", "checksum", "reason")
 
 
 class MissingHistoryError(InputError):

@@ -26,10 +26,11 @@ from rankmill.gate.baseline import (
     CANDIDATE,
     check_gains,
 )
-from rankmill.gate.judge import Evidence, judge, written_at
+from rankmill.gate.counts import written_at
+from rankmill.gate.judge import Evidence, judge
 from rankmill.gate.pairing import with_table
 from rankmill.gate.rules import HELD, UNDECIDED, age_text
-from rankmill.gate.sides import MIN_OVERLAP, shared_of
+from rankmill.gate.sides import MIN_OVERLAP, notes_of_pairs
 from rankmill.gate.sliced import slice_values
 from rankmill.gate.verdict import Outcome, Verdict, worst
 from rankmill.metrics.registry import parse_all
@@ -139,9 +140,7 @@ def gate(
                 values = estimates(state.whole, asked.settings.confidence)
                 told = state.whole.clusters.positive, asked.settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
-        alone = {}
-        if paired and any(state.left_out.values()):
-            alone = joined.states_alone(workers, crossed=asked.crossed)
+        alone = alone_of(joined, state, asked, workers)
     found = verdict_of(asked, joined.results, joined.without, state, ages, comparison, alone)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
@@ -158,6 +157,15 @@ def joined_of(
     if earlier is not None and earlier.table is not None:
         joined = with_table(joined, earlier)
     return joined
+
+
+def alone_of(
+    joined: Joined, state: ComparisonState, asked: Asked, workers: Workers
+) -> dict[str, ComparisonState]:
+    """Return what a system and a paired baseline add up to alone, if they have other queries."""
+    if BASELINE not in joined.results or not any(state.left_out.values()):
+        return {}
+    return joined.states_alone(workers, crossed=asked.crossed)
 
 
 def _of_result(
@@ -240,11 +248,6 @@ def verdict_of(
     if state.whole.clusters is not None:
         count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"
         notes.append(f"intervals are those of {count}")
-    if asked.settings.adjust is not None:
-        name = asked.settings.adjust
-        notes.append(
-            f"drops over all queries, and the values told with them, are adjusted by {name}"
-        )
     return Verdict(
         _word(outcomes, asked.undecided),
         outcomes,
@@ -252,8 +255,12 @@ def verdict_of(
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
-        notes=[*notes, *_of_overlap(asked, state), *few_notes(state, asked.settings)],
-        slices=slice_values(state, CANDIDATE, asked.rules),
+        notes=[
+            *notes,
+            *notes_of_pairs(state, asked.min_overlap, asked.settings.adjust),
+            *few_notes(state, asked.settings),
+        ],
+        slices=slice_values((alone or {}).get(CANDIDATE, state), CANDIDATE, asked.rules),
     )
 
 
@@ -273,17 +280,6 @@ def evidence_of(
     slices = {} if earlier is None else earlier.slices
     known = state, told, without, ages, alone, asked.min_overlap, slices
     return Evidence(results[CANDIDATE], *known)
-
-
-def _of_overlap(asked: Asked, state: ComparisonState) -> list[str]:
-    """Return a note if a comparison is over fewer queries than those that rules pair."""
-    shared = shared_of(state)
-    if BASELINE not in state.systems or shared.suffice(asked.min_overlap):
-        return []
-    return [
-        f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
-        "have, fewer than min_overlap asks for: rules compare the values as a whole"
-    ]
 
 
 def _word(outcomes: list[Outcome], undecided: str) -> str:

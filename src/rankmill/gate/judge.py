@@ -2,8 +2,7 @@
 
 import difflib
 import math
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,12 +22,13 @@ from rankmill.gate.sides import (
     LEAST_IN_COMMON,
     Sides,
     against,
+    beside_recorded,
     bounds_of,
     measured_of,
     shared_of,
     slices_of,
 )
-from rankmill.gate.sliced import Value, named, slice_before
+from rankmill.gate.sliced import Value, named, slice_before, slices_lost
 from rankmill.gate.verdict import Outcome
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
@@ -111,7 +111,7 @@ def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return what a rule for a metric measures, in each of its slices."""
     if not rule.slices:
         return [Case("", "", "", _whole(rule, evidence))]
-    return list(_slices_of(rule, evidence))
+    return _slices_of(rule, evidence)
 
 
 def confidence_of_each(rule: Rule, slices: int) -> float | None:
@@ -121,17 +121,30 @@ def confidence_of_each(rule: Rule, slices: int) -> float | None:
     return 1 - (1 - (rule.least_confidence or OF_SLICES)) / slices
 
 
-def _slices_of(rule: Rule, evidence: Evidence) -> Iterator[Case]:
-    """Yield the slices that a rule is for, in natural order."""
+def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
+    """Return the slices that a rule is for, in natural order."""
     wanted, metric = dict(rule.slices), _name(rule, evidence)
+    found: list[tuple[tuple[str, ...], Value, Sides]] = []
     least = evidence.min_overlap if rule.paired else None
     for by in evidence.state.slices:
-        if set(by) != set(wanted):
-            continue
-        for value, sides in slices_of(by, metric, evidence.state, evidence.alone, least):
-            if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True)):
-                before = _with_before(rule, by, value, sides, evidence)
-                yield Case(*named(by, value), _shown(by, value), before)
+        if set(by) == set(wanted):
+            of_way = slices_of(by, metric, evidence.state, evidence.alone, least)
+            found += (
+                (by, value, _with_before(rule, by, value, sides, evidence))
+                for value, sides in of_way
+            )
+    if rule.paired and evidence.slices:
+        there = {named(by, value) for by, value, _ in found}
+        for by, value, one in slices_lost(evidence.slices, rule, metric, there):
+            # A slice of a few queries may have none by chance.
+            base = one.value if (one.queries or 0) >= LEAST_IN_COMMON else None
+            found.append((by, value, Sides(Measured(None, None, 0, base), None)))
+        found.sort(key=lambda one: tuple(map(natural, one[1])))
+    return [
+        Case(*named(by, value), _shown(by, value), sides)
+        for by, value, sides in found
+        if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True))
+    ]
 
 
 def _with_before(
@@ -141,10 +154,8 @@ def _with_before(
     before = slice_before(evidence.slices, by, value, _name(rule, evidence))
     if before is None or not rule.paired:
         return sides
-    measured = sides.measured._replace(
-        base=before.value, base_error=before.standard_error, base_queries=before.queries or 0
-    )
-    return sides._replace(measured=measured)
+    weighted = evidence.result.scope.weight is not None
+    return sides._replace(measured=beside_recorded(sides.measured, before, weighted=weighted))
 
 
 def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
@@ -196,17 +207,19 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
     shared = shared_of(state)
     if shared.suffice(evidence.min_overlap):
         return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
+    one, alone = _unpaired(rule, metric, evidence), evidence.alone[BASELINE].whole
     if state.whole.clusters is not None:
-        raise UsageError(
-            f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
-            f"{shared.either:,} queries in common, and values as a whole have no clusters: leave "
-            "out --cluster, or lower --min-overlap"
-        )
-    one = _unpaired(rule, metric, evidence)
+        if alone.clusters is None:
+            raise UsageError(
+                f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
+                f"{shared.either:,} queries in common, and those that only the baseline has have "
+                "no clusters: leave out --cluster, or lower --min-overlap"
+            )
+        return Sides(against(one, alone, metric), own, shared)
     if one.base is not None:
         return Sides(one, own, shared)
     # An earlier run that does not tell its values as a whole: those of its queries do.
-    one = against(one, evidence.alone[BASELINE].whole, metric)
+    one = against(one, alone, metric)
     if one.base is None or shared.both < LEAST_IN_COMMON:
         raise InputError(
             f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
@@ -220,11 +233,12 @@ def _whole(rule: Rule, evidence: Evidence) -> Sides:
 def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
     """Return the value of a system, and that of the baseline as its result tells it."""
     result, known = evidence.result, evidence.without.get(metric, {})
-    of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
-    mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
     whole = evidence.alone.get(CANDIDATE, evidence.state)
-    if whole.whole.clusters is not None and metric in whole.metrics:
+    if metric in whole.metrics:
         mine = measured_of(whole.whole, metric, paired=False)
+    else:
+        of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
+        mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -234,7 +248,9 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
     error = told.get("standard_errors", {}).get(metric)
     base = told.get("metrics", {}).get(metric)
     queries = told.get("lists", {}).get(metric, told.get("queries", 0))
-    effective = told.get("effective_queries")
+    effective = told.get("effective", {}).get(metric, told.get("effective_queries"))
+    if effective is None and result.scope.weight is not None:
+        error = None  # of a run that does not tell what its weights leave
     both = {"base": base, "base_error": error, "base_effective": effective}
     return mine._replace(**both, base_queries=int(queries or 0))
 
@@ -246,6 +262,8 @@ def _name(rule: Rule, evidence: Evidence) -> str:
 
 def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Outcome:
     """Hold a metric against a rule; `shown` is the slice."""
+    if not rule.paired:  # how sure the baseline is says nothing of a value
+        sides = sides._replace(measured=sides.measured._replace(base_effective=None))
     return replace(_held(rule, shown, sides, confidence), **_told_of(sides))
 
 
@@ -263,10 +281,13 @@ def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Out
     found = interval_of(rule, one, confidence)
     if one.value is None and (not shown or one.base is not None):
         # Without a single query that counts, something is wrong with the inputs.
-        return replace(_undecided(rule, shown, "there is no value", one), word=BAD_VOLUME)
+        told = rule.paired and one.base is not None
+        before = f", and the baseline has {one.base:.6g}" if told else ""
+        return replace(_undecided(rule, shown, f"there is no value{before}", one), word=BAD_VOLUME)
     if found is None:
         few = sides.shared is not None and one.base is None
-        why = f"not paired: {_share_text(sides)}" if few else "there is no value"
+        why = "there is no value" if one.value is None else "the baseline has no value"
+        why = f"not paired: {_share_text(sides)}" if few else why
         return _undecided(rule, shown, why, one)
     word = word_of(rule, found, confidence)
     if not shown and _is_worst(rule, one):
@@ -306,7 +327,7 @@ def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: f
     one = sides.measured
     value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
     if one.value != sides.own:
-        value += f", {one.value:.6g} over the queries of both"
+        value += f", {one.value:.6g} {'adjusted ' * one.adjusted}over the queries of both"
     if _is_worst(rule, one):
         value += ", and so is the baseline: nothing is worse"
     elif rule.measure == "drop" and one.value == one.base:
@@ -367,23 +388,3 @@ def _undecided(rule: Rule, shown: str, why: str, one: Measured | None = None) ->
     where = f"{rule.subject} where {shown}" if shown else rule.subject
     reason = f"{where}: {why} (limit {rule.limit_text})"
     return Outcome(rule.text, UNDECIDED, shown, value, base, None, None, None, rule.limit, reason)
-
-
-def written_at(subject: str, labels: Any, predictions: Any) -> float:
-    """Return when the newest file of an input was written, in seconds since 1970.
-
-    Raises
-    ------
-    UsageError
-        If the input is no file.
-    """
-    from rankmill.sources.files import find_files
-
-    value = labels if subject == "labels_age" else predictions
-    paths = [value] if isinstance(value, str | os.PathLike) else value
-    if not isinstance(paths, list | tuple) or not all(
-        isinstance(one, str | os.PathLike) for one in paths
-    ):
-        raise UsageError(f"{subject} needs files; a {type(value).__name__} has no age")
-    files = find_files([os.fspath(one) for one in paths])
-    return max((one.listed or one.identity())[3] for one in files) / 1e9

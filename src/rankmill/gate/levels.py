@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from rankmill.errors import UsageError
 from rankmill.gate.folder import MissingHistoryError
 from rankmill.gate.history import history as read_history
 from rankmill.gate.rules import Rule
+from rankmill.gate.runs import Run
 
 # The first so many nights get half of the error rate, and every later night less.
 HALF = 30
@@ -87,14 +87,14 @@ def levelled(
 def look_of(
     rules: Sequence[Rule],
     history: str | os.PathLike[str] | None,
-    since: datetime | None,
+    since: Run | None,
     *,
     chosen: bool = False,
 ) -> tuple[int, int]:
     """Return which look of sequential rules this is, and of how many runs the baseline was chosen.
 
     Looks are the nights of a gate, and 1 for tonight. Tries of a night are looks too. Without a
-    pinned baseline, whose time is `since`, all nights of the history count. `chosen` is whether the
+    pinned baseline, which is `since`, all nights of the history count. `chosen` is whether the
     baseline is a run of the history that was not pinned.
 
     Raises
@@ -113,6 +113,11 @@ def look_of(
         runs = read_history(os.fspath(history)).runs
     except MissingHistoryError:  # this is the first night
         return 1, 1
-    gates = (run for run in runs if run.verdict is not None)
-    look = 1 + sum(since is None or run.time > since for run in gates)
+    look = 1 + sum(is_look(run, since) for run in runs)
     return look, max(1, len(runs)) if chosen else 1
+
+
+def is_look(run: Run, since: Run | None) -> bool:
+    """Return whether a run is one of a gate after the pinned one, of its date too."""
+    later = since is None or run.time > since.time or run.recorded > since.recorded
+    return run.verdict is not None and later

@@ -44,7 +44,8 @@ class Measured(NamedTuple):
     clusters : bool
         Whether queries come in clusters, which `queries` then counts.
     known_freedom : float or None
-        The degrees of freedom of all errors; None for those that weights leave.
+        The degrees of freedom of values that a covariate adjusts; None for those that weights, or
+        clusters of unequal size, leave.
     """
 
     value: float | None
@@ -84,7 +85,7 @@ class Measured(NamedTuple):
         effective = mean.effective if isinstance(mean, WeightedMean) else None
         mine = cls(mean.mean, mean.standard_error, n, bounds=bounds, effective=effective)
         if isinstance(mean, ClusteredMean):
-            mine = mine._replace(clusters=True, known_freedom=mean.freedom)
+            mine = mine._replace(clusters=True)
         if base is None or column.paired is None:
             return mine
         return mine._replace(
@@ -118,6 +119,11 @@ class Measured(NamedTuple):
         )
 
     @property
+    def adjusted(self) -> bool:
+        """Whether a covariate adjusts the values of pairs."""
+        return self.known_freedom is not None
+
+    @property
     def too_few(self) -> bool:
         """Whether weights or clusters leave too few effective ones for an interval."""
         sizes = self.effective, self.base_effective
@@ -127,10 +133,11 @@ class Measured(NamedTuple):
     def why(self) -> str:
         """Why there may be no interval, or ""."""
         if self.too_few:
+            least = min(self.mine.size, self.base_effective or math.inf)
             if self.clusters:
                 count = plural(self.queries, "cluster", "counts", "count")
-                return f"{count} as {self.mine.size:.3g} of equal size"
-            return f"the weights leave {self.mine.size:.3g} effective queries"
+                return f"{count} as {least:.3g} of equal size"
+            return f"the weights leave {least:.3g} effective queries"
         if self.groups is not None and (few := few_hits([self.groups])):
             return few
         alike = self.error == 0 or self.difference_error == 0
@@ -339,6 +346,7 @@ def _quantile(confidence: float, freedom: float) -> float:
 
 def _welch(one: float, freedom: float, other: float, others: float) -> float:
     """Return the degrees of freedom of Welch and Satterthwaite for two squared errors."""
+    both = one + other
     sides = ((one, freedom), (other, others))
-    total = sum(each**2 / least for each, least in sides if least > 0)
-    return (one + other) ** 2 / total if total else 1e9
+    total = sum((each / both) ** 2 / least for each, least in sides if least > 0 and both)
+    return 1 / total if total else 1e9

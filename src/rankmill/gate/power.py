@@ -13,7 +13,7 @@ from rankmill.engine.options import options_of
 from rankmill.gate.asked import OPTIONS, asked_of
 from rankmill.gate.beside import beside_of
 from rankmill.gate.folder import open_folder
-from rankmill.gate.gate import evidence_of, gate, joined_of
+from rankmill.gate.gate import alone_of, evidence_of, gate, joined_of
 from rankmill.gate.history import history as read_history
 from rankmill.gate.judge import Case, Evidence, cases_of, confidence_of_each
 from rankmill.gate.levels import levelled, look_of
@@ -66,7 +66,8 @@ def gate_power(
     joined = joined_of(asked, labels, predictions, options)
     with Workers(options["threads"]) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
-    evidence = evidence_of(asked, joined.results, joined.without, state, {}, {})
+        alone = alone_of(joined, state, asked, workers)
+    evidence = evidence_of(asked, joined.results, joined.without, state, {}, alone)
     written, folder = parse_rules(rules), given["history"]
     cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
     earlier = asked.earlier
@@ -88,7 +89,10 @@ def gate_power(
             since,
         )
         past = [
-            replay.failed(place, _metric(one, evidence), cases[place]) if one.kind != "age" else {}
+            replay.failed(place, _metric(one, evidence), cases[place])
+            if one.kind != "age"
+            and (asked.settings.cluster is None or one.least_confidence is None)
+            else {}  # nights have no ages, and no errors of clusters
             for place, one in enumerate(written)
         ]
     found = []

@@ -53,6 +53,7 @@ SCHEMA = pa.schema(
         "value": pa.float64(),
         "standard_error": pa.float64(),
         "queries": _COUNT,
+        "effective_queries": pa.float64(),  # of weights, or of clusters in slices; else null
         "verdict": _TEXT,
         "reason": _TEXT,  # why there is no verdict; else null
         "tags": pa.map_(_TEXT, _TEXT),
@@ -81,6 +82,7 @@ class _Row(NamedTuple):
     value: float | None
     standard_error: float | None
     queries: int | None
+    effective_queries: float | None = None
 
 
 class _Facts(NamedTuple):
@@ -230,7 +232,9 @@ def run_table(
     for cell in cells:
         cell["checksum"] = seal_of_row(cell)
     metrics = {
-        (row.system, row.metric): Measured(*row[4:], definitions[row.metric])
+        (row.system, row.metric): Measured(
+            *row[4:7], definitions[row.metric], row.effective_queries
+        )
         for row in rows
         if row.by is None
     }
@@ -306,7 +310,8 @@ def _rows(found: Found) -> Iterator[_Row]:
         for name, one in _by_system(found).items():
             for metric, value in one.metrics.items():
                 error = one.standard_errors.get(metric)
-                yield _Row(name, None, None, metric, value, error, one.averaged(metric))
+                of = one.averaged(metric), one.effective_queries
+                yield _Row(name, None, None, metric, value, error, *of)
 
 
 def _slices(found: Comparison) -> Iterator[_Row]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date
 from typing import Any, NamedTuple
 
 from rankmill.errors import InputError, UsageError
@@ -13,12 +14,12 @@ from rankmill.gate.earlier import Candidate, choose, tries_of_a_night
 from rankmill.gate.folder import Folder
 from rankmill.gate.history import History
 from rankmill.gate.judge import Case, confidence_of_each, interval_of, word_of
-from rankmill.gate.levels import levelled
+from rankmill.gate.levels import is_look, levelled
 from rankmill.gate.measured import Measured
-from rankmill.gate.rules import EVERY, HELD, UNDECIDED, Rule
+from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import Run, SliceKey
-from rankmill.gate.sides import bounds_of
+from rankmill.gate.sides import LEAST_IN_COMMON, beside_recorded, bounds_of, error_of
 from rankmill.results.spelling import canonical
 
 NIGHTS = 90
@@ -41,8 +42,8 @@ class Replay(NamedTuple):
         How the baseline is chosen for each night; None if it is the same for all.
     told : mapping or None
         The result of a baseline that is the same for all.
-    since : datetime or None
-        When the pinned baseline was.
+    since : Run or None
+        The pinned baseline.
     """
 
     history: History
@@ -52,7 +53,12 @@ class Replay(NamedTuple):
     family: float | None
     how: str | None
     told: Mapping[str, Any] | None
-    since: datetime | None
+    since: Run | None
+
+    @property
+    def weighted(self) -> bool:
+        """Whether queries have weights."""
+        return json.loads(self.counted)["weight"] is not None
 
     def failed(self, place: int, metric: str, cases: Sequence[Case]) -> dict[date, bool]:
         """Return of each night that could be held against a rule whether it would have failed.
@@ -71,9 +77,9 @@ class Replay(NamedTuple):
         except InputError:  # no run has it, or all count otherwise
             return {}
         runs = [
-            (point.run, Recorded(point.value, point.standard_error, point.queries, None))
+            (point.run, one)
             for point in trend.points
-            if point.value is not None
+            if (one := point.run.get(metric)) is not None and one.value is not None
         ]
         nights = {run.time.date(): (run, one) for run, one in tries_of_a_night(runs)}
         found: dict[date, bool] = {}
@@ -97,15 +103,12 @@ class Replay(NamedTuple):
         if self.rules[place].paired and self.how is not None:
             with suppress(InputError):
                 one = choose(self.how, metric, runs, run.time, self.folder.name)
-                of_base = Recorded(one.value, one.standard_error, one.queries, None)
-                base = (one.run, of_base) if one.run.time < run.time else None
+                of_base = one.run.get(metric)
+                base = (one.run, of_base) if of_base and one.run.time < run.time else None
             if base is None:
                 return []
         past = [one for one in self.history.runs if one.time < run.time]
-        look = 1 + sum(
-            one.verdict is not None and (self.since is None or one.time > self.since)
-            for one in past
-        )
+        look = 1 + sum(is_look(one, self.since) for one in past)
         chosen = self.how is not None and self.since is None
         rule = levelled(self.rules, self.family, look, max(1, len(past)) if chosen else 1)[place]
         if rule.kind == "count":
@@ -115,25 +118,39 @@ class Replay(NamedTuple):
             return []
         if not rule.slices:
             same = cases[0].measured if cases else None
-            pairs = [_measured(metric, value, None if base is None else base[1], same)]
+            pairs = [
+                _measured(
+                    metric, value, None if base is None else base[1], same, weighted=self.weighted
+                )
+            ]
         else:
             pairs = [*self._slices(rule, metric, cases, run, None if base is None else base[0])]
         confidence = confidence_of_each(rule, len(pairs)) if pairs else None
-        known = [(one, interval_of(rule, one, confidence)) for one in pairs]
-        return [word_of(rule, found, confidence) for _, found in known if found is not None]
+        lost = [BAD_VOLUME for one in pairs if one.value is None]
+        known = (interval_of(rule, one, confidence) for one in pairs)
+        return lost + [word_of(rule, one, confidence) for one in known if one is not None]
 
     def _slices(
         self, rule: Rule, metric: str, cases: Sequence[Case], run: Run, base: Run | None
     ) -> Iterator[Measured]:
-        """Yield what a rule measures in the slices of a night that its baseline has."""
+        """Yield what a rule measures in the slices of a night that its baseline has.
+
+        A slice that the night has lost has no value.
+        """
         tonight = {(one.by, one.slice): one.measured for one in cases}
         before = {} if base is None else self._rows(base, metric)
-        for (by, value, _), one in self._rows(run, metric).items():
+        rows = self._rows(run, metric)
+        cuts = {by for by, _, _ in rows}
+        for key in before.keys() - rows.keys() if rule.paired else ():
+            is_lost = key[0] in cuts and (before[key].queries or 0) >= LEAST_IN_COMMON
+            if is_lost and _is_asked(rule, *key[:2]):
+                yield Measured(None, None, 0, before[key].value)
+        for (by, value, _), one in rows.items():
             if not _is_asked(rule, by, value):
                 continue
             earlier, same = before.get((by, value, metric)), tonight.get((by, value))
             if not rule.paired or earlier is not None or (base is None and same is not None):
-                yield _measured(metric, one, earlier, same)
+                yield _measured(metric, one, earlier, same, weighted=self.weighted)
 
     def _rows(self, run: Run, metric: str) -> dict[SliceKey, Recorded]:
         return {
@@ -153,14 +170,18 @@ def _is_asked(rule: Rule, by: str, value: str) -> bool:
 
 
 def _measured(
-    metric: str, value: Recorded, base: Recorded | None, same: Measured | None
+    metric: str, value: Recorded, base: Recorded | None, same: Measured | None, *, weighted: bool
 ) -> Measured:
     """Return a night and its baseline, which are not paired."""
-    mine = Measured(value.value, value.standard_error, value.queries or 0, bounds=bounds_of(metric))
+    of_value = value.value, error_of(value, weighted=weighted), value.queries or 0
+    mine = Measured(*of_value, bounds=bounds_of(metric), effective=value.effective_queries)
     if base is not None:
-        of_base = base.value, base.standard_error, base.queries or 0
-    elif same is not None:
-        of_base = same.base, same.base_error, same.base_queries
-    else:
+        return beside_recorded(mine, base, weighted=weighted)
+    if same is None:
         return mine
-    return mine._replace(base=of_base[0], base_error=of_base[1], base_queries=of_base[2])
+    return mine._replace(
+        base=same.base,
+        base_error=same.base_error,
+        base_queries=same.base_queries,
+        base_effective=same.base_effective,
+    )

@@ -32,7 +32,7 @@ CLOCK = 256
 
 _NAME = re.compile(r"(\d{8}T\d{12})Z-([0-9a-f]{10})[0-9a-f]{6}")
 _SEALED: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
-_SEALED += ("standard_error",)
+_SEALED += ("standard_error", "effective_queries")
 _SEALED += ("verdict", "version", "definition", "semantics", "scope", "gain_function")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -41,12 +41,13 @@ _TEXT = b"\x18"
 
 
 class Measured(NamedTuple):
-    """A metric of a run: its value, and how it was defined then."""
+    """A metric of a run: its value, how it was defined then, and what weights leave of queries."""
 
     value: float | None
     standard_error: float | None
     queries: int | None
     definition: str | None
+    effective_queries: float | None = None
 
 
 SliceKey = tuple[str, str, str]
@@ -239,7 +240,7 @@ def _of_summary(told: dict[str, Any]) -> Run:
         _EPOCH + told["time"] * _MICROSECOND,
         told["version"],
         Rules(*told["rules"]).text,
-        {(row[0], row[1]): Measured(*row[2:6]) for row in told["metrics"]},
+        {(row[0], row[1]): Measured(*row[2:7]) for row in told["metrics"]},
         told["verdict"],
         told["tags"],
         dict(told["audits"]),

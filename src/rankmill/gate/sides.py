@@ -8,6 +8,7 @@ from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.measured import NO_BOUNDS, Measured
+from rankmill.gate.runs import Measured as Recorded
 from rankmill.metrics.registry import parse
 
 MIN_OVERLAP = 0.9
@@ -59,6 +60,22 @@ def shared_of(state: ComparisonState) -> Shared:
     return Shared(both, both + sum(state.left_out.values()))
 
 
+def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> list[str]:
+    """Return a note if drops over all queries are adjusted, or are not of pairs as asked for."""
+    if BASELINE not in state.systems:
+        return []
+    shared = shared_of(state)
+    if shared.suffice(least):
+        told = f"drops over all queries, and the values told with them, are adjusted by {adjust}"
+        return [] if adjust is None else [told]
+    instead = "" if adjust is None else f", and adjust nothing by {adjust}"
+    return [
+        f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
+        "have, fewer than min_overlap asks for: rules over all queries compare the values as a "
+        f"whole{instead}"
+    ]
+
+
 def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measured:
     """Return what some queries of the system come to, paired with those of the baseline or not."""
     of = sums.columns[metric]
@@ -77,6 +94,21 @@ def against(mine: Measured, sums: Sums | None, metric: str) -> Measured:
         base_error=base.error,
         base_queries=base.queries,
         base_effective=base.effective,
+    )
+
+
+def error_of(one: Recorded, *, weighted: bool) -> float | None:
+    """Return the error of a value of the history; none if it does not tell what weights leave."""
+    return None if weighted and one.effective_queries is None else one.standard_error
+
+
+def beside_recorded(mine: Measured, before: Recorded, *, weighted: bool) -> Measured:
+    """Return what is measured of a system against a value of the history."""
+    return mine._replace(
+        base=before.value,
+        base_error=error_of(before, weighted=weighted),
+        base_queries=before.queries or 0,
+        base_effective=before.effective_queries,
     )
 
 
@@ -113,9 +145,8 @@ def slices_of(
         if both is not None and shared.suffice(least):
             yield value, Sides(measured_of(both, metric, paired=True), one.value, shared, True)
             continue
-        if own.clusters is not None:  # values as a whole have no clusters
-            yield value, Sides(one, one.value, shared)
-            continue
         if theirs is None and n >= LEAST_IN_COMMON:
             other = both  # the slices of an earlier run are known of these queries alone
+        if own.clusters is not None and other is not None and other.clusters is None:
+            other = None  # errors of queries are not those of clusters
         yield value, Sides(against(one, other, metric), one.value, shared)

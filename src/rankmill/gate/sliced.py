@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from rankmill.compare.segments import natural
 from rankmill.compare.slice_tables import UNKNOWN
@@ -12,7 +12,7 @@ from rankmill.errors import InputError
 from rankmill.gate.folder import Folder
 from rankmill.gate.rules import Rule
 from rankmill.gate.runs import Measured, Run, SliceKey
-from rankmill.metrics.weighted import WeightedMean
+from rankmill.metrics.mean import Mean
 from rankmill.results.spelling import canonical
 
 Value = tuple[str | None, ...]
@@ -27,6 +27,7 @@ class SliceValue(NamedTuple):
     value: float | None
     standard_error: float | None
     queries: int
+    effective_queries: float | None = None
 
 
 def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> list[SliceValue]:
@@ -39,9 +40,11 @@ def slice_values(state: ComparisonState, system: str, rules: Iterable[Rule]) -> 
         for value in sorted(of_way, key=lambda value: tuple(map(natural, value))):
             for metric, of in of_way[value].columns.items():
                 mean = of[system].mean
-                n = mean.positive if isinstance(mean, WeightedMean) else mean.count
+                n: tuple[Any, ...] = (
+                    (mean.count,) if isinstance(mean, Mean) else (mean.positive, mean.effective)
+                )
                 place = *named(by, value), metric
-                found.append(SliceValue(*place, mean.mean, mean.standard_error, n))
+                found.append(SliceValue(*place, mean.mean, mean.standard_error, *n))
     return found
 
 
@@ -91,6 +94,26 @@ def slice_before(
     either = (named(by, value), named(by[::-1], value[::-1]))
     known = (found.get((*names, metric)) for names in either)
     return next((one for one in known if one is not None), None)
+
+
+def slices_lost(
+    found: Mapping[SliceKey, Measured], rule: Rule, metric: str, there: set[tuple[str, str]]
+) -> Iterator[tuple[tuple[str, ...], Value, Measured]]:
+    """Yield the slices of an earlier run that a rule is for, and that are not `there` any more.
+
+    Two values of which one has a comma are not told apart, and are passed over.
+    """
+    names = tuple(name for name, _ in rule.slices)
+    for (by, text, name), one in found.items():
+        way = next((each for each in (names, names[::-1]) if ", ".join(each) == by), None)
+        if way is None or name != metric or not one.queries:
+            continue
+        texts = (text,) if len(way) == 1 else tuple(text.split(", "))
+        if (
+            len(texts) == len(way)
+            and not {named(way, texts), named(way[::-1], texts[::-1])} & there
+        ):
+            yield way, tuple(None if each == UNKNOWN else each for each in texts), one
 
 
 def named(by: tuple[str, ...], value: Value) -> tuple[str, str]:
