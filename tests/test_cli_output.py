@@ -115,7 +115,7 @@ def test_progress_shows_on_a_terminal_after_a_while():
 
 def test_quiet_shows_no_progress_and_no_warnings_but_errors(tmp_path, run_cli):
     for name in COMMANDS:
-        assert "--quiet" in run_cli(name, "--help").stdout
+        assert "--quiet" in run_cli(name, "--help-all").stdout
     code = (
         "from rankmill.cli import main, process\n"
         "from rankmill.cli.progress import Progress\n"

@@ -481,6 +481,6 @@ def test_wrong_usage_and_no_common_query(run, dump, tmp_path):
 
 @pytest.mark.small
 def test_help_names_all_tests_and_corrections(run):
-    shown = " ".join(run("compare", "--help")[1].split())
+    shown = " ".join(run("compare", "--help-all")[1].split())
     for name in (*TESTS, *CORRECTIONS):
         assert name in shown

@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,11 +16,6 @@ import rankmill
 import rankmill.spark
 from cli_runs import write_dump
 from conftest import tells
-from rankmill.cli import COMMANDS
-from rankmill.cli.config import COMMAND_LINE_ONLY, keys
-from rankmill.cli.config import COMMANDS as TAKING_A_FILE
-from rankmill.cli.evaluate import command as evaluate_command
-from rankmill.cli.file_command import FileCommand
 from rankmill.errors import UsageError
 from rankmill.gate.rules import parse_rules
 
@@ -29,31 +23,6 @@ GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
 
 
 # ------------------------------------------------------------------ the commands
-
-
-def taking_a_file() -> dict[str, click.Command]:
-    import importlib
-
-    there = [name for name in TAKING_A_FILE if name in COMMANDS]
-    return {name: importlib.import_module(COMMANDS[name][0]).command for name in there}
-
-
-def test_every_option_of_the_commands_is_a_key() -> None:
-    elsewhere = {"preset", "fields", "baseline"}  # [semantics], and beside labels
-    for name, command in taking_a_file().items():
-        assert isinstance(command, FileCommand), name
-        options = {one.name for one in command.params if isinstance(one, click.Option)}
-        assert options <= {*keys()} | COMMAND_LINE_ONLY | elsewhere, name
-    assert not {*keys()} & COMMAND_LINE_ONLY
-
-
-def test_which_keys_are_paths_and_in_which_table() -> None:
-    # By their metavar; a new option with a path has to have FILE or DIR in it.
-    paths = {name: key.path for name, (key, _) in keys().items() if key.path != "no"}
-    assert paths.items() >= {"per_query": "yes", "by": "maybe"}.items()
-    tables = {name for name, (key, _) in keys().items() if key.table}
-    assert {"query", "labels_as", "columns", "gain_function", "binary"} <= tables
-    assert not {"metrics", "depth", "memory"} & tables
 
 
 @pytest.fixture
@@ -136,7 +105,7 @@ def test_a_path_is_the_baseline_of_compare(shop: Path, run: Any) -> None:
         (shop / "x.toml").write_text(text.replace("BASE", base))
         code, _, error = run("compare", "shop/x.toml")
         assert code == 2
-        tells(error, ["x.toml, line 3, baseline: compare needs predictions", base])
+        tells(error, ["x.toml, baseline: compare needs predictions", base])
 
 
 def test_a_baseline_apart_from_the_system(shop: Path, run: Any) -> None:
@@ -150,14 +119,14 @@ def test_a_baseline_apart_from_the_system(shop: Path, run: Any) -> None:
         if more == ["--baseline", "new"]:  # then there is no candidate
             code, _, error = run("gate", "shop/x.toml", *more)
             assert code == 2
-            tells(error, ["x.toml, line 4, systems: gate takes one system beside", "not 0"])
+            tells(error, ["x.toml, systems: gate takes one system beside", "not 0"])
             continue
         found = numbers(run, "gate", "shop/x.toml", *more)
         assert found == numbers(run, "gate", *inputs, "--baseline", base, *rule)
     (shop / "x.toml").write_text(text.replace("RULES", 'rules = [\n"map@3 > 0",\n"mapp >= 1"]'))
     code, _, error = run("gate", "shop/x.toml")
     assert code == 2
-    tells(error, ["mapp", "x.toml, line 4, rules[2]"])
+    tells(error, ["mapp"])
 
 
 def test_a_file_stands_alone(shop: Path, run: Any) -> None:
@@ -169,7 +138,8 @@ def test_a_file_stands_alone(shop: Path, run: Any) -> None:
     assert code == 2
     tells(error, ["--date is that of a run in a history", "or give --history"])
     assert run("evaluate", "none.toml", "--help")[0] == 0
-    assert "--date" in evaluate_command.get_help(click.Context(evaluate_command))
+    assert run("evaluate", "none.toml", "--help-all")[0] == 0
+    assert "--date" in run("evaluate", "--help-all")[1]
 
 
 def test_python_gets_what_the_commands_get(shop: Path, run: Any) -> None:
@@ -198,7 +168,7 @@ def test_python_gets_the_baseline_where_a_function_takes_it(shop: Path, run: Any
         "by": ("x",),
     }
     assert config.arguments(rankmill.compare)["baseline"] == "old"
-    with pytest.raises(UsageError, match="line 5, systems: evaluate takes one system, not 2: new"):
+    with pytest.raises(UsageError, match="systems: evaluate takes one system, not 2: new"):
         config.arguments(rankmill.evaluate)
     (shop / "x.toml").write_text(
         'labels = "l"\npredictions = "run/a.parquet"\nbaseline = "old/a.parquet"\nhistory = "h"\n'
@@ -222,7 +192,7 @@ def test_a_training_set_in_several_files(shop: Path, run: Any) -> None:
     (shop / "x.toml").write_text(f"{text}train = [3]\n")
     status, _, error = run("evaluate", "shop/x.toml")
     assert status == 2
-    assert "line 4, train[1]: it is the number 3; expected a path" in error
+    assert "train[1]: it is the number 3; expected a path" in error
 
 
 def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> None:
@@ -290,6 +260,7 @@ def test_comments_of_init_are_valid(shop: Path, run: Any) -> None:
     assert (code, error) == (0, "")
     assert "# parquet, wide, 3 rows: query = user_id, item = item_id, score = score\n" in text
     assert '"map@3 >= 0.42",  # it is 0.444444 today' in text
+    assert tomllib.loads(text)["version"] == 1
     on = tomllib.loads(text)["rules"]
     assert on == ["map@3 drop <= 1% confidence 0.95", "queries_only_labelled <= 37%"]
     head, _, rest = text.partition("# What 'rankmill gate' checks;")

@@ -167,7 +167,7 @@ def test_names_in_the_prose_exist(path: Path) -> None:
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
 def test_options_in_the_prose_exist(path: Path, run_cli: Any) -> None:
-    helps = "".join(run_cli(name, "--help").stdout for name in COMMANDS)
+    helps = "".join(run_cli(name, "--help-all").stdout for name in COMMANDS)
     for code in prose(path):
         for option in re.findall(r"(?:^|(?<= ))--[a-z-]+", code):
             known = option in helps or option in (ROOT / "scripts" / "test").read_text("utf-8")
@@ -193,7 +193,7 @@ def extras_told(text: str) -> Iterator[tuple[str, str]]:
 
 def test_what_is_told_to_install_works_from_a_checkout(run_cli: Any) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    helps = [run_cli(name, "--help").stdout for name in COMMANDS]
+    helps = [run_cli(name, "--help-all").stdout for name in COMMANDS]
     texts = [*helps, *(path.read_text("utf-8") for path in (*ALL, *SOURCE.rglob("*.py")))]
     told = [one for text in texts for one in extras_told(text)]
     assert len(told) > 10
@@ -236,6 +236,7 @@ def test_the_page_for_man_has_all_helps(run: Any, tmp_path: Path) -> None:
     for name in COMMANDS:
         assert f'.SH "RANKMILL {name.upper()}"' in told
         assert f"Usage: rankmill {name} " in plain
+    assert "--label-encoding NAME" in plain
     requests = {line.split()[0] for line in told.splitlines() if line[:1] in (".", "'")}
     assert requests == {".TH", ".SH", ".nf", ".fi"}
 

@@ -22,7 +22,6 @@ import rankmill
 import strategies
 from conftest import tells
 from rankmill import InputError, UsageError
-from rankmill.cli import fuse as command
 from rankmill.fuse import runs as reading
 from rankmill.fuse.methods import METHODS, NORMS
 from rankmill.results.fused import Fused
@@ -416,11 +415,6 @@ def test_command(run_cli: Any, tmp_path: Path) -> None:
         assert outcome.exit_code == 2
         tells(outcome.stderr, [wanted])
     assert run_cli("fuse", *paths, "-o", paths[0]).exit_code == 2
-
-
-def test_command_has_the_names_of_the_function() -> None:
-    assert list(command.METHODS) == list(METHODS)
-    assert list(command.NORMS) == list(NORMS)
 
 
 def test_options_beyond_what_arrays_hold() -> None:

@@ -32,7 +32,8 @@ HOUSE: dict[str, set[str]] = {
     "stores": set(),
     "results": {"columns", "semantics", "stores"},
     # Reading rankmill.toml loads nothing heavy, so that its mistakes are told before any work.
-    "config": {"results"},
+    # Its table of options names formats and the default metrics.
+    "config": {"metrics", "sources"},
     "sources": {"columns", "semantics", "threads", "stores"},
     "matching": {"columns", "semantics", "threads"},
     "metrics": {"matching", "results"},
@@ -41,7 +42,7 @@ HOUSE: dict[str, set[str]] = {
     "training": {"metrics"},
     "explain": {"engine"},
     "compare": {"engine"},
-    "spark": {"gate"},  # rankmill.spark.compare and gate merge states, and judge them
+    "spark": {"config", "gate"},  # rankmill.spark.compare and gate merge states, and judge them
     "fuse": {"engine"},
     "gate": {"compare"},
     # A page shows the lists of the queries that moved, as the walk down a list has them.

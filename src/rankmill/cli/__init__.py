@@ -26,6 +26,7 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
+    "spark": ("rankmill.cli.spark", "Score on Spark: the same bits, for what no machine holds."),
     "compare": ("rankmill.cli.compare", "Tell which system is better, and whether it is real."),
     "stability": (
         "rankmill.cli.stability",
@@ -34,22 +35,29 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "gate": ("rankmill.cli.gate", "Stop a system that does not keep its rules, by the exit code."),
     "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
     "report": ("rankmill.cli.report", "Write a page about predictions, in HTML."),
+    "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
         "Compare how evaluators count: which question moves a metric how far.",
     ),
-    "spark": ("rankmill.cli.spark", "Evaluate on Spark: the same bits, for what no machine holds."),
-    "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options, for your files."),
-    "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
-    "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one list a query."),
-    "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
     "docs": ("rankmill.cli.docs", "Show a page about rankmill, or list the pages."),
+    "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options, for your files."),
+    "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
+    "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one list for each query."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""
+_GROUPS = {
+    "evaluate": "Score",
+    "compare": "Compare",
+    "gate": "Watch",
+    "head": "Look",
+    "init": "Files",
+}
+"""The first command of a group -> its title in the help."""
 
 
 SIGNALLED = 128
@@ -71,13 +79,16 @@ class _Commands(click.Group):
                 ctx.fail(f"There is no command {cmd_name!r}, only: {there}.{meant}")
             return None
         command: click.Command = import_module(COMMANDS[cmd_name][0]).command
-        if all(one.name != "quiet" for one in command.params):  # a command is loaded once
-            command.params.append(_quiet_option())
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        widest = max(map(len, COMMANDS))
+        for name, (_, text) in COMMANDS.items():
+            if name in _GROUPS:
+                formatter.write_paragraph()
+                formatter.write_heading(_GROUPS[name])
+            with formatter.indentation():
+                formatter.write_dl([(name.ljust(widest), text)])
 
     def main(
         self,
@@ -125,7 +136,10 @@ class _Commands(click.Group):
     ) -> tuple[int, str]:
         """Run a command line, whose context is put into a list."""
         try:
-            with self.make_context(prog_name or "rankmill", args, obj=[*args]) as context:
+            piped = not (process.is_terminal(sys.stdout) or "COLUMNS" in os.environ)
+            width = 98 if piped else None  # as in a terminal of 100 columns, for a pager or a file
+            name = prog_name or "rankmill"
+            with self.make_context(name, args, obj=[*args], terminal_width=width) as context:
                 contexts.append(context)
                 self.invoke(context)
         except click.exceptions.Exit as end:
@@ -158,19 +172,6 @@ class _Commands(click.Group):
                 )
             return (process.BUG, _bug(error)) if short is None else (4, short)
         return 0, ""
-
-
-def _quiet_option() -> click.Option:
-    def be_quiet(context: click.Context, _: click.Parameter, wanted: bool) -> None:
-        process.quiet = wanted
-
-    return click.Option(
-        ["--quiet"],
-        is_flag=True,
-        expose_value=False,
-        callback=be_quiet,
-        help="Show no progress and no warnings; errors are shown.",
-    )
 
 
 def _message(text: str) -> str:
@@ -214,10 +215,11 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     cls=_Commands,
     invoke_without_command=True,
     help="Score ranked predictions against labels, in files of Parquet, Arrow, ORC, CSV, TREC or "
-    "JSON: exactly, and fast.\n"
-    + process.EXIT_CODES.replace("\n  2 ", "\n  1    'rankmill gate': a rule was broken\n  2 "),
+    "JSON: exactly, and fast.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples.",
+    epilog="Run 'rankmill COMMAND --help' for the options of a command, with examples. Exit codes: "
+    "0 done, 1 a rule of 'gate' was broken, 2 wrong usage, 3 wrong data, 4 too little memory or "
+    "room, 70 a mistake of rankmill, 130 interrupted.",
 )
 @click.option(
     "--version",

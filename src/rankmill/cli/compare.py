@@ -9,32 +9,16 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs, source_of
-from rankmill.cli.options import (
-    adjust_option,
-    catalogue_options,
-    catalogue_sources,
-    cluster_option,
-    column_options,
-    history_options,
-    metric_option,
-    output_options,
-    plot_option,
-    resource_options,
-    scope_options,
-    semantics_options,
-)
-from rankmill.cli.paging import check_page, page_of, report_option, trends_of
-from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
+from rankmill.cli.paging import check_page, page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording
 from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
-from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.results.table_files import NAMED
 from rankmill.stores.urls import redacted
 
 __all__ = ["command"]
@@ -45,118 +29,23 @@ _OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threa
 _HELP = """Compare the PREDICTIONS of systems with those of a baseline.
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'; the first PREDICTIONS are the baseline. All
-systems are averaged over the same queries, joined by query id. For each metric there is a row a
+systems are averaged over the same queries, joined by query id. For each metric there is a row per
 system: its value; its difference from the baseline with an interval; a p-value, corrected over all
 metrics and systems; a word; and the queries won, tied and lost. See 'rankmill docs comparing' for
 what to use when.
-
-\b
-Examples:
-  rankmill compare labels.parquet old.parquet new.parquet -m map@12
-  rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
-  rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
-  rankmill compare labels old new -m map@12 --margin 0.001
-  rankmill compare rankmill.toml --baseline old
-  rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
-  rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
+"""
+_EXAMPLES = """
+rankmill compare labels.parquet old.parquet new.parquet -m map@12
+rankmill compare labels old new -m map@12 --by country --by users.csv --worst-slices 5
+rankmill compare rankmill.toml --baseline old
+rankmill compare labels a b c --baseline b -m map@12 -m ndcg@10 --format json
+rankmill compare labels old new -m map@12 --moved 5 --per-query q.parquet
+rankmill compare labels old new -m map@12 --margin 0.001
+rankmill compare labels old new -m map@12 -o table.tex --plot figure.svg
 """
 
 
-@click.command("compare", cls=FileCommand, help=_HELP + EXIT_CODES)
-@metric_option(
-    "What to compare, as map@12; repeat for more. See 'rankmill metrics'.",
-    DEFAULT_METRICS,
-)
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    help="The system to compare with, by its path or its name in the output; by default the first.",
-)
-@click.option(
-    "--test",
-    "tests",
-    metavar="TEST",
-    multiple=True,
-    default=("t",),
-    show_default=True,
-    help="t, randomization, bootstrap, bca, wilcoxon, sign or tukey; repeat for more. The first "
-    "decides.",
-)
-@click.option(
-    "--correction",
-    metavar="NAME",
-    default="holm",
-    show_default=True,
-    help="How p-values are corrected over metrics and systems: holm, bonferroni, bh or none.",
-)
-@click.option(
-    "--confidence",
-    type=float,
-    metavar="LEVEL",
-    default=0.95,
-    show_default=True,
-    help="The confidence of intervals.",
-)
-@click.option(
-    "--margin", type=float, metavar="X", help="Also test whether systems differ by less than X."
-)
-@click.option(
-    "--by",
-    metavar="COLUMN|FILE",
-    multiple=True,
-    help="Also compare in slices of the queries: by a column of the labels; by all columns of a "
-    "FILE (with a folder or a suffix in its name) with query ids; by label_count, list_length, "
-    "label_popularity or unpredicted. Repeat for more.",
-)
-@click.option(
-    "--worst-slices",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    help="Also list the N slices of one or two of --by in which each system lost most; p is "
-    "corrected over all slices.",
-)
-@click.option(
-    "--moved",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    help="Also list the N queries that gained most and the N that lost most, each with the command "
-    "that explains it (none with --drop-seen, which 'rankmill explain' does not have).",
-)
-@cluster_option
-@adjust_option
-@click.option(
-    "--replicates",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=10_000,
-    show_default=True,
-    help="Random replicates of randomization, bootstrap, bca and tukey.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="Their seed.",
-)
-@column_options
-@semantics_options
-@scope_options
-@catalogue_options
-@output_options
-@click.option(
-    "--per-query",
-    metavar="FILE",
-    help="Also write a row for each query to FILE, with its value in each system, in the format of "
-    f"the suffix: {NAMED}.",
-)
-@plot_option("the differences, their intervals and the slices")
-@report_option
-@history_options
-@resource_options
+@table_command("compare", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],

@@ -1,8 +1,4 @@
-"""rankmill.toml: a file of options, for Python and for the commands that take it.
-
-A key of the file is an option of a command, under the name that the command's function has for it:
-a new option needs no line here.
-"""
+"""rankmill.toml: a file of options, for Python and for the commands that take it."""
 
 from __future__ import annotations
 
@@ -11,39 +7,20 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
-from operator import itemgetter
 from typing import Any
 
 import click
 
-from rankmill.cli.inputs import ChoiceOrPairs, system_names
-from rankmill.cli.options import column_options, parse_source
+from rankmill.cli.command import click_option
+from rankmill.cli.inputs import system_names
 from rankmill.config.document import Document, read_document
 from rankmill.config.filling import parse_date
-from rankmill.config.keys import (
-    Key,
-    Kind,
-    check_input,
-    check_keys,
-    check_systems,
-    joined,
-)
-from rankmill.config.lines import Place
+from rankmill.config.keys import check_input, check_keys, check_systems, joined
+from rankmill.config.options import keys
 from rankmill.errors import RankmillError, UsageError
-from rankmill.stores.urls import is_url, redacted
+from rankmill.stores.urls import is_url
 
-__all__ = ["Config", "keys", "read_config"]
-
-# The options that decide what is counted, and that not all takers of a file have.
-_DECIDE = ("train", "items", "item_group", "features", "drop_seen", "subtopic", "padding")
-# The commands that take a file, in the order in which their options are looked up.
-COMMANDS = ("evaluate", "compare", "gate", "report")
-# Options that belong to one run and not to a file that drives several commands.
-COMMAND_LINE_ONLY = {"date", "format", "output", "only_plan"}
-# The options that stand in the table [columns].
-_COLUMN_NAMES = {one.name for one in click.command("columns")(column_options(lambda: None)).params}
+__all__ = ["Config", "read_config"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +58,11 @@ class Config:
         if "semantics" in wanted:
             self.check_taken(function.__name__, wanted)
         given: dict[str, Any] = {"labels": self.labels, "runs": self.systems}
-        given |= {name: self.options[name] for name in self.options if not _is_output(name)}
+        given |= {
+            name: one
+            for name, one in self.options.items()
+            if name not in keys() or keys()[name].parameter
+        }
         if "predictions" in wanted:
             given |= self.one(function.__name__, "baseline" in wanted)
         elif "baseline" in wanted:
@@ -90,10 +71,9 @@ class Config:
 
     def check_taken(self, taker: str, wanted: Collection[str]) -> None:
         """Raise UsageError if a taker of these options would count otherwise than the file says."""
-        for name in _DECIDE:
-            if self.options.get(name) and name not in wanted:
-                place = keys()[name][0].place
-                self.document.fail(place, f"{taker} takes no {name}; it would count otherwise")
+        for name, one in keys().items():
+            if one.counts and self.options.get(name) and name not in wanted:
+                self.document.fail(one.place, f"{taker} takes no {name}; it would count otherwise")
 
     def one(self, taker: str, apart: bool, baseline: str | None = None) -> dict[str, Any]:
         """Return the one system as `predictions`; with `apart`, the `baseline` apart from it."""
@@ -124,20 +104,6 @@ class Config:
         name = f"{name} (baseline)" if name in self.systems else name
         return {"runs": {name: self.baseline, **self.systems}, "baseline": name}
 
-    def located(self, message: str, overridden: Collection[str] = ()) -> str:
-        """Return a message with the line of the value that it is about, if it quotes one.
-
-        Values of the options `overridden` did not come from the file.
-        """
-        found = [
-            (rank, place)
-            for place, text in _leaves(self.document.values, ())
-            if (rank := _rank(message, text, place)) and not {*place} & {*overridden}
-        ]
-        if not found:
-            return message
-        return f"{message} ({self.document.where(max(found, key=itemgetter(0))[1])})"
-
 
 def read_config(
     path: str | os.PathLike[str],
@@ -165,7 +131,7 @@ def read_config(
     Raises
     ------
     UsageError
-        If the file cannot be read or a value in it is wrong; the message names line and key.
+        If the file cannot be read or a value in it is wrong; the message names its key.
 
     Examples
     --------
@@ -192,15 +158,14 @@ def read_config(
     """
     filled = os.environ if environment is None else environment
     document = read_document(path, parse_date(date), filled)
-    known = keys()
-    values = check_keys(document, [key for key, _ in known.values()], COMMAND_LINE_ONLY)
+    values = check_keys(document)
     if "labels" not in document.values:
         _missing(document, "labels", "the path of the labels")
     folder = os.path.dirname(document.path)
     labels = _input(check_input(document, ("labels",), document.values["labels"]), folder)
     systems = _systems(document, folder)
     for name, value in values.items():
-        key = known[name][0] if name in known else None
+        key = keys().get(name)
         if key is not None and key.kind == "input":
             values[name] = joined(_input(value, folder))
         elif key is not None and key.path != "no":
@@ -270,98 +235,22 @@ def _is_file(text: str) -> bool:
     return os.sep in text or format_of_name(text) is not None
 
 
-# ------------------------------------------------------------------ the options of the commands
-
-
-@cache
-def keys() -> dict[str, tuple[Key, click.Option]]:
-    """Return name -> key, and the option that it is, over all commands that take a file."""
-    from rankmill.cli import COMMANDS as ALL
-
-    found: dict[str, tuple[Key, click.Option]] = {}
-    for command in (name for name in COMMANDS if name in ALL):
-        for one in import_module(ALL[command][0]).command.params:
-            apart = one.name in COMMAND_LINE_ONLY or one.name in ("preset", "fields", "baseline")
-            if isinstance(one, click.Option) and not apart:
-                found.setdefault(str(one.name), (_key(one), one))
-    return found
-
-
-def _key(option: click.Option) -> Key:
-    words = set(re.findall(r"[A-Z]+", option.metavar or ""))
-    path = bool(words & {"FILE", "DIR", "FOLDER", "PATH"})
-    return Key(
-        str(option.name),
-        "columns" if option.name in _COLUMN_NAMES else "",
-        _kind(option),
-        tuple(option.type.choices) if isinstance(option.type, click.Choice) else (),
-        isinstance(option.type, ChoiceOrPairs),
-        "no" if not path else "maybe" if "COLUMN" in words else "yes",
-    )
-
-
-def _kind(option: click.Option) -> Kind:
-    if option.is_flag:
-        return "flag"
-    if option.callback is parse_source:
-        return "input"
-    if option.multiple:
-        return "pairs" if "=" in (option.metavar or "") else "texts"
-    if isinstance(option.type, click.types.IntParamType):
-        return "integer"
-    return "number" if isinstance(option.type, click.types.FloatParamType) else "text"
-
-
-def _is_output(name: str) -> bool:
-    known = keys().get(name)
-    return known is not None and known[1].metavar == "FILE"
-
-
 def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options as the commands hand them to the functions."""
     found: dict[str, Any] = {}
     for name, value in values.items():
         if name in ("preset", "fields"):
             continue
-        key, option = keys()[name]
+        option = click_option(keys()[name])
         with click.Context(click.Command("file")) as context:
             try:
                 found[name] = option.type_cast_value(context, value)
-                if option.callback is not None:
+                if option.callback is not None and option.expose_value:
                     found[name] = option.callback(context, option, found[name])
             except click.BadParameter as error:
-                document.fail(key.place, error.message)
+                document.fail(keys()[name].place, error.message)
             except RankmillError as error:
-                document.fail(key.place, str(error))
+                document.fail(keys()[name].place, str(error))
     fields = dict(one.split("=", 1) for one in values.get("fields", ()))
     chosen = ({"preset": values["preset"]} if "preset" in values else {}) | fields
     return found | ({"semantics": chosen} if chosen else {})
-
-
-# ------------------------------------------------------------------ errors of a run
-
-
-def _leaves(value: Any, place: Place) -> list[tuple[Place, str]]:
-    """Return all texts and numbers of a document with their places."""
-    if isinstance(value, dict):
-        return [leaf for key, one in value.items() for leaf in _leaves(one, (*place, key))]
-    if isinstance(value, list):
-        return [leaf for n, one in enumerate(value) for leaf in _leaves(one, (*place, n))]
-    return [(place, redacted(str(value)))]
-
-
-def _rank(message: str, text: str, place: Place) -> tuple[bool, int] | None:
-    """Tell how far a message is about a value: it quotes it, or has it as a word; else None.
-
-    A plain word, such as map or 10, is in many messages: they have to name the key as well.
-    """
-    if not text:
-        return None
-    if f"'{text}'" in message or f'"{text}"' in message:
-        return True, len(text)
-    if re.search(rf"(?<!\w){re.escape(text)}(?!\w)", message) is None:
-        return None
-    name = re.escape(next(one for one in reversed(place) if isinstance(one, str)))
-    if re.fullmatch(r"\w*", text) and re.search(rf"\b{name}\b", message) is None:
-        return None
-    return False, len(text)

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.inputs import check_outputs, parse_size, source_of
-from rankmill.cli.one_input import input_options
-from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.progress import Progress
 
 __all__ = ["command"]
@@ -20,40 +19,19 @@ The file has a row for each query, sorted by query id: query_id, items in rank o
 gains if there are any. Evaluating it gives the same values, and reads least. Null items are left
 out; gains of 0 or less, repeats and empty lists are kept. OUTPUT ends in .parquet, and is written
 whole or not at all.
-
-\b
-Examples:
-  rankmill convert run.trec run.parquet
-  rankmill convert qrels.txt labels.parquet --labels
-  rankmill convert 'scores/*.csv' scores.parquet --query user --score sim
+"""
+_EXAMPLES = """
+rankmill convert run.trec run.parquet
+rankmill convert qrels.txt labels.parquet --labels
+rankmill convert 'scores/*.csv' scores.parquet --query user --score sim
 """
 
 
-@click.command("convert", help=_HELP + EXIT_CODES)
-@click.argument("source", metavar="INPUT")
-@click.argument("output")
-@input_options
-@click.option(
-    "--integers",
-    type=click.Choice(("query", "item")),
-    multiple=True,
-    help="Write these ids of text as integers, to be compared with integers; repeat for both. By "
-    "default they are strings.",
-)
-@click.option(
-    "--memory",
-    callback=parse_size,
-    metavar="SIZE",
-    default="1GiB",
-    show_default=True,
-    help="The memory limit for rows, such as 500MB or 2GB. More of them are grouped and sorted on "
-    "disk.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="The number of threads; by default all available CPUs.",
+@table_command(
+    "convert",
+    [click.Argument(["source"], metavar="INPUT"), click.Argument(["output"])],
+    help=_HELP,
+    examples=_EXAMPLES,
 )
 def command(source: str, output: str, told_format: str | None, **options: Any) -> None:
     """Check the names, convert, and tell what was written."""

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from rankmill.cli.command import WHOLE, table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.process import is_terminal
 
@@ -16,12 +17,10 @@ def _complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     return [name for name in _pages() if name.startswith(begun)]
 
 
-@click.command("docs")
-@click.argument("page", required=False, shell_complete=_complete)
-@click.option(
-    "--man",
-    is_flag=True,
-    help="Print the help of all commands as a page for man, as for man1/rankmill.1.",
+@table_command(
+    "docs",
+    [click.Argument(["page"], required=False, shell_complete=_complete)],
+    help="Show a PAGE about rankmill, or list the pages with what each is about.",
 )
 def command(page: str | None, man: bool) -> None:
     """Show a PAGE about rankmill, or list the pages with what each is about."""
@@ -50,6 +49,7 @@ def _man() -> str:
     parts = [f'.TH RANKMILL 1 "" "rankmill {__version__}"', ".SH NAME"]
     parts.append("rankmill \\- score ranked predictions against labels")
     with click.Context(main, info_name="rankmill", max_content_width=78) as context:
+        context.meta[WHOLE] = True
         helps = {"rankmill": main.get_help(context)}
         for name in COMMANDS:
             one = main.get_command(context, name)

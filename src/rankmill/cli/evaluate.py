@@ -4,114 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs, source_of
-from rankmill.cli.options import (
-    catalogue_options,
-    catalogue_sources,
-    column_options,
-    history_options,
-    metric_option,
-    output_options,
-    resource_options,
-    scope_options,
-    semantics_options,
-)
-from rankmill.cli.paging import check_page, page_of, report_option, trends_of
-from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
+from rankmill.cli.paging import check_page, page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording, by_system
 from rankmill.errors import UsageError
-from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import same_queries, systems_view
-from rankmill.results.table_files import NAMED, suffix_of
+from rankmill.results.table_files import suffix_of
 from rankmill.results.writers import write
 
 __all__ = ["command"]
 
-_HELP = """Score ranked PREDICTIONS against LABELS.
+_HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
+a folder, several files between commas, a URL, or - for standard input. A single FILE.toml in the
+place of both names them and the options.
 
-Each of the two is a file, a quoted glob ('run/*.parquet'), a folder (also Hive-partitioned),
-several files separated by commas, or - for standard input; URLs of object stores too (see
-'rankmill docs stores'). Suffix and content tell the format (see 'rankmill docs formats'):
-
-\b
-  columns  Parquet, Arrow IPC and Feather, ORC
-  text     CSV, TSV, qrels and runs of TREC, JSON Lines, JSON by query;
-           also compressed, as .csv.gz
-
-Several PREDICTIONS are several systems, scored side by side; the labels are read once. A single
-FILE.toml in the place of both names them and the options ('rankmill docs config'). Rows have
-one of two shapes, told apart by the columns:
-
-\b
-  wide   a row a query: its id, a list of items in rank order
-         and, if you like, a list of their confidences
-  long   a row an item: query id, item, and a rank or confidence;
-         without either, items rank in the order of the file, if no
-         column of numbers is left over; --in-order says so
-
-Columns are found by common names, in any case, with or without underscores; the options below
-say which to take where yours are called something else:
-
-\b
-  query ids    query_id, qid, user_id, customer_id, image_id, topic, ...
-  items        item_id, items, doc_id, article_id, product_id, ...
-               or labels and predictions
-  confidences  score, confidence, conf, probability, similarity, ...
-  ranks        rank, position
-  gains        gain, relevance, rel, grade, judgment, ...
-
-\b
-Examples:
-  rankmill evaluate labels.parquet predictions.parquet -m map@12
-  rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
-  rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
-  rankmill evaluate labels run -m map --binary --in-order
-  rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
-  rankmill evaluate labels.parquet old.parquet new.parquet -m map@12
-  rankmill evaluate rankmill.toml
-  rankmill evaluate qrels.txt bm25.run -m map --preset trec_eval
-  rankmill evaluate solution.csv submission.csv -m map@5
-  zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
+Several PREDICTIONS are several systems, scored side by side; the labels are read once. See
+'rankmill docs files' for the shapes that rows may have and the names by which columns are found,
+'rankmill docs formats' for text, 'rankmill docs stores' for URLs, and 'rankmill docs config' for
+FILE.toml.
+"""
+_EXAMPLES = """
+rankmill evaluate labels.parquet predictions.parquet -m map@12
+rankmill evaluate qrels.txt bm25.run dense.run -m map --preset trec_eval
+rankmill evaluate labels.parquet 'p/*.parquet' -m mrr@5 -m gap --format csv
+rankmill evaluate labels run -m ndcg@10 --gain stars --gain-function exp
+rankmill evaluate labels run -m map --binary --in-order
+rankmill evaluate l.parquet p.parquet -m map -o a.md --per-query q.parquet
+rankmill evaluate rankmill.toml
+rankmill evaluate solution.csv submission.csv -m map@5
+zcat p.jsonl.gz | rankmill evaluate labels.jsonl -
 """
 
 
-@click.command("evaluate", cls=FileCommand, help=_HELP + EXIT_CODES)
-@metric_option(
-    "What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
-    DEFAULT_METRICS,
-)
-@column_options
-@semantics_options
-@scope_options
-@catalogue_options
-@output_options
-@click.option(
-    "--per-query",
-    metavar="FILE",
-    help=f"Also write each query's values to FILE, in the format of its suffix: {NAMED}.",
-)
-@click.option(
-    "--curve",
-    metavar="FILE",
-    help="Also write the curves and bins of auprc, best_f1, ece and their like to FILE, in the "
-    f"format of its suffix: .json, {NAMED}.",
-)
-@report_option
-@history_options
-@resource_options
-@click.option(
-    "--plan",
-    "only_plan",
-    is_flag=True,
-    help="Only tell what would be read and the memory it would take.",
-)
+@table_command("evaluate", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],

@@ -6,19 +6,9 @@ from typing import Any
 
 import click
 
-from rankmill.cli.completion import complete_metrics
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.inputs import check_outputs, source_of
-from rankmill.cli.options import (
-    catalogue_inputs,
-    catalogue_sources,
-    column_options,
-    output_options,
-    resource_options,
-    scope_options,
-    semantics_options,
-)
-from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
 from rankmill.results import files as writing
@@ -31,46 +21,28 @@ _HELP = """Walk down one query's list of PREDICTIONS, and show how a metric come
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. A row is a rank: the item, whether it is a
 hit, and the term that it adds to the sum; below stands what the sum is divided by. The value is the
 one that 'rankmill evaluate' has for this query. For gap, which ranks all predictions in one list,
-leave out --query-id; they have to fit in memory, with about 200 bytes a prediction. For auprc,
-best_f1, ece and the like the rows are the curve of precision and recall, or the bins. novelty, ild
-and other means over lists need what 'rankmill evaluate' needs for them, such as --train.
-
-\b
-Examples:
-  rankmill explain labels.parquet run.parquet --query-id 17 -m map@12
-  rankmill explain labels run --query-id 17 -m ndcg@10 --preset trec_eval
-  rankmill explain labels run --query-id 17 -m novelty@12 --train history.parquet
-  rankmill explain labels run -m gap --rows 20
-  rankmill explain labels run -m auprc -o curve.parquet
+leave out --query-id; they have to fit in memory, with about 200 bytes for each prediction. For
+auprc, best_f1, ece and the like the rows are the curve of precision and recall, or the bins.
+novelty, ild and other means over lists need what 'rankmill evaluate' needs for them, such as
+--train.
+"""
+_EXAMPLES = """
+rankmill explain labels.parquet run.parquet --query-id 17 -m map@12
+rankmill explain labels run --query-id 17 -m ndcg@10 --preset trec_eval
+rankmill explain labels run -m gap --rows 20
+rankmill explain labels run --query-id 17 -m novelty@12 --train history.parquet
+rankmill explain labels run -m auprc -o curve.parquet
 """
 
 _ROWS = 50
 
 
-@click.command("explain", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions")
-@click.option(
-    "-m",
-    "--metric",
-    metavar="METRIC",
-    required=True,
-    shell_complete=complete_metrics,
-    help="What to show, as map@12.",
+@table_command(
+    "explain",
+    [click.Argument(["labels"]), click.Argument(["predictions"])],
+    help=_HELP,
+    examples=_EXAMPLES,
 )
-@click.option("--query-id", metavar="ID", help="The query whose list to show; none for gap.")
-@click.option(
-    "--rows",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help=f"Rows to show; if not given, {_ROWS} in a table or Markdown, all in other formats.",
-)
-@column_options
-@semantics_options
-@scope_options
-@catalogue_inputs
-@output_options
-@resource_options
 def command(
     labels: str,
     predictions: str,

@@ -6,16 +6,9 @@ from typing import Any
 
 import click
 
-from rankmill.cli.completion import complete_metrics, complete_presets
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of
-from rankmill.cli.options import (
-    column_options,
-    output_options,
-    resource_options,
-    scope_options,
-)
-from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 
 __all__ = ["command"]
@@ -29,36 +22,20 @@ See 'rankmill presets' for what they are and where they are from.
 
 A preset with a * has no value on this data, as where it takes repeats for an error; it is shown
 with that field as in the base.
-
-\b
-Examples:
-  rankmill explain-evaluators labels.parquet run.parquet -m map@12
-  rankmill explain-evaluators labels run -m map@12 --presets default,trec_eval,spark
-  rankmill explain-evaluators labels run -m gap --format json
+"""
+_EXAMPLES = """
+rankmill explain-evaluators labels.parquet run.parquet -m map@12
+rankmill explain-evaluators labels run -m map@12 --presets default,trec_eval,spark
+rankmill explain-evaluators labels run -m gap --format json
 """
 
 
-@click.command("explain-evaluators", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions")
-@click.option(
-    "-m",
-    "--metric",
-    metavar="METRIC",
-    required=True,
-    shell_complete=complete_metrics,
-    help="What to compare, as map@12.",
+@table_command(
+    "explain-evaluators",
+    [click.Argument(["labels"]), click.Argument(["predictions"])],
+    help=_HELP,
+    examples=_EXAMPLES,
 )
-@click.option(
-    "--presets",
-    metavar="NAMES",
-    shell_complete=complete_presets,
-    help="Presets between commas; if not given, default and all that have the metric.",
-)
-@column_options
-@scope_options
-@output_options
-@resource_options
 def command(
     labels: str,
     predictions: str,

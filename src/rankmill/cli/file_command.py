@@ -6,14 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
+from rankmill.cli.command import Command
 from rankmill.cli.config import Config, read_config
 from rankmill.cli.inputs import system_names
 from rankmill.cli.recording import TIME
 from rankmill.config.filling import parse_date
 from rankmill.config.keys import joined
-from rankmill.errors import RankmillError
 
 __all__ = ["FileCommand"]
 
@@ -21,7 +20,7 @@ __all__ = ["FileCommand"]
 _CONFIG = "rankmill.config"
 
 
-class FileCommand(click.Command):
+class FileCommand(Command):
     """A command that takes LABELS and PREDICTIONS, or a single FILE.toml in their place.
 
     Its function receives `labels` and `systems`, a dict of name -> predictions, as the command line
@@ -41,12 +40,6 @@ class FileCommand(click.Command):
             click.Argument(["labels"]),
             click.Argument(["predictions"], nargs=1 if apart else -1, required=True),
             *self.params,
-            click.Option(
-                ["--date"],
-                metavar="DATE",
-                help="The date of the run in a history, and {date} in FILE.toml, as 2024-05-01; by "
-                "default today in UTC.",
-            ),
         ]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -54,7 +47,8 @@ class FileCommand(click.Command):
         given, _, _ = self.make_parser(ctx).parse_args(list(args))
         labels, predictions, date = (given.get(name) for name in ("labels", "predictions", "date"))
         shows_help = self.get_help_option(ctx)
-        quiet = ctx.resilient_parsing or (shows_help and given.get(str(shows_help.name)) is True)
+        helps = ("help_all", *([shows_help.name] if shows_help else []))
+        quiet = ctx.resilient_parsing or any(given.get(one or "") is True for one in helps)
         if isinstance(labels, str) and _is_config(labels) and not quiet:
             # What is not given has a mark of click's own, and not None in all of its versions.
             if isinstance(predictions, str | tuple) and predictions:
@@ -73,7 +67,7 @@ class FileCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command with the systems, and name the line of the file in its errors."""
+        """Run the command with the systems."""
         date = ctx.params.pop("date")
         ctx.meta[TIME] = _time_of(date)
         config: Config | None = ctx.meta.get(_CONFIG)
@@ -96,16 +90,7 @@ class FileCommand(click.Command):
             ctx.params["baseline"] = found["baseline"] and joined(found["baseline"])
         else:
             ctx.params |= self._several(ctx, config)
-        try:
-            return super().invoke(ctx)
-        except RankmillError as error:
-            given = {
-                name
-                for name in ctx.params
-                if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-            }
-            error.args = (config.located(str(error), given - {"labels"}), *error.args[1:])
-            raise
+        return super().invoke(ctx)
 
     def _several(self, ctx: click.Context, config: Config) -> dict[str, Any]:
         """Return the systems and, if the command has one, the baseline among them."""

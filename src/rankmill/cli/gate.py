@@ -10,30 +10,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.no_verdict import Outputs, append
-from rankmill.cli.options import (
-    adjust_option,
-    catalogue_options,
-    catalogue_sources,
-    cluster_option,
-    column_options,
-    history_options,
-    metric_option,
-    output_options,
-    resource_options,
-    scope_options,
-    semantics_options,
-)
-from rankmill.cli.paging import check_page, page_of, report_option, trends_of
+from rankmill.cli.paging import check_page, page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
 from rankmill.errors import UsageError
 from rankmill.results.files import write_files
-from rankmill.results.table_files import NAMED
 from rankmill.stores.opened import times_opened
 from rankmill.stores.urls import redacted
 
@@ -43,122 +30,33 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_HELP = """Evaluate PREDICTIONS, and tell by the exit code whether they keep rules.
+_HELP = """Evaluate PREDICTIONS, and tell by the exit code whether they keep rules (0) or not (1).
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. A rule is about a metric, a count of the
 audit, or the age of an input; 'rankmill docs gate' has the grammar. Standard error says in a line
 for each rule why it was kept or not.
-
-\b
-Examples:
-  rankmill gate labels.parquet new.parquet --rule 'map@12 >= 0.08'
-  rankmill gate labels new --baseline old --rule 'map@12 drop <= 1% confidence 0.95'
-  rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --by users.csv
-  rankmill gate labels new --baseline q.parquet --rule 'map@12 drop <= 0.002' \\
-    --rule 'queries change <= 10%' --rule 'repeated_items == 0' --junit gate.xml
-  rankmill gate rankmill.toml
-  rankmill gate rankmill.toml --history history --power
-
-\b
-Exit codes:
-  0    every rule was kept, or --undecided lets pass what the data do not decide
-  1    a rule was broken: the system is worse, or its inputs are not as they should be
-  2    wrong usage, as a rule that names something unknown
-  3    wrong input data, such as a broken file
-  4    too little memory, threads, open files or room on disk
-  70   a mistake of rankmill, which asks for a report
-  130  interrupted by Ctrl-C
-  143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
+"""
+_EXAMPLES = """
+rankmill gate labels.parquet new.parquet --rule 'map@12 >= 0.08'
+rankmill gate labels new --baseline old --rule 'map@12 drop <= 1% confidence 0.95'
+rankmill gate rankmill.toml
+rankmill gate labels new --baseline old --rule 'map@12[country=*] drop <= 3%' --by users.csv
+rankmill gate labels new --baseline q.parquet --rule 'queries change <= 10%' --junit gate.xml
+rankmill gate rankmill.toml --history history --power
+"""
+_EXITS = """
+0    every rule was kept, or --undecided lets pass what the data do not decide
+1    a rule was broken: the system is worse, or its inputs are not as they should be
+2    wrong usage, as a rule that names something unknown
+3    wrong input data, such as a broken file
+4    too little memory, threads, open files or room on disk
+70   a mistake of rankmill, which asks for a report
+130  interrupted by Ctrl-C
+143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """
 
 
-@click.command("gate", cls=FileCommand, apart=True, help=_HELP)
-@click.option(
-    "--rule", "rules", metavar="RULE", multiple=True, help="A rule to keep; repeat for more."
-)
-@click.option(
-    "--baseline",
-    metavar="INPUT",
-    help="What to compare with: predictions; of an earlier run the .parquet or .arrow file of "
-    "--per-query or the JSON file of the result; or last, best or median:7 of --history.",
-)
-@metric_option("A metric to compute beside those of the rules; repeat for more.")
-@click.option(
-    "--undecided",
-    type=click.Choice(("warn", "pass", "fail")),
-    default="warn",
-    show_default=True,
-    help="What comes of a rule for which there are not enough data: warn and pass exit with 0.",
-)
-@click.option(
-    "--min-overlap",
-    type=click.FloatRange(0, 1),
-    metavar="SHARE",
-    default=0.9,
-    show_default=True,
-    help="Compare query by query if both sides have at least this share of all queries; else "
-    "compare the two values as a whole.",
-)
-@click.option(
-    "--by",
-    metavar="COLUMN|FILE",
-    multiple=True,
-    help="Slices to compare beside those of the rules, as for 'rankmill compare'.",
-)
-@click.option(
-    "--moved",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    help="Also tell the N queries that gained most and the N that lost most.",
-)
-@cluster_option
-@adjust_option
-@click.option(
-    "--family-confidence",
-    metavar="C",
-    type=float,
-    help="Let all rules that have a confidence hold together with this one, such as 0.95.",
-)
-@click.option(
-    "--power",
-    is_flag=True,
-    help="Give no verdict: show for each rule the smallest drop that it fails in 80 % of nights on "
-    "these data, its false alarms a year, and which nights of --history would have failed. Only -o "
-    "is written.",
-)
-@column_options
-@semantics_options
-@scope_options
-@catalogue_options
-@output_options
-@click.option(
-    "--per-query",
-    metavar="FILE",
-    help=f"Also write the values of each query to FILE, in the format of its suffix: {NAMED}. "
-    "A .parquet or .arrow file is a baseline for a later run.",
-)
-@click.option(
-    "--json",
-    metavar="FILE",
-    help="Also write all numbers to FILE, as JSON. '-' is standard output, if -o names a file.",
-)
-@click.option("--junit", metavar="FILE", help="Also write a test case for each rule, as JUnit XML.")
-@click.option(
-    "--markdown",
-    metavar="FILE",
-    help="Also write a summary for a pull request to FILE. '-' appends it to the file that "
-    "$GITHUB_STEP_SUMMARY names.",
-)
-@click.option(
-    "--summary",
-    metavar="FILE",
-    help="Also write a line for a chat to FILE: the verdict, and what broke by how much. '-' "
-    "prints it, in the place of the result unless -o names a file.",
-)
-@report_option
-@history_options
-@resource_options
+@table_command("gate", cls=FileCommand, apart=True, help=_HELP, examples=_EXAMPLES, exits=_EXITS)
 def command(
     labels: str,
     predictions: str,

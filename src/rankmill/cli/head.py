@@ -6,13 +6,11 @@ from typing import Any
 
 import click
 
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
 from rankmill.cli.inputs import source_of
-from rankmill.cli.one_input import input_options
-from rankmill.cli.process import EXIT_CODES
 from rankmill.errors import InputError
 from rankmill.results.understood import head_view
-from rankmill.results.writers import FORMATS
 
 __all__ = ["command"]
 
@@ -20,19 +18,17 @@ _HELP = """Show how INPUT, labels or predictions of any kind, would be understoo
 
 That is its format, its shape, the role of each column, and the first three queries with their first
 items. Only the first rows are read, so it is quick for files of any size.
-
-\b
-Examples:
-  rankmill head run.trec
-  rankmill head qrels.txt --labels
-  rankmill head scores.csv --score sim --format json
+"""
+_EXAMPLES = """
+rankmill head run.trec
+rankmill head qrels.txt --labels
+rankmill head scores.csv --score sim --format json
 """
 
 
-@click.command("head", help=_HELP + EXIT_CODES)
-@click.argument("source", metavar="INPUT")
-@input_options
-@click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
+@table_command(
+    "head", [click.Argument(["source"], metavar="INPUT")], help=_HELP, examples=_EXAMPLES
+)
 def command(
     source: str,
     role: Any,

@@ -6,34 +6,28 @@ from typing import Any
 
 import click
 
+from rankmill.cli.command import Command, table_command
 from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.inputs import check_outputs
-from rankmill.cli.options import (
-    metric_option,
-    output_options,
-    plot_option,
-)
-from rankmill.cli.process import EXIT_CODES
 from rankmill.errors import plural
 
 __all__ = ["command"]
 
-_HELP = """Show how metrics moved over the runs of a HISTORY.
+_HELP = """Show how metrics moved over the runs of a HISTORY: the folder or URL that --history of
+other commands wrote runs to.
 
-HISTORY is a folder, or the URL of one, that --history of other commands wrote runs to. There is a
-row a metric, with a line of its last 30 values; with -m there is a row a run. Only runs that count
-the same are in a trend: the same semantics, scope, gain function and definition of the metric as
-the newest run; others are named. A last value that is far from those before it is called drift. See
-'rankmill docs nightly'.
-
-\b
-Examples:
-  rankmill history runs
-  rankmill history runs -m map@12 --since 30d
-  rankmill history runs --plot trend.svg
-  rankmill history s3://bucket/runs --since 2026-01-01 --format csv
-  rankmill history prune runs --keep 365d --dry-run
-  rankmill history prune runs --keep-last 100
+There is a row per metric, with a line of its last 30 values; with -m there is a row per run. Only
+runs that count the same are in a trend: the same semantics, scope, gain function and definition of
+the metric as the newest run; others are named. A last value that is far from those before it is
+called drift. See 'rankmill docs nightly'.
+"""
+_EXAMPLES = """
+rankmill history runs
+rankmill history runs -m map@12 --since 30d
+rankmill history prune runs --keep 365d --dry-run
+rankmill history runs --plot trend.svg
+rankmill history s3://bucket/runs --since 2026-01-01 --format csv
+rankmill history prune runs --keep-last 100
 """
 
 _PRUNE_HELP = """Remove old runs from a HISTORY.
@@ -43,15 +37,7 @@ The time in the name of a file decides; files that other programs wrote stay. Gi
 """
 
 
-@click.command("prune", help=_PRUNE_HELP + EXIT_CODES)
-@click.argument("history")
-@click.option(
-    "--keep", metavar="AGE", help="Keep the runs of the last hours, days or weeks, as 365d."
-)
-@click.option(
-    "--keep-last", type=click.IntRange(min=1), metavar="N", help="Keep the N newest runs."
-)
-@click.option("--dry-run", is_flag=True, help="Only tell which runs would be removed.")
+@table_command("prune", [click.Argument(["history"])], help=_PRUNE_HELP)
 def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) -> None:
     """Remove old runs, or list them."""
     from rankmill.gate import history as histories
@@ -62,7 +48,7 @@ def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) 
     emit(f"{listed}{done} {len(old):,} of {plural(len(old) + left, 'run')}\n")
 
 
-class _WithPrune(click.Command):
+class _WithPrune(Command):
     """A command that is another one if its first argument is "prune"."""
 
     def make_context(
@@ -77,16 +63,7 @@ class _WithPrune(click.Command):
         return super().make_context(info_name, args, parent, **extra)
 
 
-@click.command("history", cls=_WithPrune, help=_HELP + EXIT_CODES)
-@click.argument("history")
-@metric_option("Show each run of this metric, as map@12; repeat for more.")
-@click.option(
-    "--since",
-    metavar="TIME",
-    help="Only runs since a date, as 2026-01-01, or of the last hours, days or weeks, as 30d.",
-)
-@plot_option("the metrics over time")
-@output_options
+@table_command("history", [click.Argument(["history"])], _WithPrune, help=_HELP, examples=_EXAMPLES)
 def command(
     history: str,
     metrics: tuple[str, ...],

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankmill.cli.config import keys
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.inputs import source_of, system_names
-from rankmill.cli.options import column_options
-from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.config.filling import dates_in, is_filled, with_holes
+from rankmill.config.options import keys
 from rankmill.errors import InputError, UsageError
 from rankmill.results import files as writing
 from rankmill.stores.urls import is_url, shown
@@ -33,33 +32,27 @@ The file drives evaluate, compare, gate and report: 'rankmill evaluate rankmill.
 comments how the inputs were understood, and has two rules for 'rankmill gate' with the values of
 today, and more in comments. A date in a name, as 2024-05-01 or 20240501, becomes {date}. An
 existing file is kept. 'rankmill docs config' tells of all keys.
-
-\b
-Examples:
-  rankmill init labels.parquet predictions.parquet
-  rankmill init labels.parquet new.parquet old.parquet -o nightly.toml
-  rankmill init qrels.txt bm25.run -o -
+"""
+_EXAMPLES = """
+rankmill init labels.parquet predictions.parquet
+rankmill init labels.parquet new.parquet old.parquet -o nightly.toml
+rankmill init qrels.txt bm25.run -o -
 """
 # The longest lists for which the cutoff of the metrics is their length.
 _LONGEST = 20
 _HOLE = re.compile(r"\{date[^}]*\}")
 
 
-@click.command("init", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions")
-@click.argument("baseline", required=False)
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE",
-    default="rankmill.toml",
-    show_default=True,
-    help="The file to write; - for standard output.",
+@table_command(
+    "init",
+    [
+        click.Argument(["labels"]),
+        click.Argument(["predictions"]),
+        click.Argument(["baseline"], required=False),
+    ],
+    help=_HELP,
+    examples=_EXAMPLES,
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-@click.option("--no-evaluate", is_flag=True, help="Leave out the values of today.")
-@column_options
 def command(
     labels: str,
     predictions: str,

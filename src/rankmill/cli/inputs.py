@@ -8,7 +8,7 @@ import itertools
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from rankmill.stores.urls import is_url, local_path, redacted, shown
 
 __all__ = [
     "ChoiceOrPairs",
+    "catalogue_sources",
     "check_outputs",
     "parse_size",
     "source_of",
@@ -176,6 +177,16 @@ def check_outputs(
             both = " and ".join(f"-{'-' * (len(n) > 1)}{n.replace('_', '-')}" for n in (one, other))
             raise UsageError(f"{both} are the same file, {shown(str(path))}: give two names")
     check_names(output, others)
+
+
+def catalogue_sources(options: Mapping[str, Any]) -> list[str | list[str]]:
+    """Return the inputs that these options and --by name, which no output may replace."""
+    named = [options[name] for name in ("train", "items", "features") if options[name] is not None]
+    if options.get("by"):
+        from rankmill.compare.cutting import cuts_of
+
+        named += cuts_of(options["by"]).tables
+    return named
 
 
 def _same_place(one: str, other: str) -> bool:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rankmill.cli.command import table_command
 from rankmill.cli.completion import complete_metrics
 from rankmill.cli.draw import emit
 from rankmill.errors import UsageError
 from rankmill.results.tables import Column, Facts, Table, View, listing
-from rankmill.results.writers import FORMATS, write
+from rankmill.results.writers import write
 
 if TYPE_CHECKING:
     from rankmill.metrics.base import MetricSpec
@@ -29,11 +30,12 @@ divisors, the order of ties, and which queries a mean is over.
 """
 
 
-@click.command("metrics")
-@click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
-@click.option("--elsewhere", is_flag=True, help="List what other libraries call them instead.")
-@click.option("--sets", is_flag=True, help="List the sets of metrics, such as official.")
-@click.argument("name", required=False, shell_complete=complete_metrics)
+@table_command(
+    "metrics",
+    [click.Argument(["name"], required=False, shell_complete=complete_metrics)],
+    help="""List the metrics: name, aliases, parameters, definition, range, better side and source.
+    With NAME, such as ndcg, show that one alone.""",
+)
 def command(name: str | None, format: str, elsewhere: bool, sets: bool) -> None:
     """List the metrics: name, aliases, parameters, definition, range, better side and source.
 

@@ -3,33 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rankmill.errors import InputError
 from rankmill.stores.urls import redacted
-from rankmill.version import install
 
 if TYPE_CHECKING:
     from rankmill.compare.details import Details
     from rankmill.gate.broken import Trends
 
-__all__ = ["check_page", "command_line", "page_of", "report_option", "trends_of"]
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def report_option(command: _Command) -> _Command:
-    """Add the option --report."""
-    told = (
-        "Also write a page about the run to FILE, in HTML that needs nothing else; 'rankmill docs "
-        f"report' shows one. Needs Jinja: {install('report')}."
-    )
-    return click.option("--report", metavar="FILE", help=told)(command)
+__all__ = ["check_page", "command_line", "page_of", "trends_of"]
 
 
 def check_page(report: str | None) -> None:

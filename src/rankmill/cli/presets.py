@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.results.tables import Column, Table, listing
-from rankmill.results.writers import FORMATS, write
+from rankmill.results.writers import write
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS, Preset
 
@@ -21,8 +22,10 @@ those not named are answered as by default. R labels, n predictions, k the cutof
 """
 
 
-@click.command("presets")
-@click.option("--format", "format", type=click.Choice(FORMATS), default="table", show_default=True)
+@table_command(
+    "presets",
+    help="List the presets: how they count, what their metrics are called there, what was read.",
+)
 def command(format: str) -> None:
     """List the presets: how they count, what their metrics are called there, what was read."""
     if format == "table":

@@ -30,18 +30,15 @@ __all__ = [
 ]
 
 EXIT_CODES = """
-\b
-Exit codes:
-  0    done
-  2    wrong usage, as an unknown metric
-  3    wrong input data, or a metric without a value
-  4    too little memory, threads, open files or room on disk;
-       or MLflow does not answer
-  70   a mistake of rankmill, which asks for a report
-  130  interrupted by Ctrl-C
-  143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
+0    done
+2    wrong usage, as an unknown metric
+3    wrong input data, or a metric without a value
+4    too little memory, threads, open files or room on disk; or MLflow does not answer
+70   a mistake of rankmill, which asks for a report
+130  interrupted by Ctrl-C
+143  terminated (SIGTERM); 129 if the terminal was closed (SIGHUP)
 """
-"""This text is part of each command's help."""
+"""The whole help of each command has this text."""
 
 BUG = 70
 """The exit code of a mistake of rankmill. It is not 1, which 'rankmill gate' gives a bad system."""

@@ -5,26 +5,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-import click
-
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs, source_of
-from rankmill.cli.options import (
-    catalogue_options,
-    catalogue_sources,
-    column_options,
-    metric_option,
-    resource_options,
-    scope_options,
-    semantics_options,
-)
+from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.paging import check_page, page_of, trends_of
-from rankmill.cli.process import EXIT_CODES, is_terminal
+from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.suffixes import check_names
 from rankmill.errors import UsageError
-from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results import files as writing
 
 __all__ = ["command"]
@@ -34,48 +23,15 @@ _HELP = """Write a page about PREDICTIONS: what the metrics are, for whom, and w
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. The first PREDICTIONS are what the page is
 about; with more of them, the second is the baseline that all others are compared with. The page is
 one file of HTML, which needs no script and no other file. See 'rankmill docs report'.
-
-\b
-Examples:
-  rankmill report labels.parquet new.parquet -m map@12 -o page.html
-  rankmill report labels.parquet new.parquet old.parquet -m map@12 --by country -o page.html
-  rankmill report rankmill.toml
+"""
+_EXAMPLES = """
+rankmill report labels.parquet new.parquet -m map@12 -o page.html
+rankmill report labels.parquet new.parquet old.parquet -m map@12 --by country -o page.html
+rankmill report rankmill.toml
 """
 
 
-@click.command("report", cls=FileCommand, help=_HELP + EXIT_CODES)
-@metric_option(
-    "What to show, as map@12; repeat for more. The page looks closer at the first one.",
-    DEFAULT_METRICS,
-)
-@click.option(
-    "--baseline",
-    metavar="NAME",
-    help="The system to compare with, by its path or its name on the page; by default the second.",
-)
-@click.option(
-    "--by",
-    metavar="COLUMN|FILE",
-    multiple=True,
-    help="Also show slices of the queries, as for 'rankmill compare'.",
-)
-@column_options
-@semantics_options
-@scope_options
-@catalogue_options
-@click.option(
-    "-o",
-    "--report",
-    "report",
-    metavar="FILE",
-    help="Write to FILE instead of standard output; on a terminal, FILE has to be named.",
-)
-@click.option(
-    "--history",
-    metavar="DIR",
-    help="Also show how the metrics went in the runs of a history; nothing is added to it.",
-)
-@resource_options
+@table_command("report", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],

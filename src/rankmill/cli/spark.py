@@ -6,24 +6,13 @@ import os
 from dataclasses import replace
 from typing import Any
 
-import click
-
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs, parse_size, source_of
-from rankmill.cli.options import (
-    column_options,
-    history_options,
-    metric_option,
-    output_options,
-    scope_options,
-    semantics_options,
-)
-from rankmill.cli.process import EXIT_CODES
+from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.recording import Recording, by_system
 from rankmill.cli.suffixes import check_suffix
 from rankmill.errors import UsageError
-from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.cluster_plan import cluster_plan_view
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import systems_view
@@ -31,62 +20,26 @@ from rankmill.stores.urls import is_url, redacted
 
 __all__ = ["command"]
 
-_HELP = """Score ranked PREDICTIONS against LABELS on Spark.
+_HELP = """Score ranked PREDICTIONS against LABELS on Spark. Each is a path or URL that Spark reads,
+several between commas, or with --labels-as table the name of a table.
 
-Each of the two is a path or URL that Spark reads, or several separated by commas; with --labels-as
-table, the name of a table. The suffix tells the format: .csv and .tsv, which have a header or
---columns, .json and .jsonl, .orc; all else is Parquet. --labels-as and --predictions-as may also
-name another format of Spark, such as delta. A single FILE.toml in the place of both names them and
-the options, as for 'rankmill evaluate'.
+The suffix tells the format: .csv and .tsv, which have a header or --columns, .json and .jsonl,
+.orc; all else is Parquet. --labels-as and --predictions-as may also name another format of Spark,
+such as delta. A single FILE.toml in the place of both names them and the options, as for 'rankmill
+evaluate'.
 
 The session is the one of spark-submit, or that of the variables and files of Spark, or one on this
 machine. What is counted, and every bit of it, is as by 'rankmill evaluate'. Long rows need a rank
 or a confidence, because rows of Spark have no order. See 'rankmill docs spark'.
-
-\b
-Examples:
-  rankmill spark labels.parquet predictions.parquet -m map@12
-  rankmill spark db.labels s3a://bucket/run --labels-as table -m gap
-  spark-submit run.py labels.parquet old new -m map -o result.json
+"""
+_EXAMPLES = """
+rankmill spark labels.parquet predictions.parquet -m map@12
+rankmill spark db.labels s3a://bucket/run --labels-as table -m gap
+spark-submit run.py labels.parquet old new -m map -o result.json
 """
 
 
-@click.command("spark", cls=FileCommand, help=_HELP + EXIT_CODES)
-@metric_option(
-    "What to compute, as map@12; repeat for more. See 'rankmill metrics'.",
-    DEFAULT_METRICS,
-)
-@column_options
-@semantics_options
-@scope_options
-@output_options
-@click.option(
-    "--per-query",
-    metavar="PATH",
-    help="Also write each query's values to the new folder PATH, as Parquet.",
-)
-@history_options
-@click.option(
-    "--partitions",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Into how many partitions rows are shuffled; by default one for 32 MB of input, and only "
-    "if they must be.",
-)
-@click.option(
-    "--memory",
-    callback=parse_size,
-    metavar="SIZE",
-    default="1GiB",
-    show_default=True,
-    help="The memory limit of a task, as in 'rankmill evaluate'.",
-)
-@click.option(
-    "--plan",
-    "only_plan",
-    is_flag=True,
-    help="Only tell what would be shuffled, by how many tasks, and the memory it would take.",
-)
+@table_command("spark", cls=FileCommand, help=_HELP, examples=_EXAMPLES)
 def command(
     labels: str,
     systems: dict[str, str],

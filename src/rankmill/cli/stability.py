@@ -6,18 +6,9 @@ from typing import Any
 
 import click
 
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.inputs import check_outputs, source_of, system_names
-from rankmill.cli.options import (
-    column_options,
-    metric_option,
-    output_options,
-    plot_option,
-    resource_options,
-    scope_options,
-    semantics_options,
-)
-from rankmill.cli.process import EXIT_CODES
 from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
 from rankmill.stores.urls import redacted
@@ -31,12 +22,11 @@ each metric there is a table over the cutoffs: the value and the rank of each sy
 by how well rankings at two cutoffs and by two metrics agree, how well random halves of the queries
 agree, and how many queries are needed to tell a system from the next one. One system has a table of
 values with intervals only. See 'rankmill docs stability' for what each number says.
-
-\b
-Examples:
-  rankmill stability labels.parquet a.parquet b.parquet c.parquet -m map
-  rankmill stability labels a b -m map -m ndcg --cutoffs 1,5,10 --format json
-  rankmill stability labels.parquet a.parquet -m map -o map.md
+"""
+_EXAMPLES = """
+rankmill stability labels.parquet a.parquet b.parquet c.parquet -m map
+rankmill stability labels a b -m map -m ndcg --cutoffs 1,5,10 --format json
+rankmill stability labels.parquet a.parquet -m map -o map.md
 """
 
 
@@ -49,59 +39,12 @@ def _cutoffs(context: click.Context, parameter: click.Parameter, text: str) -> l
         ) from None
 
 
-@click.command("stability", help=_HELP + EXIT_CODES)
-@click.argument("labels")
-@click.argument("predictions", nargs=-1, required=True)
-@metric_option(
-    "A metric without a cutoff, as map; repeat for more. See 'rankmill metrics'.",
-    ("map",),
+@table_command(
+    "stability",
+    [click.Argument(["labels"]), click.Argument(["predictions"], nargs=-1, required=True)],
+    help=_HELP,
+    examples=_EXAMPLES,
 )
-@click.option(
-    "--cutoffs",
-    callback=_cutoffs,
-    metavar="LIST",
-    default="1,2,3,5,10,20,50",
-    show_default=True,
-    help="The cutoffs of each metric.",
-)
-@click.option(
-    "--confidence",
-    type=float,
-    metavar="LEVEL",
-    default=0.95,
-    show_default=True,
-    help="The confidence of intervals; the t-test has the level 1 - LEVEL.",
-)
-@click.option(
-    "--power",
-    type=float,
-    metavar="P",
-    default=0.8,
-    show_default=True,
-    help="The probability that the queries needed show a difference.",
-)
-@click.option(
-    "--splits",
-    type=click.IntRange(min=1),
-    metavar="N",
-    default=100,
-    show_default=True,
-    help="How often the queries are halved at random.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=0,
-    show_default=True,
-    help="The seed of the halves.",
-)
-@column_options
-@semantics_options
-@scope_options
-@output_options
-@plot_option("the metrics over the cutoffs")
-@resource_options
 def command(
     labels: str,
     predictions: tuple[str, ...],

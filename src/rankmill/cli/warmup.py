@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import click
-
+from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 
 __all__ = ["command"]
@@ -19,7 +18,7 @@ for this command and for all later runs.
 """
 
 
-@click.command("warmup", help=_HELP)
+@table_command("warmup", help=_HELP)
 def command() -> None:
     """Compile all kernels and print a summary."""
     from rankmill.cli.warming import warmup

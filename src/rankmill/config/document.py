@@ -1,4 +1,4 @@
-"""A TOML document: its values with the texts filled in, and errors that name file, line and key."""
+"""A TOML document: its values with the texts filled in, and errors that name file and key."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rankmill.config.filling import fill
-from rankmill.config.lines import Place, lines_of
 from rankmill.errors import UsageError
 from rankmill.stores.opened import opened
 
-__all__ = ["Document", "read_document"]
+__all__ = ["Document", "Place", "read_document"]
+
+Place = tuple[str | int, ...]
+"""The keys that lead to a value; the elements of an array have their number, from 0."""
 
 # Texts in which braces hold the names of columns.
 TEMPLATES = {("columns", "query"), ("columns", "label_query")}
@@ -24,23 +26,14 @@ _AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 @dataclass(frozen=True)
 class Document:
-    """The values of a TOML file, and the line of each."""
+    """The values of a TOML file."""
 
     path: str
     values: dict[str, Any]
-    lines: dict[Place, int]
-
-    def where(self, place: Place) -> str:
-        """Return file, line and key of a value, as text."""
-        near = place
-        while near and near not in self.lines:
-            near = near[:-1]
-        line = f", line {self.lines[near]}" if near else ""
-        return f"{self.path}{line}, {key_text(place)}"
 
     def fail(self, place: Place, reason: str) -> NoReturn:
         """Raise UsageError for a value."""
-        raise UsageError(f"{self.where(place)}: {reason}")
+        raise UsageError(f"{self.path}, {key_text(place)}: {reason}")
 
 
 def key_text(place: Place) -> str:
@@ -68,9 +61,8 @@ def read_document(
     name = os.fspath(path)
     text = _text(name)
     try:
-        values = tomllib.loads(text)
-        document = Document(name, values, lines_of(text))
-        return Document(name, _filled(document, (), values, date, environment), document.lines)
+        document = Document(name, tomllib.loads(text))
+        return Document(name, _filled(document, (), document.values, date, environment))
     except RecursionError:
         raise UsageError(f"{name}: its arrays or tables are nested too deep") from None
     except UsageError:

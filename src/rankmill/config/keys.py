@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from rankmill.config.document import Document
-from rankmill.config.lines import Place
+from rankmill.config.document import Document, Place
+from rankmill.config.option import FILE, Option
+from rankmill.config.options import OPTIONS, keys
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
 
-__all__ = ["Key", "check_keys", "joined", "nearest"]
+__all__ = ["check_keys", "joined", "nearest"]
 
-Kind = Literal["text", "texts", "pairs", "integer", "number", "flag", "input"]
+VERSION = 1
+"""The version of the file that is written and read; without the key it is 1."""
 
 _EXPECTED = {
     "text": "a text between quotation marks",
@@ -30,64 +31,32 @@ INPUTS = ("labels", "predictions", "systems", "baseline")
 COLUMNS, SEMANTICS = "columns", "semantics"
 
 
-@dataclass(frozen=True)
-class Key:
-    """A key of the file that is an option of a command.
-
-    Attributes
-    ----------
-    name : str
-    table : str
-        The table that it stands in; "" at the top.
-    kind : {"text", "texts", "pairs", "integer", "number", "flag", "input"}
-    choices : tuple of str
-        The only texts, if there are but these.
-    pairs : bool
-        Whether texts of pairs, such as "1=3,2=7", may stand in place of the choices.
-    path : {"no", "yes", "maybe"}
-        Whether its text is a path; or may be one, among others.
-    """
-
-    name: str
-    table: str
-    kind: Kind
-    choices: tuple[str, ...] = ()
-    pairs: bool = False
-    path: Literal["no", "yes", "maybe"] = "no"
-
-    @property
-    def place(self) -> Place:
-        """Where it stands in the file."""
-        return (self.table, self.name) if self.table else (self.name,)
-
-
-def check_keys(
-    document: Document, keys: Iterable[Key], command_line_only: Collection[str]
-) -> dict[str, Any]:
+def check_keys(document: Document) -> dict[str, Any]:
     """Check names and types of all keys of a document; return name -> value of the options.
-
-    Parameters
-    ----------
-    document
-    keys
-    command_line_only
-        Options that are no keys.
 
     Raises
     ------
     UsageError
-        If a key is unknown, or its value is of another type.
+        If the file has a later version, a key is unknown, or its value is of another type.
     """
-    tables: dict[str, dict[str, Key]] = {"": {}, COLUMNS: {}}
-    for key in keys:
-        tables.setdefault(key.table, {})[key.name] = key
-    top = [*INPUTS, *tables[""], COLUMNS, SEMANTICS]
+    _check_version(document)
+    tables: dict[str, dict[str, Option]] = {"": {}, COLUMNS: {}}
+    for key in keys().values():
+        tables[key.table or ""][key.name] = key
+    top = [*INPUTS, *tables[""], COLUMNS, SEMANTICS, "version"]
     elsewhere = dict.fromkeys(tables[COLUMNS], COLUMNS)
     elsewhere |= dict.fromkeys(("preset", *CHOICES), SEMANTICS)
+    of_one_run = {
+        one.name: one
+        for rows in OPTIONS.values()
+        for one in rows
+        if one.table is None and {*one.on.split()} & {*FILE.split()}
+    }
     found: dict[str, Any] = {}
     for name, value in document.values.items():
-        if name in command_line_only:
-            document.fail((name,), f"it belongs to one run; expected --{name} on the command line")
+        if name not in top and name in of_one_run:
+            flag = of_one_run[name].flags[-1]
+            document.fail((name,), f"it belongs to one run; expected {flag} on the command line")
         if name not in top:
             _unknown(document, (name,), top, elsewhere)
         if name in tables[""]:
@@ -99,6 +68,18 @@ def check_keys(
     return found | _semantics(document)
 
 
+def _check_version(document: Document) -> None:
+    version = document.values.get("version", VERSION)
+    if type(version) is not int or version < 1:
+        document.fail(("version",), f"{_shown(version)}; expected {VERSION}")
+    if version > VERSION:
+        document.fail(
+            ("version",),
+            f"it is {version}, and this rankmill reads {VERSION}; expected a file written for it: "
+            "install a newer rankmill, or write the file anew by 'rankmill init'",
+        )
+
+
 def _semantics(document: Document) -> dict[str, Any]:
     """Return the preset and the fields as the options take them."""
     found: dict[str, Any] = {}
@@ -108,7 +89,7 @@ def _semantics(document: Document) -> dict[str, Any]:
         if name not in ("preset", *CHOICES):
             _unknown(document, place, ["preset", *CHOICES], {})
         known = tuple(PRESETS if name == "preset" else CHOICES[name])
-        _checked(document, place, value, Key(name, SEMANTICS, "text", known))
+        _checked(document, place, value, Option(f"--{name} CHOICE", "", "", choices=known))
         if name == "preset":
             found["preset"] = value
         else:
@@ -149,7 +130,7 @@ def check_systems(document: Document) -> dict[str, str | list[str]]:
     return found
 
 
-def _checked(document: Document, place: Place, value: Any, key: Key) -> Any:
+def _checked(document: Document, place: Place, value: Any, key: Option) -> Any:
     """Return a value of the type that its key has; lists for "texts" and "pairs"."""
     if key.kind == "input":
         return check_input(document, place, value)

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankmill.config.keys import VERSION
 from rankmill.errors import plural
 from rankmill.results.escaping import visible
 
@@ -83,7 +84,10 @@ def written(
         The keys that a file may have.
     """
     names = list(systems)
-    parts = [_TOP, f"{labels.comment()}labels = {toml_value(labels.path)}\n"]
+    parts = [
+        f"{_TOP}version = {VERSION}\n",
+        f"{labels.comment()}labels = {toml_value(labels.path)}\n",
+    ]
     if len(names) == 1:
         one = systems[names[0]]
         parts.append(f"{one.comment()}predictions = {toml_value(one.path)}\n")

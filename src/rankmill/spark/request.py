@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
+from rankmill.config.options import keys
 from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.options import COLUMNS, split_options
 from rankmill.engine.parts import check_in_parts
@@ -22,11 +23,7 @@ from rankmill.spark.layout import (
 from rankmill.spark.partitions import partition_count, sizes_of
 
 # Options of `evaluate` that files have, or that are Spark's own business.
-NOT_TAKEN = (
-    *("labels_as", "predictions_as", "columns", "label_columns", "threads", "progress"),
-    *("encoding", "label_encoding"),
-    *("train", "items", "item_group", "features", "drop_seen", "subtopic", "padding"),
-)
+NOT_TAKEN = (*(name for name, one in keys().items() if not one.frames), "progress")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,210 @@
+"""The click commands: their options are rows of the table, and so are their helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from rankmill.cli import process
+from rankmill.cli.completion import complete_metrics, complete_presets
+from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
+from rankmill.cli.recording import TIME, recording_of
+from rankmill.config.option import Option
+from rankmill.config.options import options_of
+from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.presets import semantics_of
+
+__all__ = ["WHOLE", "Command", "click_option", "table_command"]
+
+WHOLE = "rankmill.whole"
+"""Where it is kept that a help is to show all options."""
+
+
+class Command(click.Command):
+    """A command with the options that the table has for it.
+
+    Parameters
+    ----------
+    name : str
+    help : str
+        The short help shows the first paragraph.
+    examples : str
+        Lines; the short help shows three.
+    exits : str
+        What the exit codes say.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        help: str,
+        examples: str = "",
+        exits: str = process.EXIT_CODES,
+        **more: Any,
+    ) -> None:
+        super().__init__(name, help=help, **more)
+        self.rows = options_of(name)
+        self._examples, self._exits = examples, exits
+        self._options = {one: click_option(one) for rows in self.rows.values() for one in rows}
+        self.params += [*self._options.values(), _help_all()]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help: on one screen, or whole."""
+        whole = ctx.meta.get(WHOLE, False)
+        self.format_usage(ctx, formatter)
+        for paragraph in (self.help or "").split("\n\n")[: None if whole else 1]:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                formatter.write_text(paragraph)
+        lines = self._examples.strip().splitlines()
+        if lines:
+            _write_lines(formatter, "Examples", lines if whole else lines[:3])
+        shown = {
+            group: [one for one in rows if whole or self.name in one.short.split()]
+            for group, rows in self.rows.items()
+        }
+        records = {
+            group: [self._record(one, ctx, whole) for one in rows]
+            for group, rows in shown.items()
+            if rows
+        }
+        widest = max((len(one) for rows in records.values() for one, _ in rows), default=0)
+        for group, rows in records.items():
+            with formatter.section(group):
+                formatter.write_dl([(one.ljust(min(widest, 28)), text) for one, text in rows])
+        if whole:
+            with formatter.section("Help"):
+                formatter.write_dl(
+                    [("-h, --help", "Show the usual options."), ("--help-all", "Show all options.")]
+                )
+            _write_lines(formatter, "Exit codes", self._exits.strip("\n").splitlines())
+            return
+        left = sum(map(len, self.rows.values())) - sum(map(len, shown.values()))
+        others = f"the other {left} options" if left > 1 else "the other option"
+        formatter.write_paragraph()
+        formatter.write_text(f"--help-all shows {others if left else 'the exit codes'}.")
+
+    def _record(self, one: Option, ctx: click.Context, whole: bool) -> tuple[str, str]:
+        """Return how an option is written, and what it does."""
+        written, told = self._options[one].get_help_record(ctx) or ("", "")
+        if whole:
+            return written, told
+        names = one.flags[: 2 if len(one.flags[0]) == 2 else 1]
+        return (
+            f"{', '.join(names)} {one.metavar}".rstrip(),
+            f"{one.help.split('. ')[0].rstrip('.')}.",
+        )
+
+
+def _write_lines(formatter: click.HelpFormatter, title: str, lines: Sequence[str]) -> None:
+    with formatter.section(title):
+        for line in lines:
+            formatter.write(f"{'':{formatter.current_indent}}{line.strip()}\n")
+
+
+def table_command(
+    name: str, arguments: Sequence[click.Argument] = (), cls: type[Command] = Command, **more: Any
+) -> Callable[[Callable[..., None]], Command]:
+    """Make a function the command of a name.
+
+    It receives `semantics` in the place of the options of semantics, and `recording` in that of
+    those of a history.
+    """
+
+    def decorate(function: Callable[..., None]) -> Command:
+        def called(**given: Any) -> None:
+            if "preset" in given:
+                given["semantics"] = _semantics(given.pop("preset"), given.pop("fields"))
+            if "tags" in given:
+                time = click.get_current_context().meta.get(TIME)
+                history, tags, mlflow = (given.pop(one) for one in ("history", "tags", "mlflow"))
+                given["recording"] = recording_of(history, tags, mlflow, time)
+            function(**given)
+
+        return cls(name, callback=called, params=[*arguments], **more)
+
+    return decorate
+
+
+def click_option(one: Option) -> click.Option:
+    """Return a row of the table as click has options."""
+    more: dict[str, Any] = _KINDS.get(one.kind, {})
+    if one.name in _COMPLETED:
+        more = more | {"shell_complete": _COMPLETED[one.name]}
+    if one.choices:
+        more = more | {"type": (ChoiceOrPairs if one.pairs else click.Choice)(one.choices)}
+    elif one.kind == "integer":
+        more = more | {"type": click.IntRange(one.least, one.most)}
+    elif one.kind == "number":
+        bounded = one.least is not None or one.most is not None
+        more = more | {"type": click.FloatRange(one.least, one.most) if bounded else float}
+    if one.kind != "flag":
+        more = more | {"metavar": one.metavar}
+    if one.bare is not None:
+        more = more | {"flag_value": one.bare, "is_flag": one.kind == "flag"}
+    if one.default is not None:
+        more = more | {"default": one.default, "show_default": True}
+    if one.name == "quiet":
+        more = more | {"callback": _be_quiet, "expose_value": False}
+    if one.required:
+        more = more | {"required": True}
+    return click.Option([*one.flags, one.name], help=one.help, **more)
+
+
+def _be_quiet(_: click.Context, __: click.Parameter, wanted: bool) -> None:
+    process.quiet = wanted
+
+
+def _integers(_: click.Context, __: click.Parameter, text: str) -> list[int]:
+    try:
+        return [int(one) for one in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no list of positive integers, such as 1,5,10"
+        ) from None
+
+
+def _source(_: click.Context, one: click.Parameter, text: str | None) -> str | list[str] | None:
+    return text if text is None else source_of(text, f"--{one.name}")
+
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "flag": {"is_flag": True},
+    "texts": {"multiple": True},
+    "pairs": {"multiple": True},
+    "input": {"callback": _source},
+    "size": {"callback": parse_size},
+    "integers": {"callback": _integers},
+}
+_COMPLETED = {
+    **dict.fromkeys(("metrics", "metric"), complete_metrics),
+    **dict.fromkeys(("preset", "presets"), complete_presets),
+}
+
+
+def _semantics(preset: str, fields: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in fields]
+    for text, (field, equals, _) in zip(fields, pairs, strict=True):
+        if not equals or field not in CHOICES:
+            raise click.BadParameter(
+                f"{text!r} is no FIELD=CHOICE with a field of {', '.join(CHOICES)}",
+                param_hint="--semantics",
+            )
+    chosen = {"preset": preset} | {field: choice for field, _, choice in pairs}
+    semantics_of(chosen)  # so that an unknown one is told at once
+    return chosen
+
+
+def _help_all() -> click.Option:
+    def show(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+        if wanted and not context.resilient_parsing:
+            context.meta[WHOLE] = True
+            click.echo(context.get_help(), color=context.color)
+            context.exit()
+
+    return click.Option(
+        ["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=show
+    )

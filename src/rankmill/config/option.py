@@ -1,0 +1,106 @@
+"""An option: one row of the table that commands, rankmill.toml, helps and pages are made from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+__all__ = ["FILE", "SIDES", "Kind", "Option"]
+
+Kind = Literal[
+    "text", "texts", "pairs", "integer", "integers", "number", "flag", "input", "size", "auto"
+]
+
+FILE = "evaluate compare gate report spark"
+"""The commands that take a FILE.toml."""
+SIDES = f"{FILE} stability explain explain-evaluators"
+"""The commands that score predictions against labels."""
+
+
+@dataclass(eq=False)
+class Option:
+    """A row of the table.
+
+    Attributes
+    ----------
+    spec : str
+        Its names on the command line, and what stands for its value in the help: "-m --metric
+        METRIC". A value that is a path, relative to the folder of a rankmill.toml, has FILE or DIR
+        there.
+    parameter : str
+        What it becomes in Python: words such as "Labels.query"; or "margin", of the function that
+        the command is called after. "" for what only commands have, such as names of outputs.
+    help : str
+        The short help shows the first sentence.
+    on : str
+        The commands that take it.
+    short : str
+        Those whose short help shows it; "*" for all that take it.
+    table : str or None
+        The table of a rankmill.toml in which it is a key; "" for the top, None if it is no key.
+    name : str
+        Of the key, and of the argument that a command receives; by default that of the long name.
+    kind : str
+        "texts" and "pairs" may be repeated; "integers" stand between commas. By default it is
+        "flag" without a value, else "text".
+    default : object
+    choices : tuple of str
+        The only texts, if there are but these.
+    pairs : bool
+        Whether texts of pairs, such as "1=3,2=7", may stand in place of the choices.
+    least, most : int, optional
+        The bounds of a number.
+    required : bool
+    bare : str, optional
+        The value where the option is given without one.
+    frames : bool
+        Whether functions over DataFrames of Spark take it.
+    """
+
+    spec: str
+    parameter: str
+    help: str
+    on: str = SIDES
+    short: str = ""
+    table: str | None = None
+    name: str = ""
+    kind: Kind = "auto"
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    pairs: bool = False
+    least: int | None = None
+    most: int | None = None
+    required: bool = False
+    bare: str | None = None
+    frames: bool = True
+
+    def __post_init__(self) -> None:
+        """Read the names from the text that has them."""
+        words = self.spec.split()
+        self.flags = [word for word in words if word.startswith("-")]
+        self.metavar = " ".join(words[len(self.flags) :])
+        long = next((word for word in self.flags if word.startswith("--")), "")
+        self.name = self.name or long.removeprefix("--").replace("-", "_")
+        if self.kind == "auto":
+            self.kind = "text" if self.metavar else "flag"
+        if self.short == "*":
+            self.short = self.on
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Where it stands in a rankmill.toml."""
+        return (self.table, self.name) if self.table else (self.name,)
+
+    @property
+    def path(self) -> Literal["no", "yes", "maybe"]:
+        """Whether its value is a path; or may be one, among others."""
+        words = {*re.findall("[A-Z]+", self.metavar)}
+        return "no" if not words & {"FILE", "DIR"} else "maybe" if "COLUMN" in words else "yes"
+
+    @property
+    def counts(self) -> bool:
+        """Whether it decides what is counted, and not only how an input is opened."""
+        owner, _, field = self.parameter.split(" ")[0].partition(".")
+        read = field in ("format", "columns", "encoding")
+        return owner in ("Labels", "Predictions", "Catalogue", "Semantics") and not read
