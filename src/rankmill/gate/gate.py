@@ -17,6 +17,7 @@ from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
 from rankmill.engine.evaluate import evaluate
+from rankmill.engine.finish import sealed
 from rankmill.engine.options import options_of
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.asked import OPTIONS, Asked, asked_of, numbers_of_run
@@ -137,7 +138,8 @@ def gate(
         alone = {}
         if paired and any(state.left_out.values()):
             alone = joined.states_alone(workers, crossed=asked.crossed)
-    found = verdict_of(asked, joined.results, joined.without, state, ages, comparison, alone)
+    results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
+    found = verdict_of(asked, results, joined.without, state, ages, comparison, alone)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
 
