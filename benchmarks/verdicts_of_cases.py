@@ -175,6 +175,36 @@ def losses(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     yield wrong(f"9: better without predictions, {len(right)} metrics and ways", *right)
 
 
+def looks_back(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """--power says how many of the last 90 nights of a history a rule would have failed."""
+    hits = random.integers(40, 60, 95)
+    with tempfile.TemporaryDirectory() as folder:
+        for number, count in enumerate(hits):
+            result = rankmill.evaluate(labels_of(100), run_of(np.arange(100) < count), "hit@1")
+            rankmill.record(result, folder, time=BEGIN + timedelta(days=number))
+        tonight = {"history": folder, "time": BEGIN + timedelta(days=95)}
+        found = rankmill.gate_power(labels_of(100), run_of(np.ones(100)), "hit@1 >= 0.5", **tonight)
+    (one,) = found.rules
+    counted = int((hits[-90:] < 50).sum()), 90
+    yield wrong(
+        "10: nights of a history that a rule would fail", (one.failed, one.nights) == counted
+    )
+
+
+def slices(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
+    """The difference of a slice among the worst is drawn towards that of all queries."""
+    parts = pa.array([f"c{i % 20}" for i in range(600)])
+    labels = labels_of(600, country=parts)
+    runs = {name: run_of(random.random(600) < share) for name, share in (("a", 0.5), ("b", 0.4))}
+    found = rankmill.compare(labels, runs, "hit@1", by="country", worst_slices=5)
+    whole = found.differences["hit@1"]["b"].value or 0.0
+    drawn = [
+        abs(one.shrunk - whole) < abs((one.difference.value or 0.0) - whole)
+        for one in found.losses
+    ]
+    yield wrong("8: worst slices are drawn towards all queries", *drawn, len(drawn) == 5)
+
+
 def clocks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     """A run of the future is not `last`, a retry replaces, undecided nights are no baseline."""
     right = np.arange(100)
@@ -297,7 +327,19 @@ def mornings(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     yield wrong("15: a verdict that regressed", not verdict, "hit@1" in said)
 
 
-CASES = (ratios, overlap, unknown, notes, resampling, losses, clocks, by_hand, mornings)
+CASES = (
+    ratios,
+    overlap,
+    unknown,
+    notes,
+    resampling,
+    slices,
+    losses,
+    looks_back,
+    clocks,
+    by_hand,
+    mornings,
+)
 
 
 def cases(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
