@@ -5,8 +5,8 @@
 Each row is a setting, what is promised of it, and what was measured. A rate that may be at most so
 much is off if its lower 99 % bound is above it; one that is to be at least so much, if its upper
 bound is below. Of cases that have one right answer none may be wrong. The script ends with 1 if a
-row is off. It takes five minutes on two cores. Values of queries are drawn as arrays, and go
-through the functions that compare and gate call; a few go through the whole commands.
+row is off. It takes six minutes of CPU time, half as long on two cores. Values of queries are drawn
+as arrays, and go through the functions that compare and gate call; a few go through whole commands.
 
 A further promise is a function that yields rows, and a line in `PROMISES`; those over many nights
 are in `verdicts_of_nights.py`, and cases with one right answer in `verdicts_of_cases.py`.
