@@ -199,8 +199,7 @@ def slices(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     found = rankmill.compare(labels, runs, "hit@1", by="country", worst_slices=5)
     whole = found.differences["hit@1"]["b"].value or 0.0
     drawn = [
-        abs(one.shrunk - whole) < abs((one.difference.value or 0.0) - whole)
-        for one in found.losses
+        abs(one.shrunk - whole) < abs((one.difference.value or 0.0) - whole) for one in found.losses
     ]
     yield wrong("8: worst slices are drawn towards all queries", *drawn, len(drawn) == 5)
 
