@@ -30,6 +30,8 @@ Number = tuple[float, float]
 Draw = Callable[[], Number]
 
 UNIT = (0.0, 1.0)
+DEVIATION = 0.003
+"""Of nights of the same queries, beside the season."""
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
 PLAIN = "hit@1 drop <= 0 confidence 0.95"
 
@@ -64,12 +66,12 @@ def stops(rule: Rule, night: Number, base: Number, queries: int) -> bool:
 
 
 def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
-    """Nothing changed for 90 nights: a sequential rule at 0.95 stops 5 % of such series at most."""
-    nights, plain = range(1, 91), parse_rule(f"{PLAIN} sequential")
+    """Nothing changed for 200 nights: a sequential rule at 0.95 stops 5 % of series at most."""
+    nights, plain = range(1, 201), parse_rule(f"{PLAIN} sequential")
     rules = [levelled([plain], None, look)[0] for look in nights]
     chosen = [levelled([plain], None, look, look)[0] for look in nights]
     relative = "hit@1 drop <= 3% confidence 0.95 sequential"
-    shares = [levelled([parse_rule(relative)], None, look)[0] for look in range(1, 91)]
+    shares = [levelled([parse_rule(relative)], None, look)[0] for look in nights]
     for what, of_night, queries, rate, moving, shared in (
         ("other queries each night", rules, 1000, 0.3, False, 0.0),
         ("a moving baseline", rules, 1000, 0.3, True, 0.0),
@@ -88,7 +90,7 @@ def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                     stopped += 1
                     break
                 base = night if moving else base
-        yield f"10: sequential, 90 quiet nights, {what}", stopped, repetitions, 0.05, 0.0
+        yield f"10: sequential, 200 quiet nights, {what}", stopped, repetitions, 0.05, 0.0
     stopped = 0
     for _ in range(repetitions):
         best = fresh(random, 1000, 0.3)
@@ -98,7 +100,7 @@ def sequential(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
                 stopped += 1
                 break
             best = max(best, night)
-    yield "10: sequential, 90 quiet nights, against `best`", stopped, repetitions, 0.05, 0.0
+    yield "10: sequential, 200 quiet nights, against `best`", stopped, repetitions, 0.05, 0.0
     seen = 0
     for _ in range(repetitions):
         base = fresh(random, 10_000, 0.3)
@@ -185,12 +187,11 @@ def series(kind: str, random: np.random.Generator, nights: int) -> tuple[Any, An
     """Return the values of quiet nights, and their standard errors."""
     day = (np.arange(nights) + random.integers(7)) % 7
     error = np.full(nights, 0.01)
-    if kind == "the same queries":
-        return 0.3 + 0.001 * random.normal(size=nights), error
     if kind == "other queries":
         errors = 0.3 / np.sqrt(random.integers(500, 2000, nights))
         return 0.3 + errors * random.normal(size=nights), errors
-    return 0.3 + 0.003 * random.normal(size=nights) - 0.03 * (day >= 5), error
+    season = 0.03 * (day >= 5) if kind == "a weekly season" else 0.0
+    return 0.3 + DEVIATION * random.normal(size=nights) - season, error
 
 
 def flagged(values: Sequence[float], errors: Sequence[float], start: int) -> Iterator[bool]:
@@ -202,17 +203,34 @@ def flagged(values: Sequence[float], errors: Sequence[float], start: int) -> Ite
 
 
 def drifts(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
-    """Half a standard deviation a night is named within 12 nights, and few quiet nights are."""
+    """Half a standard deviation a night is named within 12 nights, and few quiet nights are.
+
+    The standard deviation is that of nights beside the season: that of all nights is larger.
+    """
     for kind in ("the same queries", "other queries", "a weekly season"):
-        deviation, named = float(np.std(series(kind, random, 700)[0])), 0
-        for _ in range(repetitions):
-            values, errors = series(kind, random, 26)
-            values[14:] += 0.5 * deviation * np.arange(1, 13)
-            named += any(flagged(values, errors, 14))
-        yield f"11: drift names a slope, {kind}", named, repetitions, 1.0, 0.95
-        nights = max(4000, 50 * repetitions)
+        deviation = DEVIATION
+        if kind == "other queries":
+            deviation = float(np.std(series(kind, random, 700)[0]))
+        for quiet, sign in ((14, 1), (48, -1)):
+            named = 0
+            for _ in range(repetitions):
+                values, errors = series(kind, random, quiet + 12)
+                values[quiet:] += 0.5 * sign * deviation * np.arange(1, 13)
+                named += any(flagged(values, errors, quiet))
+            what = f"11: drift names a slope after {quiet} quiet nights, {kind}"
+            yield what, named, repetitions, 1.0, 0.95
+        nights = max(1000, 50 * repetitions)
         flags = sum(flagged(*series(kind, random, nights), 0))
         yield f"11: drift flags a quiet night, {kind}", flags, nights, 1 / 3000, 0.0
+        young = max(100, repetitions)
+        flags = sum(sum(flagged(*series(kind, random, 30), 0)) for _ in range(young))
+        yield (
+            f"11: drift flags one of the first 30 nights, {kind}",
+            flags,
+            30 * young,
+            1 / 3000,
+            0.0,
+        )
 
 
 def leaks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:

@@ -188,10 +188,11 @@ def test_a_changed_value_is_refused_by_name(tmp_path):
     (tmp_path / "told.json").write_text(json.dumps(told))
     assert gate(str(tmp_path / "told.json")).word == "held"
     values = result.per_query
-    halved = pa.array(np.array(values["map@3"]) / 2)
-    pq.write_table(values.set_column(1, "map@3", halved), tmp_path / "values.parquet")
-    with pytest.raises(rankmill.InputError, match=r"values.parquet does not hold the values"):
-        gate(str(tmp_path / "values.parquet"))
+    for written in (values, gate(values).result.per_query):
+        halved = pa.array(np.array(written["map@3"]) / 2)
+        pq.write_table(written.set_column(1, "map@3", halved), tmp_path / "values.parquet")
+        with pytest.raises(rankmill.InputError, match=r"values.parquet does not hold the values"):
+            gate(str(tmp_path / "values.parquet"))
     assert gate(values.slice(1)).word == "held"  # in memory, a part is a baseline too
 
 

@@ -519,23 +519,34 @@ def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> Non
 NIGHTS = 14
 
 
-def by_definition(numbers: list[tuple[float, float | None]]) -> list[tuple[float, float]]:
-    """The oracle: SciPy's t and NumPy's moments, for nights of equal standard errors."""
-    values, found = np.array([value for value, _ in numbers]), []
-    for new, gap in ((1, 0), (7, min(5, len(values) - 7 - NIGHTS))):
-        before = values[: len(values) - new - max(gap, 0)][-NIGHTS:]
-        if len(before) < (7 if new == 1 else NIGHTS):
-            continue
-        spread = before.std(ddof=1) * math.sqrt(1 / new + 1 / len(before))
-        t = (values[-new:].mean() - before.mean()) / spread
+def by_definition(values: np.ndarray, days: np.ndarray) -> list[tuple[float, float]]:
+    """The oracle: SciPy's t and NumPy's least squares, for nights of equal standard errors."""
+    found, before = [], values[:-1][-NIGHTS:]
+    if len(before) >= 7:
+        spread = before.std(ddof=1) * math.sqrt(1 + 1 / len(before))
+        t = (values[-1] - before.mean()) / spread
         found.append((t, stats.t.isf(RATE / 2, len(before) - 1)))
+    if len(values) >= 21:
+        values, days = values[-NIGHTS - 12 :], days[-NIGHTS - 12 :]
+        line = np.maximum(0, np.arange(len(values)) - (len(values) - 13))
+        causes = np.column_stack([*(days % 7 == day for day in set(days % 7)), line]).astype(float)
+        fitted, *_ = np.linalg.lstsq(causes, values)
+        freedom = causes.shape[0] - causes.shape[1]
+        square = ((values - causes @ fitted) ** 2).sum() / freedom
+        error = math.sqrt(square * np.linalg.inv(causes.T @ causes)[-1, -1])
+        found.append((fitted[-1] / error, stats.t.isf(RATE / 2, freedom)))
     return found
 
 
-@given(st.lists(st.integers(100, 300), min_size=1, max_size=40, unique=True))
-def test_drift_is_a_test_of_a_prediction(values: list[int]) -> None:
+@given(
+    st.lists(st.integers(100, 300), min_size=1, max_size=40, unique=True),
+    st.lists(st.integers(1, 3), min_size=40, max_size=40),
+)
+def test_drift_is_a_test_of_a_prediction_and_of_a_slope(values: list[int], gaps: list[int]) -> None:
     numbers = [(value / 400, 0.001) for value in values]
-    found, wanted = drift(numbers), by_definition(numbers)
+    days = np.cumsum(gaps)[: len(values)]
+    found = drift(numbers, days.tolist())
+    wanted = by_definition(np.array(values) / 400, days)
     if not wanted:
         assert found is None
         return
@@ -566,16 +577,29 @@ def test_a_night_of_few_queries_may_lie_further_away() -> None:
     assert (few.flagged, as_many.flagged) == (False, True)
 
 
-def test_a_slope_is_named_within_twelve_nights() -> None:
-    """Half a night-to-night standard deviation a night, after 14 quiet ones."""
+@pytest.mark.parametrize("weekend", [0.0, 0.002, 0.05])
+def test_a_slope_is_named_within_twelve_nights(weekend: float) -> None:
+    """Half a night-to-night standard deviation a night, after 14 quiet ones, in any season."""
     draw, named = np.random.default_rng(0), 0
     for _ in range(100):
-        values = 0.3 + 0.001 * draw.standard_normal(26)
+        values = 0.3 + 0.001 * draw.standard_normal(26) - weekend * (np.arange(26) % 7 > 4)
         values[14:] -= 0.0005 * np.arange(1, 13)
         series = [(float(value), 0.004) for value in values]
         tests = [drift(series[: night + 1]) for night in range(14, 26)]
         named += any(one is not None and one.flagged for one in tests)
     assert named >= 95
+
+
+def test_a_season_alone_is_no_drift(tmp_path: Path) -> None:
+    """Also where nights are missing: what counts is the day of the week of a run."""
+    for number in range(40):
+        if number not in {12, 25, 26, 34}:
+            night(tmp_path, number, 0.3 - 0.1 * (number % 7 > 4) + 0.001 * (number * number % 5))
+    trend = history(tmp_path).trend("map@12")
+    assert trend.drift is not None
+    assert not trend.drift.flagged
+    for number in range(28):
+        assert str(drift([(0.3 + 0.01 * (n % 7), 0.01) for n in range(number)]) or "") == ""
 
 
 def test_what_did_not_hold_is_not_drifted_from(tmp_path: Path) -> None:

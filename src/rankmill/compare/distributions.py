@@ -165,7 +165,10 @@ def largest_share(k: float, n: float, tail: float) -> float:
     if not k:
         return -math.expm1(math.log(tail) / n)
     # The logarithm of the tail is concave, so that Newton's method never steps below the root.
-    x = a / (a + b)
+    # Wilson's bound is near it.
+    square, share = normal_quantile(tail) ** 2 / n, k / n
+    x = share + square / 2 + math.sqrt(square * (share * (1 - share) + square / 4))
+    x /= 1 + square
     scale = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     for _ in range(200):
         found = max(beta_tail(x, a, b), _TINY)
@@ -214,19 +217,18 @@ def _stirling(a: float) -> float:
 def _beta_fraction(a: float, b: float, x: float) -> float:
     """Return the continued fraction of the incomplete beta function by Lentz's method."""
     c = 1.0
-    d = 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
+    d = 1.0 - (a + b) * x / (a + 1.0)
+    d = 1.0 / (d if abs(d) > _TINY else _TINY)
     fraction = d
     for m in range(1, 1_000_000):
         even = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
         for term in (even, odd):
-            d = 1.0 / _away_from_zero(1.0 + term * d)
-            c = _away_from_zero(1.0 + term / c)
+            d = 1.0 + term * d
+            d = 1.0 / (d if abs(d) > _TINY else _TINY)
+            c = 1.0 + term / c
+            c = c if abs(c) > _TINY else _TINY
             fraction *= c * d
         if abs(c * d - 1.0) < 1e-15:
             break
     return fraction
-
-
-def _away_from_zero(value: float) -> float:
-    return value if abs(value) > _TINY else _TINY

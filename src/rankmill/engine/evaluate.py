@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
-from rankmill.engine.finish import finish
+from rankmill.engine.finish import finish, sealed
 from rankmill.engine.first_pass import run
 from rankmill.engine.job import Progress, make_job, open_job
 from rankmill.engine.labels import HeldLabels
@@ -260,7 +260,7 @@ def _evaluate(
     results = {}
     with closing(score_systems(labels, runs, metrics, options)) as systems:
         for one in systems:
-            results[one.name] = one.result
+            results[one.name] = sealed(one.result)
             del one  # frees the tally before the next system is scored
     return results
 

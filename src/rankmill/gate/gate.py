@@ -18,6 +18,7 @@ from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
 from rankmill.engine.evaluate import evaluate
+from rankmill.engine.finish import sealed
 from rankmill.engine.options import options_of
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.asked import OPTIONS, Asked, asked_of, numbers_of_run
@@ -141,7 +142,8 @@ def gate(
                 told = state.whole.clusters.positive, asked.settings.cluster
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
         alone = alone_of(joined, state, asked, workers)
-    found = verdict_of(asked, joined.results, joined.without, state, ages, comparison, alone)
+    results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
+    found = verdict_of(asked, results, joined.without, state, ages, comparison, alone)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
 

@@ -206,9 +206,13 @@ def _drift(runs: Sequence[tuple[Run, Measured]]) -> Drift | None:
     if not runs or runs[-1][1].value is None:
         return None
     tries = tries_of_a_night(runs)
-    serving = [one for run, one in tries[:-1] if run.verdict in (HELD, UNDECIDED, None)]
-    known = [(one.value, one.standard_error) for one in [*serving, tries[-1][1]]]
-    return drift([(value, error) for value, error in known if value is not None])
+    serving = [one for one in tries[:-1] if one[0].verdict in (HELD, UNDECIDED, None)]
+    days, numbers = [], []
+    for run, (value, error, *_) in [*serving, tries[-1]]:
+        if value is not None:
+            days.append(run.time.toordinal())
+            numbers.append((value, error))
+    return drift(numbers, days)
 
 
 def _these(runs: Sequence[Run], why: str) -> str:

@@ -10,13 +10,16 @@ from rankmill.sources.encoding import NulError
 from rankmill.sources.files import File
 from rankmill.sources.formats import UNSURE, format_of_name
 from rankmill.sources.text import TextBlock, read_head, shown
-from rankmill.sources.trec import COMMENT, RUN
 
 # The first bytes of binary files -> their format.
 MAGIC = {b"PAR1": "parquet", b"PARE": "parquet", b"ORC": "orc"}
 # Arrow files, Arrow streams, and Feather version 1, whose error the module for Arrow tells.
 MAGIC |= dict.fromkeys((b"ARROW1", b"\xff\xff\xff\xff", b"FEA1"), "arrow")
 LINES = 100  # so many lines of a text are looked at
+# A line of TREC's formats that begins with it holds no row, as in trec_eval 10.
+COMMENT = b"#"
+# The number of fields of a line of a run: what stands behind the tag is not read.
+RUN = 6
 # The number of fields of a line in TREC's format -> the fields that are numbers.
 NUMBERS_OF_TREC = {RUN: (3, 4), 4: (3,), 3: (2,)}
 

@@ -5,17 +5,15 @@ from collections.abc import Sequence
 from rankmill.errors import InputError, plural
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
+from rankmill.sources.content import COMMENT, RUN
 from rankmill.sources.fields import NUMBER, TEXT, Column, Layout, open_fields
 from rankmill.sources.files import File
 from rankmill.sources.text import TextBlock, count_lines, read_head
 
 Kinds = dict[int, tuple[str, dict[str, Column]]]
 
-# A line that begins with it holds no row, as in trec_eval 10.
-COMMENT = b"#"
 # The number of fields of a line -> the fields, and the columns that are read. The rank of a run is
-# not among them, because trec_eval ranks by the scores. It reads nothing behind the tag either.
-RUN = 6
+# not among them, because trec_eval ranks by the scores.
 RUNS: Kinds = {
     RUN: (
         "query, Q0, document, rank, score, tag",
