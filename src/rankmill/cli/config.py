@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 
+from rankmill.cli.face import face_of, options_taken
 from rankmill.cli.inputs import ChoiceOrPairs, system_names
 from rankmill.cli.options import column_options, parse_source
 from rankmill.config.document import Document, read_document
@@ -77,16 +78,19 @@ class Config:
 
         Names of files that a command writes are left out.
         """
-        wanted = inspect.signature(function).parameters
+        wanted, taken = inspect.signature(function).parameters, options_taken(function)
         if "semantics" in wanted:
-            self.check_taken(function.__name__, wanted)
-        given: dict[str, Any] = {"labels": self.labels, "runs": self.systems}
-        given |= {name: self.options[name] for name in self.options if not _is_output(name)}
+            self.check_taken(function.__name__, taken)
+        given: dict[str, Any] = {"runs": self.systems}
         if "predictions" in wanted:
             given |= self.one(function.__name__, "baseline" in wanted)
         elif "baseline" in wanted:
             given |= self.several(function.__name__)
-        return {name: given[name] for name in wanted if given.get(name) is not None}
+        given |= {name: self.options[name] for name in self.options if not _is_output(name)}
+        runs = given.pop("predictions", None) or given["runs"]
+        told = {name: one for name, one in given.items() if name in taken and name != "runs"}
+        found = face_of(function, self.labels, runs, told)
+        return {name: found[name] for name in wanted if found.get(name) is not None}
 
     def check_taken(self, taker: str, wanted: Collection[str]) -> None:
         """Raise UsageError if a taker of these options would count otherwise than the file says."""

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from rankmill.cli.draw import emit
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, parse_size, source_of
 from rankmill.cli.one_input import input_options
 from rankmill.cli.process import EXIT_CODES
@@ -55,7 +56,7 @@ Examples:
     metavar="N",
     help="The number of threads; by default all available CPUs.",
 )
-def command(source: str, output: str, told_format: str | None, **options: Any) -> None:
+def command(source: str, output: str, **options: Any) -> None:
     """Check the names, convert, and tell what was written."""
     paths = source_of(source, "INPUT")
     from rankmill.engine.convert import check_path, convert
@@ -65,5 +66,6 @@ def command(source: str, output: str, told_format: str | None, **options: Any) -
     check_path(output)
     check_outputs(output, [paths])
     with Progress() as progress:
-        told = convert(paths, output, format=told_format, **options, progress=progress)
+        options |= {"path": output, "progress": progress}
+        told = convert(**face_of(convert, paths, None, options))
     emit(plain_text(converted_lines(told)) + "\n")

@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.completion import complete_metrics
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.options import (
     catalogue_inputs,
@@ -98,8 +99,8 @@ def command(
     from rankmill.explain.trace_view import view_of
 
     with Progress() as progress:
-        options |= {"rows": rows, "progress": progress}
-        found = explain(sources[0], sources[1], metric, query_id, **options)
+        options |= {"metric": metric, "query_id": query_id, "rows": rows, "progress": progress}
+        found = explain(**face_of(explain, sources[0], sources[1], options))
     if as_table and output is not None:
         writing.write_table(output, found.table)
     else:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from rankmill.cli.draw import emit
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, parse_size, source_of, system_names
 from rankmill.cli.one_input import prediction_options
 from rankmill.cli.process import EXIT_CODES
@@ -83,7 +84,6 @@ def command(
     runs: tuple[str, ...],
     output: str,
     weights: str | None,
-    told_format: str | None,
     **options: Any,
 ) -> None:
     """Check the names, fuse, and tell what was written."""
@@ -96,7 +96,8 @@ def command(
     check_path(output)
     check_outputs(output, list(inputs.values()))
     with Progress() as progress:
-        told = fuse(inputs, output, format=told_format, **options, progress=progress)
+        options |= {"path": output, "progress": progress}
+        told = fuse(**face_of(fuse, None, inputs, options))
     emit(plain_text(fused_lines(told)) + "\n")
 
 

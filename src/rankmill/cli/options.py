@@ -13,7 +13,7 @@ from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
 from rankmill.cli.recording import TIME, recording_of
 from rankmill.results.writers import FORMATS
 from rankmill.semantics.choices import CHOICES
-from rankmill.semantics.presets import semantics_of
+from rankmill.semantics.semantics import Semantics
 from rankmill.version import install
 
 __all__ = [
@@ -318,7 +318,7 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> dict[str, str]:
                 param_hint="--semantics",
             )
     chosen = {"preset": preset} | {field: choice for field, _, choice in pairs}
-    semantics_of(chosen)  # so that an unknown one is told at once
+    Semantics.of(chosen)  # so that an unknown one is told at once
     return chosen
 
 

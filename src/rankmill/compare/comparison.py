@@ -26,7 +26,7 @@ from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Comparison(Answer):
     pooled: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     details: Details | None = None
-    semantics: Semantics = DEFAULT
+    semantics: Choices = DEFAULT
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from rankmill.metrics.registry import parse
 from rankmill.results.answer import Answer
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
 from rankmill.results.writers import html_text, plain_text
-from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
 
@@ -63,7 +63,7 @@ class Change:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Differences(Answer):
+class EvaluatorDifferences(Answer):
     """A metric under several semantics.
 
     Attributes
@@ -73,7 +73,7 @@ class Differences(Answer):
         The name of the semantics that all others are compared with.
     value : float
         The metric there.
-    semantics : dict of str to Semantics
+    semantics : dict of str to Choices
         Name -> semantics, the base's among them, in the order asked for.
     wholes : dict of str to Change
         Name -> what all its choices together make of the metric; not for the base.
@@ -86,7 +86,7 @@ class Differences(Answer):
     metric: str
     base: str
     value: float
-    semantics: dict[str, Semantics]
+    semantics: dict[str, Choices]
     wholes: dict[str, Change]
     fields: dict[str, dict[str, Change]]
     scope: Scope = WHOLE
@@ -125,14 +125,14 @@ class Differences(Answer):
         return html_text([_table(self)])
 
 
-def view_of(found: Differences) -> View:
+def view_of(found: EvaluatorDifferences) -> View:
     """Return what is shown of a comparison of semantics."""
     return View(
         lambda: _parts(found), lambda: [_table(found)], lambda: _exact(found), found.to_dict
     )
 
 
-def _parts(found: Differences) -> list[Part]:
+def _parts(found: EvaluatorDifferences) -> list[Part]:
     """The table without its last column, which is long, and below it what stands there."""
     columns, rows = _table(found)
     meanings = dict.fromkeys((str(row[0]).strip(), str(row[-1])) for row in rows if row[-1])
@@ -141,7 +141,7 @@ def _parts(found: Differences) -> list[Part]:
     return [table, "", Facts(list(meanings)), _LEGEND, *scope]
 
 
-def _table(found: Differences) -> Table:
+def _table(found: EvaluatorDifferences) -> Table:
     """A row a preset, and below each the fields that matter."""
     columns = [
         Column("counted as"),
@@ -177,7 +177,7 @@ def _row(title: str, change: Change, text: str) -> list[Cell]:
     return [title, change.value, change.difference, change.queries, _example(change), text]
 
 
-def _exact(found: Differences) -> Table:
+def _exact(found: EvaluatorDifferences) -> Table:
     names = ["preset", "field", "choice", "value", "difference", "queries"]
     names += ["query", "before", "after", "kept", "reason"]
     changes = [(name, "", whole) for name, whole in found.wholes.items()]
@@ -203,7 +203,7 @@ def _example(change: Change) -> str:
     return f"{query}: {before} -> {after}"
 
 
-def _of_whole(comparison: Differences, name: str) -> str:
+def _of_whole(comparison: EvaluatorDifferences, name: str) -> str:
     metric = parse(comparison.metric)
     whole, there = comparison.wholes[name], name_there(name, metric)
     if name in PRESETS and PRESETS[name].metrics and not there:
@@ -214,7 +214,7 @@ def _of_whole(comparison: Differences, name: str) -> str:
     return whole.reason or there
 
 
-def _meaning(field: str, comparison: Differences, name: str) -> str:
+def _meaning(field: str, comparison: EvaluatorDifferences, name: str) -> str:
     choice, instead = (
         CHOICES[field][getattr(comparison.semantics[one], field)] for one in (name, comparison.base)
     )

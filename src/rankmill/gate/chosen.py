@@ -10,7 +10,7 @@ from rankmill.gate.baseline import Baseline
 from rankmill.gate.beside import beside_of_job
 from rankmill.gate.earlier import is_pinned, read_choice
 from rankmill.gate.folder import open_folder
-from rankmill.gate.history import history as read_history
+from rankmill.gate.history import History
 from rankmill.gate.rules import Rule
 from rankmill.gate.runs import rules_text
 from rankmill.gate.sliced import slices_before
@@ -41,7 +41,7 @@ def from_history(
             f"the baseline {how!r} is a run of a history: give --history (history), or ./{how} for "
             "a file of this name"
         )
-    runs = read_history(os.fspath(history))
+    runs = History(os.fspath(history))
     scope = vars(job.scope) | beside_of_job(job)
     rules = rules_text(job.semantics, scope, job.gain_function)
     named = [(one, parse_all([one.subject], job.scope.rel)[0].text) for one in drops]

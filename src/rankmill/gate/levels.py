@@ -17,7 +17,7 @@ from datetime import datetime
 
 from rankmill.errors import UsageError
 from rankmill.gate.folder import MissingHistoryError
-from rankmill.gate.history import history as read_history
+from rankmill.gate.history import History
 from rankmill.gate.rules import Rule
 
 # The first so many nights get half of the error rate, and every later night less.
@@ -110,7 +110,7 @@ def look_of(
             f"rule {one.text!r} counts the nights of a history: give --history (history)"
         )
     try:
-        runs = read_history(os.fspath(history)).runs
+        runs = History(os.fspath(history)).runs
     except MissingHistoryError:  # this is the first night
         return 1, 1
     gates = (run for run in runs if run.verdict is not None)
