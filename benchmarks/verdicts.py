@@ -45,7 +45,7 @@ from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import GapCounter
 from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 
@@ -300,7 +300,7 @@ def kinds_share(kinds: np.ndarray) -> np.ndarray:
 
 def gap(asked: Asked) -> Iterator[Row]:
     """1 % of predictions are hits: an interval that is shown covers, and stays in the range."""
-    semantics = Semantics()
+    semantics = Choices()
     with Workers(1) as workers:
         truth = gap_left_out(asked, 300_000, semantics, workers)
         assert truth is not None
@@ -322,7 +322,7 @@ def gap(asked: Asked) -> Iterator[Row]:
 
 
 def gap_left_out(
-    asked: Asked, queries: int, semantics: Semantics, workers: Workers
+    asked: Asked, queries: int, semantics: Choices, workers: Workers
 ) -> LeftOut | None:
     """Return gap without each group, of queries with ten predictions that are rarely right."""
     shape = queries, 10
@@ -370,7 +370,7 @@ def slices(asked: Asked) -> Iterator[Row]:
 
 def state_of(whole: Sums, cut: Slices) -> ComparisonState:
     counted = dict.fromkeys("ab", 0)
-    job = ("a", "b"), "a", ("map",), Semantics(), "linear", Scope()
+    job = ("a", "b"), "a", ("map",), Choices(), "linear", Scope()
     return ComparisonState(*job, whole, cut, counted, 0, counted)
 
 
@@ -392,7 +392,7 @@ def commands(asked: Asked) -> Iterator[Row]:
         rule = "hit@1[country=*] drop <= 3%"
         alarms += gate(labels, tables[1], rule, baseline=tables[0]).word == REGRESSED
         whole = "hit@1 drop <= 3% confidence 0.95"
-        lost = gate(labels, tables[2], whole, baseline=tables[0], undecided="fail")
+        lost = gate(labels, tables[2], rankmill.Rules(whole, undecided="fail"), baseline=tables[0])
         held += lost.word == HELD
     yield Row("1: alarms of the gate itself, 20 slices of 10 queries", alarms, nights, most=0.04)
     yield Row("4: held by the gate itself, half of the hits lost", held, nights, most=0.025)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.cli import draw as drawing
-from rankmill.explain.evaluators_view import Differences
+from rankmill.explain.evaluators_view import EvaluatorDifferences
 from rankmill.explain.evaluators_view import view_of as view_of_differences
 from rankmill.metrics.registry import sides_of
 from rankmill.results import writers
@@ -39,7 +39,7 @@ def draw_all(results: Mapping[str, Result]) -> None:
     drawing.draw(view_all(results).screen())
 
 
-def difference_cells(found: Differences) -> tuple[list[str], list[list[str]]]:
+def difference_cells(found: EvaluatorDifferences) -> tuple[list[str], list[list[str]]]:
     (table,) = view_of_differences(found).page()
     header, *rows = table.texts()
     return header, rows

@@ -265,7 +265,7 @@ ANSWERS = {
         GOLD, runs["a"], ["map drop <= 50%", "map >= 0.1"], baseline=runs["b"]
     ),
     "Trace": lambda runs: rankmill.explain(GOLD, runs["a"], "map", 1),
-    "Differences": lambda runs: rankmill.explain_evaluators(GOLD, runs["a"], "map"),
+    "EvaluatorDifferences": lambda runs: rankmill.explain_evaluators(GOLD, runs["a"], "map"),
 }
 
 
