@@ -57,7 +57,7 @@ def test_a_noun_in_the_place_of_another_is_refused() -> None:
         rankmill.evaluate_runs(TABLE, {"a": Labels(TABLE)}, "map")
     with pytest.raises(UsageError, match="catalogue is a str; expected Catalogue"):
         rankmill.evaluate(TABLE, TABLE, "map", catalogue="items.parquet")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="there is no such|unknown preset"):
+    with pytest.raises(UsageError, match="unknown preset"):
         Semantics("trec")
     with pytest.raises(UsageError, match="ap_divisor cannot be 'label'"):
         Semantics(ap_divisor="label")
