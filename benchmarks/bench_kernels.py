@@ -25,7 +25,7 @@ from generate import (
     draw_predictions,
     item_numbers,
 )
-from rankmill import Ragged
+from rankmill.arrays import Ragged
 
 USERS = 1_000_000
 TABLE_USERS = 200_000
@@ -81,22 +81,22 @@ class TestLists:
         measure(integers[1].values.sum)
 
     def test_average_precision_at_12(self, integers: Any, measure: Any) -> None:
-        measure(rankmill.average_precision, *integers, 12)
+        measure(rankmill.arrays.average_precision, *integers, 12)
 
     def test_first_hit_precision_at_12(self, integers: Any, measure: Any) -> None:
-        measure(rankmill.first_hit_precision, *integers, 12)
+        measure(rankmill.arrays.first_hit_precision, *integers, 12)
 
     def test_recall_at_12(self, integers: Any, measure: Any) -> None:
-        measure(rankmill.recall, *integers, 12)
+        measure(rankmill.arrays.recall, *integers, 12)
 
     def test_ndcg_at_12(self, integers: Any, measure: Any) -> None:
-        measure(rankmill.ndcg, *integers, 12)
+        measure(rankmill.arrays.ndcg, *integers, 12)
 
 
 @pytest.mark.benchmark(group="12M aligned predictions, 9-digit strings")
 class TestStrings:
     def test_average_precision_at_12(self, strings: Any, measure: Any) -> None:
-        measure(rankmill.average_precision, *strings, 12)
+        measure(rankmill.arrays.average_precision, *strings, 12)
 
 
 @pytest.mark.benchmark(group="12M float32 confidences")
@@ -105,7 +105,7 @@ class TestGap:
         measure(np.sort, scored[0])
 
     def test_global_average_precision(self, scored: Any, measure: Any) -> None:
-        measure(rankmill.global_average_precision, *scored, USERS)
+        measure(rankmill.arrays.global_average_precision, *scored, USERS)
 
 
 @pytest.mark.benchmark(group="tables of 200k users, map@12 and gap")

@@ -201,7 +201,7 @@ def usual() -> Usual:
         with mock.patch.object(gate_runs.secrets, "token_hex", lambda size: "ab" * size):
             run = run_table(found, time=datetime(2026, 1, day, tzinfo=UTC))
         runs[f"{run['run'][0]}.parquet"] = parquet(run)
-    state = rankmill.evaluate_part(labels, predictions, STATE_METRICS)
+    state = rankmill.parts.evaluate_part(labels, predictions, STATE_METRICS)
     row = parquet(pa.Table.from_pylist([state.to_row()]))
     result = json.dumps(found.to_dict()).encode()
     return Usual(parquet(labels), parquet(predictions), result, parquet(found.per_query), runs, row)
@@ -461,8 +461,8 @@ def read_state(path: str) -> None:
                 row = pq.read_table(path).to_pylist()[0]
             except (pa.ArrowException, OSError, IndexError, ValueError) as error:
                 raise rankmill.InputError(f"{path}: {error}") from None  # no matter of rankmill
-        state = rankmill.State.from_row(row)
-        counts = rankmill.second_pass(state, PREDICTIONS) if state.two_passes else {}
+        state = rankmill.parts.State.from_row(row)
+        counts = rankmill.parts.second_pass(state, PREDICTIONS) if state.two_passes else {}
         print(json.dumps({"metrics": state.result(counts).metrics}))
     except rankmill.RankmillError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)

@@ -28,7 +28,7 @@ from rankmill.compare.jackknife import estimate, interval, interval_within, jack
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import GapCounter
 from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.threads import Workers
 
 PREDICTIONS = 10
@@ -47,10 +47,10 @@ class Population(NamedTuple):
     decimals: int
     easier: float
     surer: float
-    semantics: Semantics
+    semantics: Choices
 
 
-BY_LABELS = Semantics(gap_total="label_pairs")
+BY_LABELS = Choices(gap_total="label_pairs")
 POPULATIONS = {
     "one label": Population(1, 2, 1.0, 0.7, DEFAULT),
     "1 to 10 labels": Population(10, 2, 1.0, 0.7, BY_LABELS),

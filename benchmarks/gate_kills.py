@@ -95,7 +95,7 @@ def problems(out: Path) -> list[str]:
         if one.suffix != ".parquet"
     ]
     try:
-        rankmill.history(out / "runs")
+        rankmill.History(out / "runs")
     except Exception as error:
         found.append(f"history: {error}")
     return found

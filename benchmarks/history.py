@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from rankmill.gate.history import history
+from rankmill.gate.history import History
 from rankmill.gate.record import path_of, run_table
 from rankmill.results.result import Result
 
@@ -33,7 +33,7 @@ def make(folder: Path, runs: int) -> None:
 def seconds(work: list[str] | Path) -> float:
     began = time.perf_counter()
     if isinstance(work, Path):
-        history(work).trend("map@12")
+        History(work).trend("map@12")
     else:
         subprocess.run(work, check=True, capture_output=True)
     return time.perf_counter() - began

@@ -23,6 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 import rankmill
+from rankmill.cli.face import face_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import library_answers as answers
@@ -265,7 +266,9 @@ def ours(found: Dump, one: Library) -> dict[str, Values]:
     rows = answers.topic_rows(found) if "subtopic" in options else answers.rows(found.labels)
     columns = ("query_id", "item_id", "subtopic", "gain") if "subtopic" in options else LABELS
     predictions = table(answers.rows(found.run), "query_id", "item_id", "score")
-    result = rankmill.evaluate(table(rows, *columns), predictions, list(one.names), **options)
+    options["metrics"] = list(one.names)
+    given = face_of(rankmill.evaluate, table(rows, *columns), predictions, options)
+    result = rankmill.evaluate(**given)
     every = result.per_query
     assert every is not None
     queries = every["query_id"].to_pylist()

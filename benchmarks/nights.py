@@ -21,21 +21,21 @@ RULE = "map@12 drop <= 0% confidence 0.95"
 LENGTH = 12
 
 
-def night(draw: np.random.Generator, ranks: np.ndarray, lost: float) -> rankmill.Ragged:
+def night(draw: np.random.Generator, ranks: np.ndarray, lost: float) -> rankmill.arrays.Ragged:
     """Return a dump: the label of user q is item 0, all others are wrong."""
     moved = ranks + draw.choice([-1, 0, 1], len(ranks), p=[0.15, 0.7, 0.15])
     moved = np.where(draw.random(len(ranks)) < lost, LENGTH + 1, np.maximum(moved, 1))
     items = np.tile(np.arange(1, LENGTH + 1), len(ranks))
     hits = np.flatnonzero(moved <= LENGTH)
     items[hits * LENGTH + moved[hits] - 1] = 0
-    return rankmill.Ragged(np.arange(len(ranks) + 1) * LENGTH, items)
+    return rankmill.arrays.Ragged(np.arange(len(ranks) + 1) * LENGTH, items)
 
 
 def failures(nights: int, users: int, lost: float, seed: int) -> float:
     """Return the share of nights on which the gate failed."""
     draw = np.random.default_rng(seed)
     ranks = draw.integers(1, 20, users)
-    labels = rankmill.Ragged(np.arange(users + 1), np.zeros(users, np.int64))
+    labels = rankmill.arrays.Ragged(np.arange(users + 1), np.zeros(users, np.int64))
     failed = 0
     for _ in range(nights):
         before, after = night(draw, ranks, 0.0), night(draw, ranks, lost)

@@ -87,8 +87,9 @@ def placings(spark: Any, labels: Any, predictions: Any, folder: str) -> dict[str
         finally:
             spark.conf.unset("spark.sql.autoBroadcastJoinThreshold")
 
-    def score(labels: Any, **options: Any) -> Any:
-        return rankmill.spark.evaluate(labels, predictions, METRICS, **options).metrics
+    def score(labels: Any, partitions: int | None = None) -> Any:
+        found = rankmill.spark.evaluate(labels, predictions, METRICS, partitions=partitions)
+        return found.metrics
 
     return {
         "shuffled": lambda: score(labels, partitions=4),

@@ -78,7 +78,7 @@ def seconds_row(what: str, measured: float, target: float) -> list[str]:
 def average_precision_row(rounds: int) -> list[str]:
     labels, predictions = aligned_lists()
     times = taking_turns(
-        lambda: rankmill.average_precision(labels, predictions, 12),
+        lambda: rankmill.arrays.average_precision(labels, predictions, 12),
         predictions.values.sum,
         rounds,
     )
@@ -88,7 +88,7 @@ def average_precision_row(rounds: int) -> list[str]:
 def gap_row(rounds: int) -> list[str]:
     confidence, correct = confidences()
     times = taking_turns(
-        lambda: rankmill.global_average_precision(confidence, correct, USERS),
+        lambda: rankmill.arrays.global_average_precision(confidence, correct, USERS),
         lambda: np.sort(confidence),
         rounds,
     )

@@ -50,7 +50,7 @@ from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import GapCounter
 from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 from verdicts_of_cases import run_of
@@ -337,7 +337,7 @@ def gap(asked: Asked) -> Iterator[Row]:
     Ten hits are needed for one. Where data rarely have as many, those that do are no fair sample:
     there, few of all data sets may have one that misses.
     """
-    semantics = Semantics()
+    semantics = Choices()
     with Workers(1) as workers:
         truth = gap_left_out(asked, 300_000, semantics, workers)
         assert truth is not None
@@ -368,7 +368,7 @@ def gap(asked: Asked) -> Iterator[Row]:
 
 
 def gap_left_out(
-    asked: Asked, queries: int, semantics: Semantics, workers: Workers
+    asked: Asked, queries: int, semantics: Choices, workers: Workers
 ) -> LeftOut | None:
     """Return gap without each group, of queries with ten predictions that are rarely right."""
     shape = queries, 10
@@ -415,7 +415,7 @@ def slices(asked: Asked) -> Iterator[Row]:
 
 def state_of(whole: Sums, cut: Slices) -> ComparisonState:
     counted = dict.fromkeys("ab", 0)
-    job = ("a", "b"), "a", ("map",), Semantics(), "linear", Scope()
+    job = ("a", "b"), "a", ("map",), Choices(), "linear", Scope()
     return ComparisonState(*job, whole, cut, counted, 0, counted)
 
 
@@ -441,7 +441,8 @@ def commands(asked: Asked) -> Iterator[Row]:
         for _ in range(nights):
             old, other = hits(asked, queries, 0.3), hits(asked, queries, 0.3)
             new = np.where(hits(asked, queries, 0.05), other, old) * hits(asked, queries, 1 - drop)
-            found = gate(labels, run_of(new), limit, baseline=run_of(old), undecided="fail")
+            rules = rankmill.Rules(limit, undecided="fail")
+            found = gate(labels, run_of(new), rules, baseline=run_of(old))
             words.append(found.outcomes[0].word)
         what = f"of the gate itself, a true drop of {drop:.0%}, 2,000 queries"
         if drop <= 0.03:

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import catalogue_oracle
 import oracle
 import oracle_confidence
+from rankmill.arrays import Ragged
 
 INTEGER_TYPES = [
     pa.int8(),
@@ -302,7 +303,6 @@ def sliced(table: pa.Table) -> pa.Table:
 
 def ragged(side: Side, kind: pa.DataType, index: int = 0) -> Any:
     """A Ragged of the items (index 0) or of the gains or confidences (index 1) of a side."""
-    from rankmill import Ragged
 
     values = [[pair[index] for pair in listed] for listed in side.values()]
     return Ragged.from_arrow(lists(values, kind))

@@ -8,6 +8,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 import rankmill
+from flat import flat
 from rankmill.compare.adjusted import fit_of
 from test_compare import made, table
 
@@ -107,8 +108,8 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
     labels, runs, before, old, new = known()
     rules = [f"map@3 drop <= {limit} confidence 0.9", "map@3 >= 0.1 confidence 0.9"]
     options = {"baseline": runs["good"], "undecided": "pass"}
-    found = rankmill.gate(labels, runs["poor"], rules, adjust="before", **options)
-    plain = rankmill.gate(labels.select([0, 1]), runs["poor"], rules, **options)
+    found = flat(rankmill.gate, labels, runs["poor"], rules, adjust="before", **options)
+    plain = flat(rankmill.gate, labels.select([0, 1]), runs["poor"], rules, **options)
     assert found.outcomes[1] == plain.outcomes[1]
     assert plain.outcomes[1].baseline == pytest.approx(new.mean(), rel=1e-12)
     assert (
@@ -143,7 +144,7 @@ def test_a_drop_is_adjusted_and_a_value_is_not(limit):
 def test_what_cannot_be_adjusted_is_refused(options, words):
     labels, runs, *_ = known(count=20)
     with pytest.raises(rankmill.RankmillError, match=words):
-        rankmill.compare(labels, runs, ["map@3"], **{"adjust": "before"} | options)
+        flat(rankmill.compare, labels, runs, ["map@3"], **{"adjust": "before"} | options)
 
 
 @pytest.mark.small

@@ -83,11 +83,13 @@ def test_it_is_computed_beside_others_and_needs_no_confidences() -> None:
 
 def test_it_merges_and_travels() -> None:
     states = [
-        rankmill.evaluate_part(LABELS.slice(row, 1), PREDICTIONS.slice(row, 1), "distinct@2,map")
+        rankmill.parts.evaluate_part(
+            LABELS.slice(row, 1), PREDICTIONS.slice(row, 1), "distinct@2,map"
+        )
         for row in range(3)
     ]
     rows = [pa.Table.from_pylist([state.to_row()]).to_pylist()[0] for state in states]
-    first, second, third = map(rankmill.State.from_row, rows)
+    first, second, third = map(rankmill.parts.State.from_row, rows)
     merged = third.merge(first.merge(second))
     assert merged.result().metrics == {"distinct@2": 4.0, "map": 2 / 3}
 

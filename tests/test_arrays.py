@@ -11,7 +11,8 @@ import pytest
 
 import rankmill
 from conftest import tells
-from rankmill import InputError, Ragged, UsageError
+from rankmill import InputError, UsageError
+from rankmill.arrays import Ragged
 
 FUNCTIONS = {
     "average_precision": {"k": 3},
@@ -40,7 +41,7 @@ LISTS = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("kind", LISTS)
 def test_plain_lists_are_as_good_as_ragged(name: str, kind: str) -> None:
-    function = getattr(rankmill, name)
+    function = getattr(rankmill.arrays, name)
     ragged = [Ragged.from_lists(side) for side in LISTS[kind]]
     expected = function(*ragged, **FUNCTIONS[name])
     assert expected[0] > 0
@@ -52,10 +53,10 @@ def test_plain_lists_are_as_good_as_ragged(name: str, kind: str) -> None:
 def test_plain_gains() -> None:
     lists = [[1, 2], [3]], [[2, 1], [3]]
     ragged = Ragged.from_lists([[1, 3.5], [2]])
-    expected = rankmill.dcg(*lists, gain=ragged)
-    assert rankmill.dcg(*lists, gain=[[1, 3.5], [2]]).tolist() == expected.tolist()
-    assert rankmill.average_precision([], []).tolist() == []
-    assert rankmill.average_precision(np.array([[1, 2]]), [[1, 2]]).tolist() == [1.0]
+    expected = rankmill.arrays.dcg(*lists, gain=ragged)
+    assert rankmill.arrays.dcg(*lists, gain=[[1, 3.5], [2]]).tolist() == expected.tolist()
+    assert rankmill.arrays.average_precision([], []).tolist() == []
+    assert rankmill.arrays.average_precision(np.array([[1, 2]]), [[1, 2]]).tolist() == [1.0]
 
 
 @pytest.mark.small
@@ -78,7 +79,7 @@ def test_plain_gains() -> None:
 )
 def test_refused(labels: Any, predictions: Any, kind: type[Exception], wanted: list[str]) -> None:
     with pytest.raises(kind) as caught:
-        rankmill.average_precision(labels, predictions)
+        rankmill.arrays.average_precision(labels, predictions)
     tells(caught.value, wanted)
 
 
@@ -91,11 +92,11 @@ def test_refused_gains() -> None:
         ([[float("nan")]], ["gain", "not finite"]),
     ):
         with pytest.raises(rankmill.RankmillError) as caught:
-            rankmill.ndcg([[1]], [[1]], gain=gain)
+            rankmill.arrays.ndcg([[1]], [[1]], gain=gain)
         tells(caught.value, wanted)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_misspelt_argument_is_reported_under_the_name_of_the_function(name: str) -> None:
     with pytest.raises(TypeError, match=rf"^{re.escape(name)}\(\) got an unexpected keyword"):
-        getattr(rankmill, name)([[1]], [[1]], cutoff=3)
+        getattr(rankmill.arrays, name)([[1]], [[1]], cutoff=3)

@@ -7,7 +7,7 @@ import pytest
 import rankmill
 from cli_runs import on_a_terminal
 from rankmill.results import audit
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS
 
 
@@ -77,7 +77,7 @@ from rankmill.semantics.presets import PRESETS
     ],
 )
 def test_what_a_count_means_is_up_to_the_semantics(semantics, name, meaning):
-    assert audit.meanings(Semantics(**semantics))[name] == meaning
+    assert audit.meanings(Choices(**semantics))[name] == meaning
 
 
 @pytest.mark.small

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.results.audit import meanings
 from rankmill.semantics.presets import PRESETS, preset
 
@@ -26,7 +27,7 @@ def evaluate(name: str, labels: Lists, predictions: Lists, zero: str = "none") -
         pa.table({"query": list(side), "items": list(side.values()), column: numbers})
         for side, column, numbers in ((labels, "gain", gains), (predictions, "score", scores))
     ]
-    return rankmill.evaluate(*sides, METRICS, gain="gain", semantics=name)
+    return flat(rankmill.evaluate, *sides, METRICS, gain="gain", semantics=name)
 
 
 def said(name: str, count: str) -> str:

@@ -16,7 +16,8 @@ import pytest
 
 import rankmill
 from conftest import tells
-from rankmill import Ragged
+from flat import flat
+from rankmill.arrays import Ragged
 from rankmill.errors import InputError, RankmillError, UsageError
 
 GOOD_LABELS = pa.table({"query_id": [1, 2, 3], "items": [[10, 11], [10], [12]]})
@@ -212,7 +213,7 @@ def test_bad_gains(gain: Any, files: Any, cli_fails: Any) -> None:
     labels = pa.table({"query_id": [1, 2, 3], "item_id": [10, 10, 12], "gain": values})
     paths = files(labels, GOOD_PREDICTIONS)
     with pytest.raises(InputError) as caught:
-        rankmill.evaluate(*paths, ["ndcg"], gain="gain")
+        flat(rankmill.evaluate, *paths, ["ndcg"], gain="gain")
     wanted = [
         "gain",
         "the-labels.parquet",
@@ -228,7 +229,7 @@ def test_gains_whose_sum_overflows(gain: float, gains: str) -> None:
     """No result is NaN or infinite: the error names the gain, or the ratio is right."""
     labels, predictions = Ragged.from_lists([[1, 2]]), Ragged.from_lists([[2, 1]])
     try:
-        found = rankmill.ndcg(
+        found = rankmill.arrays.ndcg(
             labels, predictions, gain=Ragged.from_lists([[gain, gain]]), gain_function=gains
         )
     except InputError as error:
@@ -240,7 +241,7 @@ def test_gains_whose_sum_overflows(gain: float, gains: str) -> None:
 def test_all_gains_at_most_zero(files: Any) -> None:
     labels = pa.table({"query_id": [1, 2], "item_id": [10, 10], "gain": [0, -1]})
     with pytest.raises(InputError, match="label"):
-        rankmill.evaluate(*files(labels, GOOD_PREDICTIONS), ["ndcg"], gain="gain")
+        flat(rankmill.evaluate, *files(labels, GOOD_PREDICTIONS), ["ndcg"], gain="gain")
 
 
 # ------------------------------------------------------------------ Ragged and arrays
@@ -307,22 +308,30 @@ WORD, HALF = Ragged.from_lists([["a"]]), Ragged.from_lists([[0.5]])
 @pytest.mark.parametrize(
     ("call", "kind", "wanted"),
     [
-        (lambda: rankmill.average_precision(ONE, TWO), InputError, ["1", "2"]),
-        (lambda: rankmill.average_precision(ONE, WORD), InputError, ["int64", "string"]),
-        (lambda: rankmill.average_precision(HALF, HALF), InputError, ["float|double"]),
-        (lambda: rankmill.average_precision(ONE, ONE, 0), UsageError, ["0", "k|cutoff", "1|posit"]),
-        (lambda: rankmill.recall(ONE, ONE, -3), UsageError, ["-3"]),
-        (lambda: rankmill.hit(ONE, ONE, 1.5), UsageError, ["1.5"]),
+        (lambda: rankmill.arrays.average_precision(ONE, TWO), InputError, ["1", "2"]),
+        (lambda: rankmill.arrays.average_precision(ONE, WORD), InputError, ["int64", "string"]),
+        (lambda: rankmill.arrays.average_precision(HALF, HALF), InputError, ["float|double"]),
         (
-            lambda: rankmill.ndcg(ONE, ONE, gain_function="cubic"),
+            lambda: rankmill.arrays.average_precision(ONE, ONE, 0),
+            UsageError,
+            ["0", "k|cutoff", "1|posit"],
+        ),
+        (lambda: rankmill.arrays.recall(ONE, ONE, -3), UsageError, ["-3"]),
+        (lambda: rankmill.arrays.hit(ONE, ONE, 1.5), UsageError, ["1.5"]),
+        (
+            lambda: rankmill.arrays.ndcg(ONE, ONE, gain_function="cubic"),
             UsageError,
             ["cubic", "linear", "exp"],
         ),
-        (lambda: rankmill.ndcg(ONE, ONE, gain=TWO), InputError, ["gain"]),
+        (lambda: rankmill.arrays.ndcg(ONE, ONE, gain=TWO), InputError, ["gain"]),
         (lambda: rankmill.evaluate(ONE, TWO, ["map"]), InputError, ["1", "2"]),
         (lambda: rankmill.evaluate(ONE, GOOD_PREDICTIONS, ["map"]), RankmillError, ["Ragged"]),
         (lambda: rankmill.evaluate(ONE, ONE, ["gap"]), RankmillError, ["score|confidence"]),
-        (lambda: rankmill.evaluate(ONE, ONE, ["gap"], score=TWO), InputError, ["score|confidence"]),
+        (
+            lambda: rankmill.evaluate(ONE, rankmill.Predictions(ONE, score=TWO), ["gap"]),
+            InputError,
+            ["score|confidence"],
+        ),
         (lambda: gap([0.5, math.nan], [1, 0], 1), InputError, ["NaN", "1"]),
         (lambda: gap([0.5], [1, 0], 1), InputError, ["1", "2"]),
         (lambda: gap([0.5], [1], 0), RankmillError, ["total", "0"]),
@@ -341,7 +350,7 @@ def test_arrays(call: Callable[[], Any], kind: type[Exception], wanted: list[str
 
 def gap(confidence: list[float], correct: list[int], total: int, **options: Any) -> float:
     values = np.array(confidence), np.array(correct, bool)
-    return rankmill.global_average_precision(*values, total, **options)
+    return rankmill.arrays.global_average_precision(*values, total, **options)
 
 
 # ------------------------------------------------------------------ usage
@@ -377,7 +386,7 @@ def test_metric_names(metric: str, files: Any, cli_fails: Any) -> None:
 )
 def test_arguments(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as caught:
-        rankmill.evaluate(GOOD_LABELS, GOOD_PREDICTIONS, **({"metrics": ["map"]} | options))
+        flat(rankmill.evaluate, GOOD_LABELS, GOOD_PREDICTIONS, **({"metrics": ["map"]} | options))
     tells(caught.value, [name.removesuffix("s") for name in options])
 
 
@@ -396,7 +405,7 @@ def test_named_columns_that_are_not_there(
     paths = files(GOOD_LABELS, predictions)
     wanted = ["nowhere", "query_id", "item", "the-labels|the-predictions"]
     with pytest.raises(InputError) as caught:
-        rankmill.evaluate(*paths, ["map"], **{option: "nowhere"})
+        flat(rankmill.evaluate, *paths, ["map"], **{option: "nowhere"})
     tells(caught.value, wanted)
     cli_fails(paths, 3, wanted, ["map"], f"--{option.replace('_', '-')}", "nowhere")
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import catalogue_oracle
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import UsageError
 from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
@@ -75,7 +76,7 @@ def test_the_oracle(
     ]
     tables = [table(one, arrow) for one in sides]
     expected = {text: catalogue_oracle.value(text, *sides) for text in METRICS}
-    part = rankmill.evaluate_part(*tables, METRICS)
+    part = rankmill.parts.evaluate_part(*tables, METRICS)
     assert_values(part.result().metrics, expected)
     if len(tables[1]):
         assert rankmill.evaluate(*tables, METRICS).metrics == part.result().metrics
@@ -86,9 +87,9 @@ def test_the_oracle(
             for one in tables
         ]
         cut = [one.take(np.array(draw.sample(range(len(one)), len(one)), np.int64)) for one in cut]
-        state = rankmill.evaluate_part(*cut, METRICS)
+        state = rankmill.parts.evaluate_part(*cut, METRICS)
         row = pa.Table.from_pylist([state.to_row()]).to_pylist()[0]
-        states.append(rankmill.State.from_row(row))
+        states.append(rankmill.parts.State.from_row(row))
     first, second = states
     for merged in (first.merge(second), second.merge(first)):
         assert merged.result().metrics == part.result().metrics
@@ -178,7 +179,7 @@ def test_blocks_threads_ranges_and_shapes_change_no_bit(tmp_path: Path, kind: st
     how: list[dict[str, Any]] = [{"threads": 1}, {"threads": 3}]
     how += [{"threads": 2, "memory": 1 << 14, "per_query": False}]
     for options in how:
-        assert rankmill.evaluate(*paths, METRICS, **options).metrics == first.metrics
+        assert flat(rankmill.evaluate, *paths, METRICS, **options).metrics == first.metrics
     mixed = predictions.take(np.random.default_rng(0).permutation(len(predictions)))
     assert rankmill.evaluate(labels, mixed, METRICS).metrics == first.metrics
     long = pa.table(
@@ -298,10 +299,10 @@ def test_refused() -> None:
         rankmill.evaluate(LABELS, LABELS, "gini:gm")
     weighted = LABELS.append_column("weight", pa.array([1.0, 2.0]))
     with pytest.raises(UsageError, match="gini is no mean over queries"):
-        rankmill.evaluate(weighted, LABELS, "gini", weight="weight")
+        rankmill.evaluate(rankmill.Labels(weighted, weight="weight"), LABELS, "gini")
     with pytest.raises(UsageError, match="gini is no mean over queries, and is not part"):
-        rankmill.compare_part(LABELS, {"a": LABELS, "b": LABELS}, ["gini"])
-    parts = [rankmill.evaluate_part(LABELS, LABELS, one) for one in ("gini@2", "gini@3")]
+        rankmill.parts.compare_part(LABELS, {"a": LABELS, "b": LABELS}, ["gini"])
+    parts = [rankmill.parts.evaluate_part(LABELS, LABELS, one) for one in ("gini@2", "gini@3")]
     with pytest.raises(UsageError, match="other metrics"):
         parts[0].merge(parts[1])
 
@@ -336,7 +337,7 @@ def test_a_gate_has_absolute_rules() -> None:
     ],
 )
 def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
-    row = rankmill.evaluate_part(LABELS, LABELS, "gini@3").to_row()
+    row = rankmill.parts.evaluate_part(LABELS, LABELS, "gini@3").to_row()
     with pytest.raises(UsageError) as caught:
-        rankmill.State.from_row(resealed(row | {f"exposure.{field}": value}))
+        rankmill.parts.State.from_row(resealed(row | {f"exposure.{field}": value}))
     tells(caught.value, ["damaged", *words])

@@ -10,7 +10,9 @@ import pytest
 
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
+from rankmill.gate.record import record
 from rankmill.results.result import view_of
 from rankmill.results.writers import plain_text
 from shown import view_all
@@ -27,7 +29,7 @@ ITEMS = pa.table({"item_id": ["a", "b", "x", "c"], "genre": ["1", "2", "1", "2"]
 
 def refused(words: list[str], *sides: Any, metrics: str = "novelty@2", **options: Any) -> None:
     with pytest.raises((UsageError, InputError)) as caught:
-        rankmill.evaluate(*(sides or (LABELS, PREDICTIONS)), metrics, **options)
+        flat(rankmill.evaluate, *(sides or (LABELS, PREDICTIONS)), metrics, **options)
     tells(caught.value, words)
 
 
@@ -35,7 +37,7 @@ def refused(words: list[str], *sides: Any, metrics: str = "novelty@2", **options
 def test_a_mean_over_lists_tells_how_many() -> None:
     """Three lists of predictions, two of which have two items; two queries have labels."""
     asked = {"items": ITEMS, "item_group": "genre", "train": TRAIN}
-    found = rankmill.evaluate(LABELS, PREDICTIONS, "map,novelty,ild,coverage", **asked)
+    found = flat(rankmill.evaluate, LABELS, PREDICTIONS, "map,novelty,ild,coverage", **asked)
     assert found.lists == {"novelty": 3, "ild": 1}
     counts = found.to_arrow()["queries"].to_pylist()
     assert counts == [2, 3, 1, 2]
@@ -45,32 +47,34 @@ def test_a_mean_over_lists_tells_how_many() -> None:
 
 
 def test_a_gate_and_a_history_count_lists(tmp_path: Any) -> None:
-    found = rankmill.evaluate(LABELS, PREDICTIONS, "map,novelty", train=TRAIN)
-    rankmill.record(found, tmp_path)
-    (run,) = rankmill.history(tmp_path).runs
+    found = rankmill.evaluate(
+        LABELS, PREDICTIONS, "map,novelty", catalogue=rankmill.Catalogue(train=TRAIN)
+    )
+    record(found, tmp_path)
+    (run,) = rankmill.History(tmp_path).runs
     assert (run.get("novelty").queries, run.get("map").queries) == (3, 2)
     rules = ["novelty drop <= 0.5"]
     for base in ("last", found):
         how: dict[str, Any] = {"baseline": base, "rules": rules, "train": TRAIN}
-        verdict = rankmill.gate(LABELS, PREDICTIONS, history=tmp_path, **how)
+        verdict = flat(rankmill.gate, LABELS, PREDICTIONS, history=tmp_path, **how)
         assert verdict.word == "held"
 
 
 @pytest.mark.small
 def test_what_was_read_is_told() -> None:
     asked = {"items": ITEMS, "item_group": "genre", "train": TRAIN}
-    result = rankmill.evaluate(LABELS, PREDICTIONS, "ild,novelty", **asked)
+    result = flat(rankmill.evaluate, LABELS, PREDICTIONS, "ild,novelty", **asked)
     assert result.inputs["items"]["columns"] == {"item": "item_id", "group": "genre"}
     assert "unread" not in result.inputs["items"]
     runs = {"one": PREDICTIONS, "two": PREDICTIONS}
-    found = rankmill.compare(LABELS, runs, "map,ild,novelty", **asked)
+    found = flat(rankmill.compare, LABELS, runs, "map,ild,novelty", **asked)
     for name in ("train", "items"):
         assert found.inputs[name] == result.inputs[name]
         assert found.to_dict()["inputs"][name] == result.inputs[name]
     told = repr(found)
     assert "item = item_id, group = genre" in told
     assert "query = user_id, item = item_id" in told
-    results = rankmill.evaluate_runs(LABELS, runs, "ild", **asked)
+    results = flat(rankmill.evaluate_runs, LABELS, runs, "ild", **asked)
     assert "group = genre" in plain_text(view_all(results).screen())
     assert "group = genre" in plain_text(view_of(result).screen())
 
@@ -81,7 +85,7 @@ def test_nan_is_no_group(kind: Any) -> None:
     def groups_of(groups: pa.Array) -> list[str]:
         items = pa.table({"item_id": ["a", "b", "x"], "g": groups})
         how: dict[str, Any] = {"items": items, "item_group": "g"}
-        found = rankmill.evaluate(LABELS, PREDICTIONS, "exposure_parity", **how).groups
+        found = flat(rankmill.evaluate, LABELS, PREDICTIONS, "exposure_parity", **how).groups
         return found["group"].to_pylist()
 
     numbers = np.array([1.5, 2.0, np.nan], kind.to_pandas_dtype())
@@ -105,7 +109,7 @@ def test_lists_by_position_and_ids_do_not_mix(options: dict[str, Any]) -> None:
     for train in ([[9]], [[9], [4], [1]]):
         words = ["2 lists of labels", f"{len(train)} of train", "as many"]
         refused(words, *lists, train=train, **options)
-    found = rankmill.evaluate(*lists, "map@1", train=[[9], [4]], drop_seen=True)
+    found = flat(rankmill.evaluate, *lists, "map@1", train=[[9], [4]], drop_seen=True)
     assert found.audit["seen_items"] == 2
 
 
@@ -120,7 +124,7 @@ def test_each_column_of_training_is_found_on_its_own() -> None:
     names = [("cust", "item_id"), ("cust", "thing"), ("user_id", "thing"), ("user_id", "docs")]
     for query, item in names:
         train = pa.table({query: ["q1"], item: ["a"], "ts": [1]})
-        found = rankmill.evaluate(labels, labels, "novelty", train=train, **asked)
+        found = flat(rankmill.evaluate, labels, labels, "novelty", train=train, **asked)
         assert found.audit["seen_items"] == 1
         assert found.inputs["train"]["columns"] == {"query": query, "item": item}
 
@@ -132,7 +136,7 @@ def test_columns_of_training_in_text(tmp_path: Any) -> None:
     labels = pa.table({"cust": ["q1", "q2"], "thing": [["a"], ["c"]]})
     asked: dict[str, Any] = {"query": "cust", "item": "thing"}
     train = str(tmp_path / "train.csv")
-    found = rankmill.evaluate(labels, labels, "novelty", train=train, **asked)
+    found = flat(rankmill.evaluate, labels, labels, "novelty", train=train, **asked)
     assert found.audit["seen_items"] == 2
 
 
@@ -149,7 +153,7 @@ def test_advice_for_columns_of_training_works(columns: list[str], words: list[st
     """No option names them: what is said has to be a thing that can be done."""
     train = pa.table({name: ["q1"] for name in columns})
     with pytest.raises(InputError) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, "novelty", train=train)
+        rankmill.evaluate(LABELS, PREDICTIONS, "novelty", catalogue=rankmill.Catalogue(train=train))
     tells(caught.value, words)
     assert "--" not in str(caught.value)
 
@@ -160,11 +164,13 @@ def test_a_file_without_a_header_or_with_floats(option: str, tmp_path: Any) -> N
     metrics = {"train": "novelty", "items": "coverage", "features": "ild_cosine"}[option]
     (tmp_path / "some.csv").write_text("q1,a\nq2,b\n")
     with pytest.raises(InputError) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, metrics, **{option: str(tmp_path / "some.csv")})
+        flat(
+            rankmill.evaluate, LABELS, PREDICTIONS, metrics, **{option: str(tmp_path / "some.csv")}
+        )
     tells(caught.value, [f"{option}:", "some.csv", "write one above"])
     floats = pa.table({"query_id": ["q1"], "item_id": [1.5], "vector": [[1.0]]})
     with pytest.raises(InputError) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, metrics, **{option: floats})
+        flat(rankmill.evaluate, LABELS, PREDICTIONS, metrics, **{option: floats})
     tells(caught.value, [f"{option}:", f"table of {option}", "double"])
     assert "--label" not in str(caught.value)
 
@@ -192,7 +198,7 @@ def test_what_is_broken_is_called_as_it_was_given(
 ) -> None:
     metrics = "ild_cosine" if "features" in options else "coverage"
     with pytest.raises((UsageError, InputError)) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, metrics, **options)
+        flat(rankmill.evaluate, LABELS, PREDICTIONS, metrics, **options)
     tells(caught.value, words)
     assert "of labels" not in str(caught.value)
 
@@ -200,7 +206,12 @@ def test_what_is_broken_is_called_as_it_was_given(
 @pytest.mark.small
 def test_a_catalogue_may_be_a_column_of_many_kinds() -> None:
     for items in (pa.table({"x": ["a", "b"]}), {"i": ["a", "b"]}, [["a"], ["b"]]):
-        assert rankmill.evaluate(LABELS, PREDICTIONS, "coverage", items=items)["coverage"] == 1
+        assert (
+            rankmill.evaluate(
+                LABELS, PREDICTIONS, "coverage", catalogue=rankmill.Catalogue(items=items)
+            )["coverage"]
+            == 1
+        )
 
 
 # ------------------------------------------------------------------ which catalogue it was
@@ -209,7 +220,7 @@ def test_a_catalogue_may_be_a_column_of_many_kinds() -> None:
 def identity(**given: Any) -> str:
     asked = "ild_cosine" if "features" in given else "coverage"
     asked += ",exposure_parity" if "item_group" in given else ""
-    state = rankmill.evaluate_part({1: [1]}, {1: [1]}, asked, **given)
+    state = flat(rankmill.parts.evaluate_part, {1: [1]}, {1: [1]}, asked, **given)
     return str(state.catalogue)
 
 
@@ -218,8 +229,11 @@ def test_states_of_other_catalogues_do_not_merge() -> None:
     """The counts are the same: 2 items in 2 groups."""
     items = pa.table({"item_id": ["a", "b"], "g": ["1", "2"], "h": ["2", "1"]})
     parts = [
-        rankmill.evaluate_part(
-            {query: ["a"]}, {query: ["a", "b"]}, "exposure_parity@1", items=items, item_group=group
+        rankmill.parts.evaluate_part(
+            {query: ["a"]},
+            {query: ["a", "b"]},
+            "exposure_parity@1",
+            catalogue=rankmill.Catalogue(items=items, group=group),
         )
         for query, group in (("q1", "g"), ("q2", "h"), ("q3", "g"))
     ]
@@ -267,8 +281,11 @@ def test_the_identity_is_of_the_content_alone() -> None:
 def test_the_identity_of_texts_is_stable() -> None:
     """In every process: the seeds of tables of ids differ, and bits that are stored do not."""
     items = pa.table({"item_id": ["a", "b", "a longer text"], "g": ["1", "2", "2"]})
-    state = rankmill.evaluate_part(
-        {"q": ["a"]}, {"q": ["b"]}, "ild", items=items, item_group="g", train={"q": ["b"]}
+    state = rankmill.parts.evaluate_part(
+        {"q": ["a"]},
+        {"q": ["b"]},
+        "ild",
+        catalogue=rankmill.Catalogue(train={"q": ["b"]}, items=items, group="g"),
     )
     told = "3 items in 2 groups, 1 interaction of 1 query"
     assert state.catalogue == f"{told} (38301f77c4be55406ac1a1e8981fbfc0)"
@@ -280,9 +297,11 @@ def test_what_nothing_looks_at_changes_no_value() -> None:
     runs = {"one": PREDICTIONS, "two": PREDICTIONS}
     plain = rankmill.evaluate(LABELS, PREDICTIONS, "map")
     for options in ({"train": TRAIN}, {"items": ITEMS, "item_group": "genre"}):
-        assert rankmill.evaluate(LABELS, PREDICTIONS, "map", **options).metrics == plain.metrics
-        assert rankmill.compare(LABELS, runs, "map", **options).queries == plain.queries
-        assert rankmill.gate(LABELS, PREDICTIONS, ["map >= 0.001"], **options).word == "held"
+        assert (
+            flat(rankmill.evaluate, LABELS, PREDICTIONS, "map", **options).metrics == plain.metrics
+        )
+        assert flat(rankmill.compare, LABELS, runs, "map", **options).queries == plain.queries
+        assert flat(rankmill.gate, LABELS, PREDICTIONS, ["map >= 0.001"], **options).word == "held"
 
 
 # ------------------------------------------------------------------ runs of a history
@@ -293,14 +312,14 @@ def test_runs_with_other_groups_or_training_count_otherwise(tmp_path: Any) -> No
     items = ITEMS.append_column("maker", pa.array(["1", "1", "2", "2"]))
     asked = "map,ild,novelty"
     given: dict[str, Any] = {"items": items, "item_group": "genre", "train": TRAIN}
-    found = rankmill.evaluate(LABELS, PREDICTIONS, asked, **given)
-    rankmill.record(found, tmp_path)
+    found = flat(rankmill.evaluate, LABELS, PREDICTIONS, asked, **given)
+    record(found, tmp_path)
 
     def drop(metric: str, baseline: Any = "last", **other: Any) -> str:
         how = {"history": tmp_path} if baseline == "last" else {}
         rule = [f"{metric} drop <= 0.5"]
         sides = LABELS, PREDICTIONS, rule
-        return rankmill.gate(*sides, baseline=baseline, **how, **given | other).word
+        return flat(rankmill.gate, *sides, baseline=baseline, **how, **given | other).word
 
     assert drop("ild") == drop("ild", found) == "held"
     for base, words in (("last", "item_group is genre, not maker"), (found, "'genre' there")):
@@ -311,7 +330,7 @@ def test_runs_with_other_groups_or_training_count_otherwise(tmp_path: Any) -> No
             drop("novelty", base, items=None, item_group=None)
         others = {"train": None, "items": None, "item_group": None}
         assert drop("map", base, **others) == "held"
-    rankmill.record(rankmill.evaluate(LABELS, PREDICTIONS, "map"), tmp_path)
-    runs = rankmill.history(tmp_path)
+    record(rankmill.evaluate(LABELS, PREDICTIONS, "map"), tmp_path)
+    runs = rankmill.History(tmp_path)
     assert len(runs.trend("map").points) == 2
     assert runs.runs[0].told()["scope"] == found.scope.to_dict()

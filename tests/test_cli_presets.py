@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cli_runs import made, write_dump
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS, Preset
 from shown import render, render_all
 
@@ -20,7 +20,7 @@ def dump(tmp_path):
 @pytest.fixture
 def strict(monkeypatch):
     """A preset that gives another map@3 than the default on the dump of `write_dump`."""
-    one = Preset(Semantics(unpredicted="skip"), {"map@k": "MAP at k"}, "a test", "no | note")
+    one = Preset(Choices(unpredicted="skip"), {"map@k": "MAP at k"}, "a test", "no | note")
     monkeypatch.setitem(PRESETS, "strict", one)
     return one
 
@@ -54,7 +54,7 @@ def test_fields_of_a_preset_are_changed_one_by_one(run, dump, strict):
     )
     assert (code, err) == (0, "")
     semantics = json.loads(out)["semantics"]
-    assert semantics == Semantics(order="worst", unpredicted="zero").to_dict()
+    assert semantics == Choices(order="worst", unpredicted="zero").to_dict()
     for wrong, told in (
         ("order=best-of-all", "it is one of given, confidence"),
         ("ordr=best", "no FIELD=CHOICE"),
@@ -67,7 +67,7 @@ def test_fields_of_a_preset_are_changed_one_by_one(run, dump, strict):
 
 def test_semantics_are_told_where_they_are_not_the_default():
     assert "semantics" not in render(made(), "table")
-    other = replace(made(), semantics=Semantics(ap_divisor="labels", order="worst"))
+    other = replace(made(), semantics=Choices(ap_divisor="labels", order="worst"))
     assert "semantics    ap_divisor labels, order worst" in render(other, "table").splitlines()
     lines = render_all({"a": other, "b": other}, "table").splitlines()
     assert "semantics: ap_divisor labels, order worst" in lines

@@ -8,6 +8,7 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 import rankmill
+from flat import flat
 from rankmill.compare.clustered import ClusteredPaired, of_clusters
 from rankmill.compare.paired import paired_of
 from rankmill.compare.significance import run_test
@@ -25,7 +26,7 @@ def clustered(seed=5, count=240, clusters=24):
 
 def values_of(labels, runs, metric):
     found = [
-        rankmill.evaluate(labels, one, metric, label_query="query").per_query[metric]
+        rankmill.evaluate(rankmill.Labels(labels, query="query"), one, metric).per_query[metric]
         for one in runs.values()
     ]
     return [one.to_numpy() for one in found]
@@ -228,7 +229,7 @@ def test_clusters_of_very_unequal_size_have_randomization_alone():
 def test_what_clusters_cannot_have_is_refused_by_name(options, words):
     labels, runs, _ = clustered(count=80)
     with pytest.raises(rankmill.RankmillError, match=words):
-        rankmill.compare(labels, runs, ["map@3"], **{"cluster": "user"} | options)
+        flat(rankmill.compare, labels, runs, ["map@3"], **{"cluster": "user"} | options)
 
 
 @pytest.mark.small
@@ -248,7 +249,11 @@ def test_a_gate_takes_the_errors_of_clusters():
     old, new = values_of(labels, runs, "map@3")
     rules = ["map@3 drop <= 0.01 confidence 0.9", "map@3 >= 0.2 confidence 0.9"]
     found = rankmill.gate(
-        labels, runs["poor"], rules, baseline=runs["good"], cluster="user", undecided="pass"
+        labels,
+        runs["poor"],
+        rankmill.Rules(rules, undecided="pass"),
+        baseline=runs["good"],
+        cluster="user",
     )
     mean, error, freedom = robust(new - old, users)
     end = mean - stats.t.ppf(0.95, freedom) * error
@@ -266,7 +271,7 @@ def test_a_gate_refuses_what_has_no_clusters(tmp_path):
     labels, runs, _ = clustered(count=80)
     before = tmp_path / "old.json"
     before.write_text(
-        rankmill.evaluate(labels, runs["good"], "map@3", label_query="query").to_json()
+        rankmill.evaluate(rankmill.Labels(labels, query="query"), runs["good"], "map@3").to_json()
     )
     with pytest.raises(rankmill.UsageError, match="values of queries of the baseline"):
         rankmill.gate(
@@ -284,7 +289,9 @@ def test_a_gate_refuses_what_has_no_clusters(tmp_path):
 def test_a_gate_pairs_clusters_with_the_values_of_an_earlier_run(tmp_path):
     labels, runs, users = clustered()
     fewer = labels[10:]
-    before = rankmill.evaluate(fewer, runs["good"], "map@3", label_query="query").per_query
+    before = rankmill.evaluate(
+        rankmill.Labels(fewer, query="query"), runs["good"], "map@3"
+    ).per_query
     pq.write_table(before, tmp_path / "old.parquet")
     found = rankmill.gate(
         labels,

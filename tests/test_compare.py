@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.columns.ids import to_ids
 from rankmill.compare.comparison import view_of
 from rankmill.compare.corrections import CORRECTIONS, correct
@@ -38,7 +39,7 @@ def made(seed, count=60):
 def compare(labels, runs, metrics=METRICS, **options):
     runs = {name: table(one) if isinstance(one, dict) else one for name, one in runs.items()}
     labels = table(labels) if isinstance(labels, dict) else labels
-    return rankmill.compare(labels, runs, metrics, **options)
+    return flat(rankmill.compare, labels, runs, metrics, **options)
 
 
 def numbers(found):
@@ -362,7 +363,7 @@ def test_moved_queries_are_the_first_by_difference_then_by_id():
 def test_wrong_options_are_refused_before_anything_is_read(options, message):
     runs = options.pop("runs", {"a": "missing", "b": "missing too"})
     with pytest.raises(rankmill.UsageError, match=message.replace("(", r"\(")):
-        rankmill.compare("missing", runs, "map", **options)
+        flat(rankmill.compare, "missing", runs, "map", **options)
 
 
 # ------------------------------------------------------------------ the command

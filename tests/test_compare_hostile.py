@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.compare.segments import natural
 
 QUERIES = list(range(24))
@@ -63,7 +64,7 @@ def test_values_of_slices_are_told_apart_as_a_reader_does():
 )
 def test_wrong_options_say_what_is_wrong(options, message):
     with pytest.raises(rankmill.RankmillError, match=message):
-        rankmill.compare(LABELS, RUNS, "map@2", **options)
+        flat(rankmill.compare, LABELS, RUNS, "map@2", **options)
 
 
 @pytest.mark.small
@@ -85,28 +86,28 @@ def test_systems_have_texts_as_names():
 )
 def test_wrong_options_of_stability_say_what_is_wrong(options, message):
     with pytest.raises(rankmill.UsageError, match=message):
-        rankmill.stability(LABELS, RUNS, "map", **options)
+        flat(rankmill.stability, LABELS, RUNS, "map", **options)
 
 
 @pytest.mark.small
 def test_a_state_that_lacks_slices_is_refused_by_worst_slices():
     def state(**options):
-        return rankmill.compare_part(LABELS, RUNS, "map@2", **options)
+        return flat(rankmill.parts.compare_part, LABELS, RUNS, "map@2", **options)
 
     two = ["label_count", "list_length"]
     for lacking in (state(), state(by=two)):
         with pytest.raises(rankmill.UsageError, match="by and crossed=True"):
-            rankmill.compare_state(lacking, worst_slices=1)
+            rankmill.parts.compare_state(lacking, worst_slices=1)
     for enough in (state(by="label_count"), state(by=two, crossed=True)):
-        rankmill.compare_state(enough, worst_slices=1)
+        rankmill.parts.compare_state(enough, worst_slices=1)
     with pytest.raises(rankmill.UsageError, match="state is a int; expected what compare_part"):
-        rankmill.compare_state(3)
+        rankmill.parts.compare_state(3)
 
 
 @pytest.mark.small
 def test_a_part_has_no_metric_that_would_be_lost():
     with pytest.raises(rankmill.UsageError, match="gap is no mean over queries"):
-        rankmill.compare_part(LABELS, RUNS, ["map@2", "gap"])
+        rankmill.parts.compare_part(LABELS, RUNS, ["map@2", "gap"])
 
 
 @pytest.mark.small
@@ -119,19 +120,23 @@ def test_what_gap_does_not_have_is_told():
 @pytest.mark.small
 def test_the_title_of_a_p_names_its_own_correction():
     metrics = ["gap", "map@2", "recall@1"]
-    shown = str(rankmill.compare(LABELS, RUNS, metrics, tests=["tukey", "t"], replicates=99))
+    shown = str(
+        rankmill.compare(LABELS, RUNS, metrics, tests=rankmill.Tests(["tukey", "t"], replicates=99))
+    )
     assert "p tukey  " in shown
     assert "p tukey (holm)" not in shown
     assert "p t (holm)" in shown
     assert "that of tukey is over all systems, by bonferroni over 2 (metrics)" in shown
-    alone = str(rankmill.compare(LABELS, RUNS, metrics, tests="tukey", replicates=99))
+    alone = str(
+        rankmill.compare(LABELS, RUNS, metrics, tests=rankmill.Tests("tukey", replicates=99))
+    )
     assert [line.count("p (holm)") for line in alone.splitlines() if "value" in line] == [1, 0, 0]
 
 
 @pytest.mark.small
 def test_a_comparison_of_states_names_no_inputs():
-    state = rankmill.compare_part(LABELS, RUNS, "map@2")
-    assert "labels:" not in str(rankmill.compare_state(state))
+    state = rankmill.parts.compare_part(LABELS, RUNS, "map@2")
+    assert "labels:" not in str(rankmill.parts.compare_state(state))
 
 
 @pytest.mark.small

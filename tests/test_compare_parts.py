@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankmill
+from flat import flat, job_of
 from rankmill.compare.compare import compared
 from rankmill.compare.cutting import Cuts
 from rankmill.compare.differences import Settings
-from rankmill.compare.joined import join
+from rankmill.compare.joined import Reading, join
 from rankmill.compare.moved import lists_moved
 from rankmill.compare.segments import POPULARITY, class_of_items, class_of_median
-from rankmill.engine.options import options_of
 from rankmill.spark.found import Found
 
 ALIKE = ("values", "differences", "queries", "left_out", "differing", "unpredicted", "moved")
@@ -70,11 +70,6 @@ def popular(labels: pa.Table) -> pa.Table:
     return pa.table({"query": [*found], "label_popularity": [*found.values()]})
 
 
-@options_of(rankmill.evaluate)
-def evaluated(**options: Any) -> dict[str, Any]:
-    return options
-
-
 @hypothesis.settings(max_examples=10)
 @given(
     seed=st.integers(0, 2**32),
@@ -98,13 +93,10 @@ def test_parts_merge_to_the_comparison_of_the_whole(
         known = (part(one, parts, number) for one in (classes, popularity))
         cuts = Cuts(("w",), ("label_popularity", "unpredicted"), (next(known),), next(known))
         joined = join(
-            part(labels, parts, number),
-            own,
-            ["map", "p@2"],
+            *job_of(part(labels, parts, number), own, ["map", "p@2"], options, part=True),
             "b",
             cuts,
-            evaluated(**options, threads=1),
-            part=True,
+            Reading(threads=1),
         )
         rows = {name: one.num_rows for name, one in own.items()}
         found.append(Found.of(joined, rows, settings.moved, crossed=True, values=False, alone=True))
@@ -114,7 +106,8 @@ def test_parts_merge_to_the_comparison_of_the_whole(
         found.insert(draw.randrange(len(found) + 1), one.merge(other))
     (last,) = found
     results = {name: state.result() for name, state in last.states.items()}
-    whole = rankmill.compare(
+    whole = flat(
+        rankmill.compare,
         labels,
         runs,
         ["map", "p@2"],

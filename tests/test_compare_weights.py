@@ -27,7 +27,9 @@ def differences_of(labels, runs, metric):
 @pytest.mark.small
 def test_differences_are_weighted():
     labels, runs, weights = weighted()
-    found = rankmill.compare(labels, runs, ["map@3"], weight="w", tests=["t", "randomization"])
+    found = rankmill.compare(
+        rankmill.Labels(labels, weight="w"), runs, ["map@3"], tests=["t", "randomization"]
+    )
     differences = differences_of(labels, runs, "map@3")
     one, counted = found.differences["map@3"]["good"], weights > 0
     assert one.value == pytest.approx(np.average(differences, weights=weights), rel=1e-13)
@@ -42,7 +44,7 @@ def test_differences_are_weighted():
     assert one.won + one.tied + one.lost == counted.sum()
     assert found.effective_queries == pytest.approx(effective, rel=1e-13)
     value = found.values["map@3"]["good"]
-    alone = rankmill.evaluate(labels, runs["good"], "map@3", weight="w")
+    alone = rankmill.evaluate(rankmill.Labels(labels, weight="w"), runs["good"], "map@3")
     assert (value.value, value.standard_error) == (
         alone["map@3"],
         alone.standard_errors["map@3"],
@@ -52,7 +54,9 @@ def test_differences_are_weighted():
 @pytest.mark.small
 def test_randomization_flips_weighted_differences():
     labels, runs, weights = weighted(count=12)
-    found = rankmill.compare(labels, runs, ["map@3"], weight="w", tests="randomization")
+    found = rankmill.compare(
+        rankmill.Labels(labels, weight="w"), runs, ["map@3"], tests="randomization"
+    )
     products = differences_of(labels, runs, "map@3") * weights
     signs = 1 - 2 * ((np.arange(2**12)[:, None] >> np.arange(12)) & 1)
     sums = np.abs((signs * products).sum(axis=1))
@@ -65,7 +69,9 @@ def test_equal_weights_change_nothing():
     labels, runs, _ = weighted()
     same = labels.set_column(2, "w", pa.array(np.full(60, 0.25)))
     plain = rankmill.compare(labels, runs, ["map@3", "recall@2"], by="half")
-    found = rankmill.compare(same, runs, ["map@3", "recall@2"], by="half", weight="w")
+    found = rankmill.compare(
+        rankmill.Labels(same, weight="w"), runs, ["map@3", "recall@2"], by="half"
+    )
     assert found.effective_queries == 60
 
     def told(one):
@@ -85,14 +91,16 @@ def test_equal_weights_change_nothing():
 @pytest.mark.small
 def test_weighted_parts_merge():
     labels, runs, _ = weighted()
-    whole = rankmill.compare(labels, runs, ["map@3"], by="half", weight="w")
+    whole = rankmill.compare(rankmill.Labels(labels, weight="w"), runs, ["map@3"], by="half")
     parts = []
     for i in range(2):
         keep = pa.array([q % 4 < 2 if i else q % 4 >= 2 for q in range(60)])
         each = {name: one.filter(keep) for name, one in runs.items()}
-        state = rankmill.compare_part(labels.filter(keep), each, ["map@3"], by="half", weight="w")
-        parts.append(rankmill.ComparisonState.from_table(state.to_table()))
-    merged = rankmill.compare_state(parts[0].merge(parts[1]))
+        state = rankmill.parts.compare_part(
+            rankmill.Labels(labels.filter(keep), weight="w"), each, ["map@3"], by="half"
+        )
+        parts.append(rankmill.parts.ComparisonState.from_table(state.to_table()))
+    merged = rankmill.parts.compare_state(parts[0].merge(parts[1]))
     assert merged.values == whole.values
     assert merged.differences == whole.differences
     assert [one.to_dict() for one in merged.slices] == [one.to_dict() for one in whole.slices]
@@ -103,18 +111,17 @@ def test_weighted_parts_merge():
 def test_tests_that_take_no_weights_say_so(test):
     labels, runs, _ = weighted()
     with pytest.raises(rankmill.UsageError, match=f"test '{test}' does not take weights"):
-        rankmill.compare(labels, runs, ["map@3"], weight="w", tests=test)
+        rankmill.compare(rankmill.Labels(labels, weight="w"), runs, ["map@3"], tests=test)
 
 
 @pytest.mark.small
 def test_losses_are_by_weight():
     labels, runs, weights = weighted()
     found = rankmill.compare(
-        labels,
+        rankmill.Labels(labels, weight="w"),
         {"good": runs["good"], "poor": runs["poor"]},
         "map@3",
         by="half",
-        weight="w",
         worst_slices=2,
     )
     halves = {f"h{i}": weights[i::2].sum() for i in range(2)}

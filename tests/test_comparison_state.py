@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.compare.state import _seal
 from rankmill.metrics.rows import SEAL
 
@@ -26,8 +27,14 @@ def table(weighted: bool = False) -> pa.Table:
         for name, every in (("a", 2), ("b", 3))
     }
     options: dict[str, Any] = {"weight": "w"} if weighted else {"binary": True}
-    state = rankmill.compare_part(
-        labels, runs, ["map@3"], by="label_count", tukey=not weighted, **options
+    state = flat(
+        rankmill.parts.compare_part,
+        labels,
+        runs,
+        ["map@3"],
+        by="label_count",
+        tukey=not weighted,
+        **options,
     )
     return state.to_table()
 
@@ -49,7 +56,7 @@ def written(of: pa.Table, rows: list[dict[str, Any]] | None = None, text: Any = 
 
 def refused(damaged: Any) -> None:
     with pytest.raises(rankmill.UsageError, match=r"damaged|to_table made|format"):
-        rankmill.ComparisonState.from_table(damaged)
+        rankmill.parts.ComparisonState.from_table(damaged)
 
 
 @pytest.mark.small
@@ -57,7 +64,7 @@ def refused(damaged: Any) -> None:
 def test_a_table_comes_back_as_it_was(weighted):
     given = table(weighted)
     for way in (given, written(given), written(given, given.to_pylist()[::-1])):
-        state = rankmill.ComparisonState.from_table(way)
+        state = rankmill.parts.ComparisonState.from_table(way)
         assert state.whole.queries == QUERIES
         assert sorted(map(str, state.to_table().to_pylist())) == sorted(map(str, given.to_pylist()))
 

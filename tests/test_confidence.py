@@ -21,7 +21,8 @@ import rankmill
 import strategies
 from conftest import tells
 from oracle import parameters, parse
-from rankmill import InputError, State, UsageError
+from rankmill import InputError, UsageError
+from rankmill.parts import State
 from rankmill.results.curves import curves_of
 
 CURVES = ["auprc", "auprc_step", "best_f1", "best_f1_threshold"]
@@ -98,12 +99,12 @@ def test_parts_and_rows_give_the_same_bits(listed: Listed, cut: int) -> None:
     whole = rankmill.evaluate(labels, predictions, METRICS)
     halves = [(one.slice(0, cut), one.slice(cut)) for one in (labels, predictions)]
     sides = list(zip(*halves, strict=True))
-    states = [rankmill.evaluate_part(*side, METRICS) for side in sides]
+    states = [rankmill.parts.evaluate_part(*side, METRICS) for side in sides]
     rows = pa.Table.from_pylist([one.to_row() for one in states]).to_pylist()
     first, second = map(State.from_row, rows)
     state = second.merge(first)
     assert state.fingerprint == states[0].merge(states[1]).fingerprint
-    counts = [rankmill.second_pass(state, side[1]) for side in sides]
+    counts = [rankmill.parts.second_pass(state, side[1]) for side in sides]
     among = {name: counts[1][name].merge(one) for name, one in counts[0].items()}
     assert state.result(among).metrics == whole.metrics
 
@@ -226,7 +227,7 @@ def test_parameters_are_checked(metric: str, wanted: list[str]) -> None:
 
 @pytest.mark.small
 def test_damaged_rows_are_refused() -> None:
-    row = rankmill.evaluate_part(*tables([[(0.5, True), (0.25, False)]]), METRICS).to_row()
+    row = rankmill.parts.evaluate_part(*tables([[(0.5, True), (0.25, False)]]), METRICS).to_row()
     for name, value in (
         ("recall_at_precision@0.5.at", 2.0),
         ("ece.predictions", [1]),
@@ -313,8 +314,8 @@ def test_curves_are_those_of_explain(tmp_path: Path, run_cli: Any) -> None:
     assert curve["recall"] == [1 / 3, 2 / 3, 1]
     assert result.curve("auprc", rows=1)["recall"].to_pylist() == [1]
     assert result.curve("ece(bins=4)", rows=1).num_rows == 4
-    state = rankmill.evaluate_part(labels, predictions, metrics)
-    counts = rankmill.second_pass(state, predictions)
+    state = rankmill.parts.evaluate_part(labels, predictions, metrics)
+    counts = rankmill.parts.second_pass(state, predictions)
     assert state.result(counts).curve("auprc") == result.curve("auprc")
     pq.write_table(labels, tmp_path / "l.parquet")
     pq.write_table(predictions, tmp_path / "p.parquet")

@@ -132,7 +132,7 @@ def test_a_mistake_is_told_with_its_key(
 ) -> None:
     path = write(text)
     with pytest.raises(UsageError) as caught:
-        rankmill.read_config(path, environment={})
+        rankmill.config.read_config(path, environment={})
     message = tells(caught.value, wanted)
     assert message.startswith((f"{path}, ", f"{path}:"))
     code, shown, error = run("evaluate", path)
@@ -155,7 +155,7 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_bytes(b"\xef\xbb\xbf" + f"{GOOD}rules = 1\n".replace("\n", "\r\n").encode())
     with pytest.raises(UsageError, match=r"x\.toml, rules: it is the number 1"):
-        rankmill.read_config(path)
+        rankmill.config.read_config(path)
 
 
 @pytest.mark.parametrize("date", ["1.5.2024", "", "2024-13-01"])
@@ -180,7 +180,7 @@ def test_a_broken_file_never_fails_in_another_way(rolls: random.Random, edits: i
         path = Path(folder) / "rankmill.toml"
         path.write_text("".join(text), "utf-8")
         with suppress(UsageError):
-            assert rankmill.read_config(path, date="2024-05-01", environment={}).systems
+            assert rankmill.config.read_config(path, date="2024-05-01", environment={}).systems
 
 
 # ------------------------------------------------------------------ what is read
@@ -217,7 +217,9 @@ def test_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "x.toml").write_text(FULL)
     monkeypatch.chdir(tmp_path)
-    config = rankmill.read_config("conf/x.toml", date="2024-05-01", environment={"RUN": "/runs"})
+    config = rankmill.config.read_config(
+        "conf/x.toml", date="2024-05-01", environment={"RUN": "/runs"}
+    )
     assert config.labels == ["conf/labels/a.parquet", "conf/labels/b.parquet"]
     assert config.systems == {
         "new": "/runs/*.parquet",
@@ -242,10 +244,10 @@ def test_a_full_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "semantics": {"preset": "trec_eval", "order": "given"},
     }
     given = config.arguments(rankmill.compare)
-    assert given["runs"] == config.systems
+    assert {name: one.data for name, one in given["runs"].items()} == config.systems
     assert given["baseline"] == "old"
     assert "per_query" not in given
-    assert config.arguments(rankmill.evaluate_runs)["depth"] == 100
+    assert config.arguments(rankmill.evaluate_runs)["semantics"].depth == 100
 
 
 @pytest.mark.parametrize(
@@ -259,7 +261,7 @@ def test_baselines(
     text = f'labels = "l"\nbaseline = "{baseline}"\n[systems]\nold = "o"\n'
     (tmp_path / "conf" / "x.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    assert rankmill.read_config("conf/x.toml").baseline == read
+    assert rankmill.config.read_config("conf/x.toml").baseline == read
 
 
 PLAIN = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
@@ -300,7 +302,7 @@ def test_a_written_file_is_read_as_it_was_meant(
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "x.toml")
         Path(path).write_text(text, "utf-8", newline="")
-        config = rankmill.read_config(path)
+        config = rankmill.config.read_config(path)
     assert config.labels == "-"
     assert config.options == columns | {
         name: tuple(value) if isinstance(value, list) else value for name, value in options.items()

@@ -16,6 +16,7 @@ import rankmill
 import rankmill.spark
 from cli_runs import write_dump
 from conftest import tells
+from flat import flat
 from rankmill.errors import UsageError
 from rankmill.gate.rules import parse_rules
 
@@ -147,10 +148,10 @@ def test_python_gets_what_the_commands_get(shop: Path, run: Any) -> None:
         'labels = "labels.parquet"\npredictions = "predictions.parquet"\nmetrics = ["map@3"]\n'
         'per_query = "q.parquet"\nmemory = "1MB"\n[semantics]\nunpredicted = "skip"\n'
     )
-    config = rankmill.read_config(shop / "x.toml")
+    config = rankmill.config.read_config(shop / "x.toml")
     arguments = config.arguments(rankmill.evaluate)
     assert "per_query" not in arguments  # it is a truth value there
-    result = rankmill.evaluate(**arguments)
+    result = flat(rankmill.evaluate, **arguments)
     assert result.metrics == numbers(run, "evaluate", "shop/x.toml")["metrics"]
     assert (shop / "q.parquet").exists()
 
@@ -159,7 +160,7 @@ def test_python_gets_the_baseline_where_a_function_takes_it(shop: Path, run: Any
     text = 'labels = "labels.parquet"\nrules = "map@3 drop <= 90%"\nbaseline = "old"\nby = "x"\n'
     text += '[systems]\nnew = ["predictions.parquet"]\nold = "old.parquet"\n'
     (shop / "x.toml").write_text(text)
-    config = rankmill.read_config("shop/x.toml")
+    config = rankmill.config.read_config("shop/x.toml")
     assert config.arguments(rankmill.gate) == {
         "labels": "shop/labels.parquet",
         "predictions": ["shop/predictions.parquet"],
@@ -173,7 +174,7 @@ def test_python_gets_the_baseline_where_a_function_takes_it(shop: Path, run: Any
     (shop / "x.toml").write_text(
         'labels = "l"\npredictions = "run/a.parquet"\nbaseline = "old/a.parquet"\nhistory = "h"\n'
     )
-    config = rankmill.read_config("shop/x.toml")
+    config = rankmill.config.read_config("shop/x.toml")
     given = config.arguments(rankmill.compare)
     assert given["runs"] == {"old/a": "shop/old/a.parquet", "a": "shop/run/a.parquet"}
     assert given["baseline"] == "old/a"
@@ -202,7 +203,7 @@ def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> Non
         (shop / "x.toml").write_text(f"{text}{line}\n")
         name = line.split("\n")[-1].split(" ")[0]
         with pytest.raises(UsageError, match=f"takes no {name}; it would count otherwise"):
-            rankmill.read_config("shop/x.toml").arguments(rankmill.spark.evaluate)
+            rankmill.config.read_config("shop/x.toml").arguments(rankmill.spark.evaluate)
         status, _, error = run("spark", "shop/x.toml")
         assert status == 2
         told = "would count otherwise", "subtopics are evaluated on one", "does not drop padding"
@@ -267,7 +268,7 @@ def test_comments_of_init_are_valid(shop: Path, run: Any) -> None:
     text = head + re.sub(r"^ *# (?=[\w ]+ = |\")", "", f"#{rest}", flags=re.M)
     found = tomllib.loads(text)
     (shop.parent / "x.toml").write_text(text)
-    options = rankmill.read_config("x.toml").options
+    options = rankmill.config.read_config("x.toml").options
     assert {"rules", "by", "threads", "memory"} <= options.keys()
     assert found["columns"] == {"query": "user_id", "item": "item_id", "score": "score"}
     rules = parse_rules(found["rules"])
@@ -358,7 +359,7 @@ def test_names_of_columns_do_nothing_in_what_init_writes(tmp_path: Path, run: An
     assert (code, error) == (0, "")
     text = target.read_text()
     assert '# by = ["x\\"\\nlabels = 3 \\u001b"]\n' in text
-    assert rankmill.read_config(target).options == {
+    assert rankmill.config.read_config(target).options == {
         "metrics": ("map@10", "first_hit@10", "recall@10", "ndcg@10"),
         "item": "it\nem",
         "label_item": "item_id",

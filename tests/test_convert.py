@@ -19,9 +19,11 @@ from hypothesis import strategies as st
 import rankmill
 import strategies
 from conftest import tells
-from rankmill import InputError, Ragged, UsageError
+from flat import flat, job_of
+from rankmill import InputError, UsageError
+from rankmill.arrays import Ragged
 from rankmill.engine import wide_writer
-from rankmill.engine.job import make_job, open_job
+from rankmill.engine.job import open_job
 from rankmill.engine.memory import id_ranges
 from rankmill.sources import sorting
 from strategies import Case, cases
@@ -41,7 +43,7 @@ def content(result: Any) -> tuple[Any, ...]:
 def converted(folder: Path, labels: Any, predictions: Any, **options: Any) -> list[Path]:
     paths = [folder / "labels.parquet", folder / "predictions.parquet"]
     for one, path in zip((labels, predictions), paths, strict=True):
-        rankmill.convert(one, path, role=path.stem, **options)
+        flat(rankmill.convert, one, path, role=path.stem, **options)
     return paths
 
 
@@ -114,7 +116,7 @@ def test_ids_that_are_no_text(tmp_path: Path) -> None:
 def test_ragged(tmp_path: Path) -> None:
     items = Ragged.from_lists([[3, 1], [], [2]])
     scores = Ragged(items.offsets, np.array([0.5, 0.25, 1.0]))
-    told = rankmill.convert(items, tmp_path / "p.parquet", score=scores)
+    told = rankmill.convert(rankmill.Predictions(items, score=scores), tmp_path / "p.parquet")
     assert (told["queries"], told["items"], told["role"]) == (3, 3, "predictions")
     assert pq.read_table(tmp_path / "p.parquet").to_pydict() == {
         "query_id": [0, 1, 2],
@@ -177,9 +179,9 @@ def test_more_rows_than_memory(
         }
     )
     if long:
-        flat = {"query_id": np.repeat(np.array(queries, object), 4).tolist()}
-        flat |= {name: table[name].combine_chunks().flatten() for name in ("items", "score")}
-        table = pa.table(flat).take(draw.permutation(4 * count))
+        long = {"query_id": np.repeat(np.array(queries, object), 4).tolist()}
+        long |= {name: table[name].combine_chunks().flatten() for name in ("items", "score")}
+        table = pa.table(long).take(draw.permutation(4 * count))
     path = tmp_path / "in.parquet"
     pq.write_table(table, path, row_group_size=400)
     merges = []
@@ -193,11 +195,11 @@ def test_more_rows_than_memory(
     assert pq.read_metadata(tmp_path / "labels.parquet").num_row_groups >= 10
     monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
     pair = tmp_path / "labels.parquet", tmp_path / "predictions.parquet"
-    job = make_job(["map"], memory=100_000, per_query=False)
-    with open_job(job, pair[0], {"": pair[1]}, {}) as (labels, runs):
-        assert len(id_ranges(labels, runs[""], job)) > 2
+    asked = job_of(pair[0], {"": pair[1]}, ["map"], {"memory": 100_000}, keep_values=False)
+    with open_job(*asked) as (labels, runs):
+        assert len(id_ranges(labels, runs[""], asked[0])) > 2
     options = {"per_query": False, "memory": 100_000}
-    ranged = rankmill.evaluate(*pair, METRICS[:4], **options)
+    ranged = flat(rankmill.evaluate, *pair, METRICS[:4], **options)
     assert ranged.metrics == rankmill.evaluate(path, path, METRICS[:4]).metrics
 
 
@@ -247,7 +249,7 @@ def test_bad_input(
     target = tmp_path / "out.parquet"
     target.write_text("old")
     with pytest.raises(InputError) as caught:
-        rankmill.convert(pa.table(table), target, memory=memory, **options)
+        flat(rankmill.convert, pa.table(table), target, memory=memory, **options)
     tells(caught.value, wanted)
     assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
     assert target.read_text() == "old"
@@ -284,7 +286,7 @@ def test_files_whose_ids_cannot_be_one_column(tmp_path: Path) -> None:
 )
 def test_wrong_usage(tmp_path: Path, path: str, options: Any, wanted: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
-        rankmill.convert(pa.table({"query": [1], "item": [2]}), tmp_path / path, **options)
+        flat(rankmill.convert, pa.table({"query": [1], "item": [2]}), tmp_path / path, **options)
     tells(caught.value, wanted)
 
 
@@ -301,7 +303,7 @@ def test_the_role_is_found_by_the_columns(tmp_path: Path) -> None:
         ({"x": [1, 2]}, {"binary": True}, "labels"),
         ({"item_name": ["a", "b"], "label": [1, 0]}, {}, "labels"),
     ):
-        told = rankmill.convert(pa.table(both | more), tmp_path / "out.parquet", **options)
+        told = flat(rankmill.convert, pa.table(both | more), tmp_path / "out.parquet", **options)
         assert told["role"] == role
 
 
@@ -311,12 +313,12 @@ def test_no_column_is_passed_over(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the number column 'x' is left over"):
         rankmill.convert(table, tmp_path / "out.parquet")
     with pytest.warns(RuntimeWarning, match="the number column 'x' is not read"):
-        rankmill.convert(table, tmp_path / "out.parquet", role="labels")
+        rankmill.convert(rankmill.Labels(table), tmp_path / "out.parquet")
     ranked = table.append_column("rank", pa.array([2, 1])).rename_columns(
         ["query", "item", "score", "rank"]
     )
     for options, expected in (({}, [1.0, 0.5]), ({"in_order": True}, [0.5, 1.0])):
-        rankmill.convert(ranked, tmp_path / "out.parquet", **options)
+        flat(rankmill.convert, ranked, tmp_path / "out.parquet", **options)
         assert pq.read_table(tmp_path / "out.parquet")["scores"].to_pylist() == [expected]
 
 

@@ -12,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.columns.seal import seal_of, seal_of_table
+from rankmill.gate.record import record
 
 pytestmark = pytest.mark.small
 
@@ -30,8 +32,10 @@ def run(step: int) -> dict[str, list[tuple[str, float]]]:
 
 
 @functools.cache
-def state() -> rankmill.State:
-    return rankmill.evaluate_part(LABELS, run(2), METRICS, train=TRAIN)
+def state() -> rankmill.parts.State:
+    return rankmill.parts.evaluate_part(
+        LABELS, run(2), METRICS, catalogue=rankmill.Catalogue(train=TRAIN)
+    )
 
 
 def flipped(value: Any, draw: random.Random) -> Any:
@@ -84,21 +88,23 @@ def test_flips_of_the_rows_of_states_are_refused():
         name = draw.choice(names)
         changed = flipped(row[name], draw)
         refused += read_or_refused(
-            lambda given: rankmill.State.from_row(given or row), {**row, name: changed}, same_row
+            lambda given: rankmill.parts.State.from_row(given or row),
+            {**row, name: changed},
+            same_row,
         )
     assert refused > FLIPS * 0.9
     for name in names:
         with pytest.raises(rankmill.UsageError, match="damaged"):
-            rankmill.State.from_row({key: row[key] for key in names if key != name})
+            rankmill.parts.State.from_row({key: row[key] for key in names if key != name})
 
 
 def test_flips_of_the_rows_of_counts_are_refused():
-    row = rankmill.second_pass(state(), run(2))["gap"].to_row()
+    row = rankmill.parts.second_pass(state(), run(2))["gap"].to_row()
     draw, names, refused = random.Random(9), list(row), 0
     for _ in range(FLIPS):
         name = draw.choice(names)
         refused += read_or_refused(
-            lambda given: rankmill.State.read_counts(given or row),
+            lambda given: rankmill.parts.State.read_counts(given or row),
             {**row, name: flipped(row[name], draw)},
             same_row,
         )
@@ -116,12 +122,12 @@ def test_a_row_comes_back_from_files_beside_columns_of_others(tmp_path, format):
     else:
         pq.write_table(table, tmp_path / "a")
         table = pq.read_table(tmp_path / "a")
-    assert same_row(rankmill.State.from_row(table.to_pylist()[0])) == same_row(state())
+    assert same_row(rankmill.parts.State.from_row(table.to_pylist()[0])) == same_row(state())
 
 
 def test_flips_of_the_tables_of_comparisons_are_refused():
     runs = {"a": run(2), "b": run(3)}
-    table = rankmill.compare_part(LABELS, runs, ["map@3"], by="label_count").to_table()
+    table = rankmill.parts.compare_part(LABELS, runs, ["map@3"], by="label_count").to_table()
     rows, schema, draw = table.to_pylist(), table.schema, random.Random(10)
     (key,) = schema.metadata
     refused = 0
@@ -139,7 +145,7 @@ def test_flips_of_the_tables_of_comparisons_are_refused():
         except (pa.ArrowException, TypeError, OverflowError):
             continue  # no table of this schema holds such a value
         refused += read_or_refused(
-            lambda given: rankmill.ComparisonState.from_table(given or table),
+            lambda given: rankmill.parts.ComparisonState.from_table(given or table),
             damaged,
             lambda found: seal_of(sorted(map(seal_of, found.to_table().to_pylist()))),
         )
@@ -151,7 +157,7 @@ def text_of(verdict: Any) -> Any:
 
 
 def gate(baseline: Any, **more: Any) -> Any:
-    return rankmill.gate(LABELS, run(2), "map@3 drop <= 0.9", baseline=baseline, **more)
+    return flat(rankmill.gate, LABELS, run(2), "map@3 drop <= 0.9", baseline=baseline, **more)
 
 
 def flip_file(path: Path, draw: random.Random) -> Path:
@@ -199,12 +205,12 @@ def test_a_changed_value_is_refused_by_name(tmp_path):
 def test_flips_of_a_history_are_refused(tmp_path):
     result = rankmill.evaluate(LABELS, run(3), ["map@3"])
     (tmp_path / "runs").mkdir()
-    path = Path(rankmill.record(result, tmp_path / "runs", tags={"model": "a7"}))
+    path = Path(record(result, tmp_path / "runs", tags={"model": "a7"}))
     content, draw, refused = path.read_bytes(), random.Random(12), 0
 
     def read(given: bytes | None) -> Any:
         path.write_bytes(given or content)
-        return rankmill.history(tmp_path / "runs").runs
+        return rankmill.History(tmp_path / "runs").runs
 
     for _ in range(FLIPS // 5):
         damaged = bytearray(content)
@@ -216,15 +222,15 @@ def test_flips_of_a_history_are_refused(tmp_path):
 
 def test_changed_rows_of_a_run_are_refused(tmp_path):
     result = rankmill.evaluate(LABELS, run(3), ["map@3"])
-    path = rankmill.record(result, tmp_path)
+    path = record(result, tmp_path)
     table = pq.read_table(path).replace_schema_metadata(None)  # as other programs join files
     pq.write_table(table, path)
-    (found,) = rankmill.history(tmp_path).runs
+    (found,) = rankmill.History(tmp_path).runs
     assert found.get("map@3").value == result["map@3"]
     place = table.column_names.index("value")
     pq.write_table(table.set_column(place, "value", pa.array([0.5])), path)
     with pytest.raises(rankmill.InputError, match="its checksum is not that of its values"):
-        rankmill.history(tmp_path)
+        len(rankmill.History(tmp_path))
 
 
 def test_a_table_has_one_checksum_in_any_chunks_and_types():

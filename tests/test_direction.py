@@ -18,12 +18,14 @@ import scipy.stats
 
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import UsageError
 from rankmill.compare.comparison import view_of as comparison_view
 from rankmill.compare.paired import paired_of
 from rankmill.compare.significance import equivalence, noninferiority
 from rankmill.gate.judge import _of_metric
 from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.record import record
 from rankmill.gate.rules import parse_rule
 from rankmill.gate.sides import Sides
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
@@ -31,7 +33,7 @@ from rankmill.report import page
 from rankmill.results import writers
 from rankmill.results.result import Result
 from rankmill.results.tables import Best, Table
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from shown import view_all
 
 LOWER = {
@@ -89,14 +91,18 @@ def _values(order: list[str]) -> dict[str, float | None]:
     of_topics = {name for name, spec in REGISTRY.items() if spec.gains == "subtopics"}
     plain = [one for name, one in examples.items() if name not in of_topics]
     found: dict[str, float | None] = {}
-    for semantics, defined in ((Semantics(), True), (Semantics(order="expected"), False)):
-        texts = [one.text for one in plain if is_defined(one, Semantics()) == defined]
-        found |= rankmill.evaluate(labels, predictions, texts, semantics=semantics, **given).metrics
+    for semantics, defined in ((Choices(), True), (Choices(order="expected"), False)):
+        texts = [one.text for one in plain if is_defined(one, Choices()) == defined]
+        found |= flat(
+            rankmill.evaluate, labels, predictions, texts, semantics=semantics, **given
+        ).metrics
     rows = [(q, item, SUBTOPICS[item], gain) for q in QUERIES for item, gain in GAINS.items()]
     named = zip(("user_id", "item_id", "subtopic", "gain"), zip(*rows, strict=True), strict=True)
     topics = [examples[name].text for name in of_topics]
     cut = rankmill.evaluate(
-        pa.table({name: [*one] for name, one in named}), predictions, topics, subtopic="subtopic"
+        rankmill.Labels(pa.table({name: [*one] for name, one in named}), subtopic="subtopic"),
+        predictions,
+        topics,
     )
     found |= cut.metrics
     return {name: found[one.text] for name, one in examples.items()}
@@ -181,7 +187,7 @@ ASKED = ["map@3", "first_rank@3", "num_ret", "ece"]
 
 
 def _compared(baseline: str, **options: Any) -> rankmill.Comparison:
-    return rankmill.compare(LABELS, _runs(), ASKED, baseline=baseline, **options)
+    return flat(rankmill.compare, LABELS, _runs(), ASKED, baseline=baseline, **options)
 
 
 @pytest.mark.small
@@ -305,7 +311,7 @@ def test_a_picture_names_the_side() -> None:
 
 def _reasons(system: str, base: str, *rules: str, **options: Any) -> list[str]:
     runs = _runs()
-    found = rankmill.gate(LABELS, runs[system], rules, baseline=runs[base], **options)
+    found = flat(rankmill.gate, LABELS, runs[system], rules, baseline=runs[base], **options)
     return [f"{one.word}: {one.reason}" for one in found.outcomes]
 
 
@@ -374,8 +380,8 @@ def test_the_best_run_of_a_history_is_on_the_better_side(tmp_path: Path) -> None
     for number, value in enumerate([0.5, 0.1, 0.3]):
         values = {"ece": value, "map@3": value, "gini": value}
         one = Result(values, dict.fromkeys(values, None), {}, 10)
-        rankmill.record(one, tmp_path, time=datetime(2026, 1, 1 + number, tzinfo=UTC))
-    found = rankmill.history(tmp_path)
+        record(one, tmp_path, time=datetime(2026, 1, 1 + number, tzinfo=UTC))
+    found = rankmill.History(tmp_path)
     best = {metric: found.baseline("best", metric).value for metric in ("ece", "map@3")}
     assert best == {"ece": 0.1, "map@3": 0.5}
     with pytest.raises(UsageError) as error:
@@ -426,7 +432,9 @@ def test_what_has_no_better_side_is_not_ranked(name: str) -> None:
 def _words(metrics: list[str], baseline: str, **options: Any) -> str:
     pytest.importorskip("jinja2")
     by = pa.table({"user_id": [*range(40)], "half": ["ab"[q % 2] for q in range(40)]})
-    found = rankmill.compare(LABELS, _runs(), metrics, baseline=baseline, by=by, moved=2, **options)
+    found = flat(
+        rankmill.compare, LABELS, _runs(), metrics, baseline=baseline, by=by, moved=2, **options
+    )
     return html.unescape(re.sub("<[^>]*>", "", page(found)))
 
 

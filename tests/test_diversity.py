@@ -16,6 +16,7 @@ import oracle_diversity
 import rankmill
 import strategies
 from conftest import tells
+from flat import flat
 from oracle import parameters, parse
 from rankmill import InputError, UsageError
 
@@ -67,7 +68,9 @@ def test_is_the_oracle(case: tuple[Rows, dict[Any, list[Any]]], seed: int) -> No
     kind = pa.string() if isinstance(rows[0][0], str) else pa.int64()
     predictions = pa.table({"query_id": pa.array(list(run), kind), "items": list(run.values())})
     predictions = predictions.cast(pa.schema({"query_id": kind, "items": pa.list_(kind)}))
-    result = rankmill.evaluate(table(rows), predictions, METRICS, subtopic="subtopic")
+    result = rankmill.evaluate(
+        rankmill.Labels(table(rows), subtopic="subtopic"), predictions, METRICS
+    )
     assert result.queries == len(topics)
     assert result.audit["labels"] == sum(map(len, topics.values()))
     for metric in METRICS:
@@ -83,10 +86,12 @@ def test_is_the_oracle(case: tuple[Rows, dict[Any, list[Any]]], seed: int) -> No
     # The order of rows changes no bit, and other metrics see what is relevant to any subtopic.
     shuffled = rows[:]
     random.Random(seed).shuffle(shuffled)
-    again = rankmill.evaluate(table(shuffled), predictions, METRICS, subtopic="subtopic")
+    again = rankmill.evaluate(
+        rankmill.Labels(table(shuffled), subtopic="subtopic"), predictions, METRICS
+    )
     assert again.metrics == result.metrics
     binary = ["map@3", "recall", "first_hit", "rprec"]
-    some = rankmill.evaluate(table(rows), predictions, binary, subtopic="subtopic")
+    some = rankmill.evaluate(rankmill.Labels(table(rows), subtopic="subtopic"), predictions, binary)
     labels = {query: list(found) for query, found in topics.items()}
     assert some.metrics == rankmill.evaluate(labels, run, binary).metrics
 
@@ -99,10 +104,14 @@ def test_explain_is_evaluate(case: tuple[Rows, dict[Any, list[Any]]]) -> None:
     queries = [query for query, found in topics_of(rows).items() if found and run.get(query)]
     if not queries:
         return
-    found = rankmill.evaluate(table(rows), run, METRICS, subtopic="subtopic").per_query
+    found = rankmill.evaluate(
+        rankmill.Labels(table(rows), subtopic="subtopic"), run, METRICS
+    ).per_query
     place = found["query_id"].to_pylist().index(queries[0])
     for metric in METRICS:
-        walk = rankmill.explain(table(rows), run, metric, queries[0], subtopic="subtopic")
+        walk = rankmill.explain(
+            rankmill.Labels(table(rows), subtopic="subtopic"), run, metric, queries[0]
+        )
         assert walk.value == found[metric][place].as_py(), metric
         assert walk.value == walk.total / (walk.divisor or 1), metric
 
@@ -112,11 +121,13 @@ def test_the_walk_by_hand() -> None:
     """The item a is about 1 and 2, b about 1 and 3; x is no label."""
     labels = table([("q", item, n, 1.0) for item, n in (("a", 1), ("a", 2), ("b", 1), ("b", 3))])
     run = {"q": ["a", "x", "b"]}
-    walk = rankmill.explain(labels, run, "err_ia@3", "q", subtopic="subtopic").table
+    walk = rankmill.explain(
+        rankmill.Labels(labels, subtopic="subtopic"), run, "err_ia@3", "q"
+    ).table
     assert walk["subtopics"].to_pylist() == [2, 0, 2]
     assert walk["worth"].to_pylist() == [2.0, 0.0, 1.5]
     assert walk["term"].to_pylist() == [2.0, 0.0, 0.5]
-    walk = rankmill.explain(labels, run, "strec", "q", subtopic="subtopic").table
+    walk = rankmill.explain(rankmill.Labels(labels, subtopic="subtopic"), run, "strec", "q").table
     assert walk["term"].to_pylist() == [2.0, 0.0, 1.0]
 
 
@@ -137,7 +148,9 @@ def test_ndeval() -> None:
             continue
         run = generator.sample([*documents, "x", "y"], generator.randint(1, len(documents)))
         names = [f"{name}@{k}" for name in there for k in (5, 10, 20)]
-        found = rankmill.evaluate(table(rows), {"q": run}, names, subtopic="subtopic")
+        found = rankmill.evaluate(
+            rankmill.Labels(table(rows), subtopic="subtopic"), {"q": run}, names
+        )
         judgements = [(query, subtopic, item, int(gain)) for query, item, subtopic, gain in rows]
         scored = [("q", item, float(-place)) for place, item in enumerate(run)]
         theirs = {
@@ -154,7 +167,7 @@ def test_by_hand() -> None:
     rows = [("q", "a", 1, 1.0), ("q", "a", 2, 1.0), ("q", "b", 1, 1.0), ("q", "c", 3, 1.0)]
     labels, run = table([*rows, ("q", "d", 3, 0.0)]), {"q": ["b", "x", "a", "d"]}
     metrics = ["alpha_ndcg@3", "err_ia@3", "strec@1", "StRecall@3", "map"]
-    found = rankmill.evaluate(labels, run, metrics, subtopic="subtopic")
+    found = rankmill.evaluate(rankmill.Labels(labels, subtopic="subtopic"), run, metrics)
     log3 = 1.5849625007211562
     # b adds 1, a adds 1/2 for subtopic 1 and 1 for 2; the best list is a, c, b.
     best = 2 + 1 / log3 + 0.5 / 2
@@ -169,7 +182,7 @@ def test_trec_qrels_of_diversity(tmp_path: Path, run_cli: Any) -> None:
     qrels.write_text("1 1 a 1\n1 2 a 1\n1 2 b 2\n1 3 c 0\n2 1 a -2\n2 1 b 1\n")
     run.write_text("1 Q0 b 1 2.0 x\n1 Q0 a 2 1.0 x\n2 Q0 c 1 1.0 x\n")
     metrics = ["subtopic_recall@1", "alpha_ndcg@2", "map"]
-    found = rankmill.evaluate(qrels, run, metrics, subtopic="iteration")
+    found = rankmill.evaluate(rankmill.Labels(qrels, subtopic="iteration"), run, metrics)
     assert found["subtopic_recall@1"] == 0.25
     asked = [f"--metric={name}" for name in metrics]
     shown = run_cli("evaluate", qrels, run, *asked, "--subtopic", "iteration", "--format", "csv")
@@ -179,7 +192,12 @@ def test_trec_qrels_of_diversity(tmp_path: Path, run_cli: Any) -> None:
     numbers = tmp_path / "numbers.qrels"
     numbers.write_text("1 1 7 1\n1 2 8 1\n")
     listed = pa.table({"query": [1], "items": [[7]]})
-    assert rankmill.evaluate(numbers, listed, "strec@3", subtopic="iteration")["strec@3"] == 0.5
+    assert (
+        rankmill.evaluate(rankmill.Labels(numbers, subtopic="iteration"), listed, "strec@3")[
+            "strec@3"
+        ]
+        == 0.5
+    )
 
 
 def test_weights_and_parts(tmp_path: Path) -> None:
@@ -187,10 +205,15 @@ def test_weights_and_parts(tmp_path: Path) -> None:
     labels = table(rows).append_column("weight", pa.array([float(row[0]) for row in rows]))
     predictions = pa.table({"query_id": list(range(6)), "items": [[0, 9], [9, 1]] * 3})
     options = {"subtopic": "subtopic", "weight": "weight"}
-    whole = rankmill.evaluate(labels, predictions, ["alpha_ndcg", "strec"], **options)
+    whole = flat(rankmill.evaluate, labels, predictions, ["alpha_ndcg", "strec"], **options)
     pq.write_table(labels, tmp_path / "labels.parquet", row_group_size=2)
-    again = rankmill.evaluate(
-        tmp_path / "labels.parquet", predictions, ["alpha_ndcg", "strec"], threads=1, **options
+    again = flat(
+        rankmill.evaluate,
+        tmp_path / "labels.parquet",
+        predictions,
+        ["alpha_ndcg", "strec"],
+        threads=1,
+        **options,
     )
     assert again.metrics == whole.metrics
     assert again.inputs["labels"]["source"].endswith("labels.parquet")
@@ -202,7 +225,9 @@ def test_weights_and_parts(tmp_path: Path) -> None:
             one.filter(pc.equal(pc.bit_wise_and(one["query_id"], 1), odd))
             for one in (labels, predictions)
         ]
-        states.append(rankmill.evaluate_part(*sides, ["alpha_ndcg", "strec"], **options))
+        states.append(
+            flat(rankmill.parts.evaluate_part, *sides, ["alpha_ndcg", "strec"], **options)
+        )
     assert states[1].merge(states[0]).result().metrics == whole.metrics
 
 
@@ -231,7 +256,7 @@ RUN = {"q": ["a"]}
 )
 def test_usage_errors(labels: Any, metric: str, options: dict[str, Any], wanted: list[str]) -> None:
     with pytest.raises(UsageError) as error:
-        rankmill.evaluate(labels, RUN, metric, **options)
+        flat(rankmill.evaluate, labels, RUN, metric, **options)
     tells(error.value, wanted)
 
 
@@ -252,5 +277,5 @@ def test_usage_errors(labels: Any, metric: str, options: dict[str, Any], wanted:
 )
 def test_input_errors(labels: Any, subtopic: str, wanted: list[str]) -> None:
     with pytest.raises(InputError) as error:
-        rankmill.evaluate(labels, RUN, "strec", subtopic=subtopic)
+        rankmill.evaluate(rankmill.Labels(labels, subtopic=subtopic), RUN, "strec")
     tells(error.value, wanted)

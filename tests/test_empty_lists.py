@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import rankmill
 import strategies
 from conftest import tells
+from flat import flat
 from rankmill import InputError
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
 from rankmill.semantics.choices import DEFAULT
@@ -107,9 +108,9 @@ def test_no_system_gains_by_losing_the_predictions_of_a_query(
     tables = [prediction_table(one) for one in (lists, lose(lists))]
     options = options | {"gain": "gain", "semantics": semantics}
     metrics = names_for(semantics, refused=False)
-    whole, lost = (rankmill.evaluate(labels, one, metrics, **options) for one in tables)
-    parts = rankmill.evaluate_part(labels, tables[1], metrics, **options)
-    assert rankmill.State.from_row(parts.to_row()).result().metrics == lost.metrics
+    whole, lost = (flat(rankmill.evaluate, labels, one, metrics, **options) for one in tables)
+    parts = flat(rankmill.parts.evaluate_part, labels, tables[1], metrics, **options)
+    assert rankmill.parts.State.from_row(parts.to_row()).result().metrics == lost.metrics
     assert whole.per_query["query"] == lost.per_query["query"]
     for metric in metrics:
         name = whole.aliases.get(metric, metric)
@@ -125,7 +126,7 @@ def test_no_system_gains_by_losing_the_predictions_of_a_query(
         if parse(metric).spec.without_labels == "refused" and parse(metric).rel is not None:
             continue  # refused for another query, perhaps
         with pytest.raises(InputError) as caught:
-            rankmill.evaluate(labels, tables[1], metric, **options)
+            flat(rankmill.evaluate, labels, tables[1], metric, **options)
         assert f"{metric} has no value for it" in str(caught.value)
 
 
@@ -134,7 +135,7 @@ def test_a_list_of_nothing_covers_no_subtopic() -> None:
     labels = label_table({1: {"a": 1.0}, 2: {"b": 1.0}}).drop_columns("gain")
     for way, (lose, options) in WAYS.items():
         lists = prediction_table(lose({1: ["a"], 2: ["b"]}))
-        found = rankmill.evaluate(labels, lists, OF_SUBTOPICS, subtopic="subtopic", **options)
+        found = flat(rankmill.evaluate, labels, lists, OF_SUBTOPICS, subtopic="subtopic", **options)
         for metric in OF_SUBTOPICS:
             assert found.per_query[metric][0].as_py() == 0, (way, metric)
 
@@ -153,7 +154,7 @@ def test_every_metric_stays_in_its_range_without_labels(
         if parse(metric).rel is not None:
             continue
         try:
-            found = rankmill.evaluate(*tables, metric, gain="gain", **options)
+            found = flat(rankmill.evaluate, *tables, metric, gain="gain", **options)
         except InputError as error:
             assert parse(metric).spec.without_labels == "refused"
             tells(error, ["query", "no label", "leave out"])
@@ -181,9 +182,9 @@ def test_values_by_hand() -> None:
         "num_rel",
     ]
     options = {"gain": "gain", "judged_only": True}
-    found = rankmill.evaluate(LABELS, BAD, metrics, **options)
+    found = flat(rankmill.evaluate, LABELS, BAD, metrics, **options)
     assert list(found.metrics.values()) == [1, 1, 1, 1, 0, 0, 1]
-    one = rankmill.evaluate(LABELS, prediction_table({1: ["x"]}), metrics, **options)
+    one = flat(rankmill.evaluate, LABELS, prediction_table({1: ["x"]}), metrics, **options)
     assert one["rbp_residual"] == pytest.approx((0.8 + 1) / 2)
     assert one.per_query["unj@5"].to_pylist() == [0, 1]
 
@@ -194,15 +195,15 @@ def test_values_by_hand() -> None:
 def test_what_has_no_worst_value_is_refused(metric: str, semantics: str) -> None:
     """Everywhere, also where a query without predictions is left out: this one had some."""
     options = {"gain": "gain", "judged_only": True, "semantics": semantics}
-    assert rankmill.evaluate(LABELS, GOOD, metric, **options)[metric] is not None
+    assert flat(rankmill.evaluate, LABELS, GOOD, metric, **options)[metric] is not None
     runs = {"good": GOOD, "bad": BAD}
     rules = [f"{metric} drop <= 1%"]
     for door in (
-        lambda: rankmill.evaluate(LABELS, BAD, metric, **options),
-        lambda: rankmill.evaluate_runs(LABELS, runs, metric, **options),
-        lambda: rankmill.evaluate_part(LABELS, BAD, metric, **options),
-        lambda: rankmill.compare(LABELS, runs, metric, **options),
-        lambda: rankmill.gate(LABELS, BAD, rules, baseline=GOOD, **options),
+        lambda: flat(rankmill.evaluate, LABELS, BAD, metric, **options),
+        lambda: flat(rankmill.evaluate_runs, LABELS, runs, metric, **options),
+        lambda: flat(rankmill.parts.evaluate_part, LABELS, BAD, metric, **options),
+        lambda: flat(rankmill.compare, LABELS, runs, metric, **options),
+        lambda: flat(rankmill.gate, LABELS, BAD, rules, baseline=GOOD, **options),
     ):
         with pytest.raises(InputError) as caught:
             door()
@@ -220,16 +221,16 @@ def test_a_run_that_loses_its_predictions_loses() -> None:
     runs = {name: prediction_table(of) for name, of in lists.items()}
     options: dict[str, Any] = {"gain": "gain", "drop_seen": True}
     options["train"] = pa.table({"query": list(queries), "item": ["u"] * len(queries)})
-    found = rankmill.compare(labels, runs, ["rbp_residual"], baseline="good", **options)
+    found = flat(rankmill.compare, labels, runs, ["rbp_residual"], baseline="good", **options)
     one = found.differences["rbp_residual"]["bad"]
     assert (one.won, one.tied, one.lost) == (0, 0, 40)
     rules = ["rbp_residual drop <= 1%"]
-    assert not rankmill.gate(labels, runs["bad"], rules, baseline=runs["good"], **options)
+    assert not flat(rankmill.gate, labels, runs["bad"], rules, baseline=runs["good"], **options)
 
 
 @pytest.mark.small
 def test_no_label_of_that_gain() -> None:
     for metric in ("mean_rank(rel=2)", "first_rank(rel=2)"):
         with pytest.raises(InputError) as caught:
-            rankmill.evaluate(LABELS, GOOD, metric, gain="gain")
+            rankmill.evaluate(rankmill.Labels(LABELS, gain="gain"), GOOD, metric)
         tells(caught.value, ["query 1", "no label with a gain of 2 or more", metric, "smaller rel"])

@@ -10,9 +10,12 @@ import pytest
 
 import rankmill
 from dumps import dump
-from rankmill import InputError, Ragged, Semantics, UsageError, evaluate, explain
+from flat import flat
+from rankmill import InputError, Semantics, UsageError, evaluate, explain
+from rankmill.arrays import Ragged
 from rankmill.explain.walk import check_walk
 from rankmill.metrics.registry import check_defined, parse
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS
 from test_presets import tables
 
@@ -26,13 +29,13 @@ METRICS = [
 COUNTED = [
     *(one.semantics for one in PRESETS.values()),
     *(
-        Semantics(order=order, repeated_predictions=repeats)
+        Choices(order=order, repeated_predictions=repeats)
         for order in ("confidence", "item_ascending", "worst", "best", "expected")
         for repeats in ("drop", "each")
     ),
-    Semantics(ap_divisor="hits", order="worst", unpredicted="skip", no_relevant="one"),
-    Semantics(ap_divisor="hits", order="best", unlabelled="one", repeated_predictions="drop"),
-    Semantics(ideal_dcg="k", precision_divisor="min_k_predictions", recall_divisor="min_k_labels"),
+    Choices(ap_divisor="hits", order="worst", unpredicted="skip", no_relevant="one"),
+    Choices(ap_divisor="hits", order="best", unlabelled="one", repeated_predictions="drop"),
+    Choices(ideal_dcg="k", precision_divisor="min_k_predictions", recall_divisor="min_k_labels"),
 ]
 
 
@@ -43,7 +46,7 @@ def table_of(lists, numbers=None) -> pa.Table:
     return pa.table(columns)
 
 
-def is_defined(metric: str, semantics: Semantics) -> bool:
+def is_defined(metric: str, semantics: Choices) -> bool:
     try:
         check_defined(parse(metric), semantics)
         check_walk(parse(metric), semantics.order)
@@ -100,7 +103,7 @@ def test_gap_is_walked_row_by_row(metric, ties):
         labels, predictions = dump(seed, repeats=True)
         both = tables(labels, predictions)
         for total in ("labelled_queries", "hits", "predicted_label_pairs"):
-            semantics = Semantics(gap_ties=ties, gap_total=total)
+            semantics = Choices(gap_ties=ties, gap_total=total)
             found = explain(*both, metric, semantics=semantics)
             assert found.value == evaluate(*both, metric, semantics=semantics)[metric]
             values.append(found.value)
@@ -192,7 +195,12 @@ def test_dropped_repeats_stand_where_they_were():
 def test_gains_and_the_ideal_list():
     labels = pa.table({"q": ["a"], "items": [["x", "y", "z"]], "gain": [[1.0, 3.0, 2.0]]})
     predictions = pa.table({"q": ["a"], "items": [["y", "w"]]})
-    found = explain(labels, predictions, "ndcg", "a", query="q")
+    found = explain(
+        rankmill.Labels(labels, query="q"),
+        rankmill.Predictions(predictions, query="q"),
+        "ndcg",
+        "a",
+    )
     third = 1 / math.log2(4)
     rows = found.table.to_pydict()
     assert rows["rank"] == [1, 2, 3]
@@ -203,7 +211,13 @@ def test_gains_and_the_ideal_list():
     assert rows["ideal_sum"] == pytest.approx([3, 3 + 2 / math.log2(3), found.divisor], rel=1e-15)
     assert found.divisor == pytest.approx(3 + 2 / math.log2(3) + third, rel=1e-15)
     assert rows["note"] == ["", "", "no prediction"]
-    exponential = explain(labels, predictions, "dcg", "a", query="q", gain_function="exp")
+    exponential = explain(
+        rankmill.Labels(labels, query="q"),
+        rankmill.Predictions(predictions, query="q"),
+        "dcg",
+        "a",
+        semantics=Semantics(gain_function="exp"),
+    )
     assert (exponential.total, exponential.divisor, exponential.value) == (7, None, 7)
     assert exponential.headline == "dcg of query a = 7.0"
 
@@ -298,11 +312,18 @@ def test_long_rows_scattered_over_files(tmp_path):
     ]
     for number, part in enumerate(parts):
         pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=1)
-    found = explain(labels, str(tmp_path), "map", "1", query="q")
+    found = explain(
+        rankmill.Labels(labels, query="q"),
+        rankmill.Predictions(str(tmp_path), query="q"),
+        "map",
+        "1",
+    )
     assert found.table["item"].to_pylist() == [11, 9, 10]
     assert found.table["confidence"].to_pylist() == [0.8, 0.2, 0.1]
     assert found.facts["predictions"] == "3; null items dropped: 1"
-    whole = evaluate(labels, str(tmp_path), "map", query="q").per_query
+    whole = evaluate(
+        rankmill.Labels(labels, query="q"), rankmill.Predictions(str(tmp_path), query="q"), "map"
+    ).per_query
     assert found.value == whole["map"][whole["q"].to_pylist().index(1)].as_py() == (1 + 2 / 3) / 2
 
 
@@ -325,7 +346,11 @@ def test_ragged_lists_go_by_number():
     predictions = Ragged.from_lists([[5], [2, 9, 3]])
     found = explain(labels, predictions, "map", 1)
     assert found.value == (1 + 2 / 3) / 2
-    gap = explain(labels, predictions, "gap", score=Ragged.from_lists([[0.9], [0.8, 0.7, 0.6]]))
+    gap = explain(
+        labels,
+        rankmill.Predictions(predictions, score=Ragged.from_lists([[0.9], [0.8, 0.7, 0.6]])),
+        "gap",
+    )
     assert gap.table["query"].to_pylist() == [0, 1, 1, 1]
 
 
@@ -342,7 +367,9 @@ def test_infinite_confidences_are_text_in_json():
 @pytest.mark.small
 def test_the_html_table_escapes():
     labels = pa.table({"q": ["a"], "items": [["<b>"]]})
-    html = explain(labels, labels, "map", "a", query="q")._repr_html_()
+    html = explain(
+        rankmill.Labels(labels, query="q"), rankmill.Predictions(labels, query="q"), "map", "a"
+    )._repr_html_()
     assert '<td style="text-align: left">&lt;b&gt;</td>' in html
     assert "map of query a = 1.0 / 1 = 1.0" in html
 
@@ -377,7 +404,7 @@ def test_wrong_options():
         ({"semantics": {"order": "expected", "ap_divisor": "hits"}}, "no closed form"),
     ):
         with pytest.raises(UsageError, match=message):
-            explain(labels, labels, "map", 1, **options)
+            flat(explain, labels, labels, "map", 1, **options)
     assert rankmill.explain is explain
 
 

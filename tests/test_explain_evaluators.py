@@ -8,11 +8,12 @@ import pyarrow as pa
 import pytest
 
 from dumps import dump
-from rankmill import InputError, Semantics, UsageError, evaluate, explain_evaluators
+from rankmill import InputError, UsageError, evaluate, explain_evaluators
 from rankmill.engine import labels as engine_labels
 from rankmill.explain import evaluators
 from rankmill.explain.evaluators import ONLY_FOR
 from rankmill.metrics.registry import REGISTRY
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS
 from shown import difference_cells
 from test_presets import tables
@@ -82,7 +83,7 @@ def test_every_change_is_what_evaluate_says(metric):
         if whole.value is None:
             assert whole.reason
             continue
-        kept = {field: getattr(Semantics(), field) for field in whole.kept}
+        kept = {field: getattr(Choices(), field) for field in whole.kept}
         held(whole, both, metric, replace(one.semantics, **kept), "default", order)
         alone = [change.difference for change in fields.values() if change.value is not None]
         rest = whole.difference - math.fsum(alone)
@@ -190,12 +191,12 @@ def test_presets_are_those_of_the_metric_unless_they_are_named():
         "default",
         "spark",
     ]
-    own = {"mine": Semantics(ap_divisor="hits"), "theirs": {"preset": "spark"}}
+    own = {"mine": Choices(ap_divisor="hits"), "theirs": {"preset": "spark"}}
     assert list(explain_evaluators(labels, predictions, "map", own).semantics) == list(own)
     for names, message in (
         (["sprak"], "did you mean spark"),
         ([], "there is no preset"),
-        (Semantics(), "expected names of presets, or a mapping"),
+        (Choices(), "expected names of presets, or a mapping"),
     ):
         with pytest.raises(UsageError, match=message):
             explain_evaluators(labels, predictions, "map", names)

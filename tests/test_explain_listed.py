@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import catalogue_oracle
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.listed import GroupShare, ListMean
@@ -103,8 +104,8 @@ def test_each_ends_at_the_value_of_its_list_alone(
     plain = len(set(listed)) == len(listed)
     for metric in WALKED:
         asked = given_to(metric, options)
-        walk = rankmill.explain(tables[0], tables[1], metric, query, **asked)
-        assert_ends_there(walk, rankmill.evaluate(tables[0], alone, metric, **asked)[metric])
+        walk = flat(rankmill.explain, tables[0], tables[1], metric, query, **asked)
+        assert_ends_there(walk, flat(rankmill.evaluate, tables[0], alone, metric, **asked)[metric])
         if plain:
             wanted = catalogue_oracle.value(metric, sides[0], {query: listed}, **known)
             told = None if wanted is None else pytest.approx(wanted, rel=1e-12, abs=1e-12)
@@ -143,7 +144,9 @@ GIVEN = {"train": TRAIN, "items": ITEMS, "features": ITEMS.select(["item_id", "x
 
 
 def walked(metric: str, query: int = 1, **options: Any) -> rankmill.Trace:
-    return rankmill.explain(LABELS, PREDICTIONS, metric, query, **given_to(metric, GIVEN | options))
+    return flat(
+        rankmill.explain, LABELS, PREDICTIONS, metric, query, **given_to(metric, GIVEN | options)
+    )
 
 
 def columns(metric: str, *names: str) -> list[list[Any]]:
@@ -210,7 +213,7 @@ def test_lists_without_a_value(metric: str) -> None:
     assert walk.headline == f"{metric} of query 2: it does not count"
     alone = table({3: ["a"]}, pa.string())
     asked = given_to(metric, GIVEN)
-    value = rankmill.evaluate(LABELS, alone, metric, **asked)[metric]
+    value = flat(rankmill.evaluate, LABELS, alone, metric, **asked)[metric]
     assert_ends_there(walked(metric, 3), value)
     assert (value is None) == metric.startswith("ild")
     with pytest.raises(InputError, match="query 9 is neither in"):
@@ -227,17 +230,20 @@ def test_any_order(order: str, depth: int | None) -> None:
         ties = order in ("worst", "best", "expected")
         if ties and (depth is not None or name.startswith("serendipity")):
             continue
-        walk = rankmill.explain(LABELS, scored, name, 1, **options)
-        assert_ends_there(walk, rankmill.evaluate(LABELS, scored, name, **options)[name])
+        walk = flat(rankmill.explain, LABELS, scored, name, 1, **options)
+        assert_ends_there(walk, flat(rankmill.evaluate, LABELS, scored, name, **options)[name])
         if name in EXACT[:-1] and order == "item_ascending":
             assert walk.table["item"].to_pylist() == ["b", "a", "c"][:depth]
 
 
 @pytest.mark.small
 def test_lists_by_position() -> None:
-    lists = rankmill.Ragged.from_lists([[1], [2, 3]]), rankmill.Ragged.from_lists([[5], [2, 9]])
-    train = rankmill.Ragged.from_lists([[2], [5, 2]])
-    walk = rankmill.explain(*lists, "novelty", 1, train=train)
+    lists = (
+        rankmill.arrays.Ragged.from_lists([[1], [2, 3]]),
+        rankmill.arrays.Ragged.from_lists([[5], [2, 9]]),
+    )
+    train = rankmill.arrays.Ragged.from_lists([[2], [5, 2]])
+    walk = flat(rankmill.explain, *lists, "novelty", 1, train=train)
     assert walk.table["queries"].to_pylist() == [2, 0]
     assert walk.value == 0.5
 

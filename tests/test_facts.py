@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import rankmill
 from rankmill.columns.ids import id_value
 from rankmill.errors import InputError
 from rankmill.sources.facts import read_facts
@@ -17,7 +18,7 @@ from rankmill.threads import Workers
 def facts_of(value, wanted, **told):
     """Return {query: (value of each column)} as the reader finds it."""
     chosen = {"query": told.pop("query", None), "item": None}
-    one = open_input(value, "labels", None, chosen, facts=wanted, binary=True, **told)
+    one = open_input(rankmill.Labels(value, binary=True, **chosen), facts=wanted, **told)
     try:
         with Workers(2) as workers:
             found = read_facts(one.source, one.columns, list(wanted), workers)

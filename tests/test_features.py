@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 from pathlib import Path
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 import catalogue_oracle
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.matching.features import Features
 from strategies import examples
@@ -79,10 +81,12 @@ def test_the_oracle(
                 for one in tables[:2]
             ]
             options = {"features": features, "train": reversed_train}
-            row = rankmill.evaluate_part(*cut, METRICS, **options).to_row()
-            parts.append(rankmill.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
+            row = flat(rankmill.parts.evaluate_part, *cut, METRICS, **options).to_row()
+            parts.append(rankmill.parts.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
         found.append(parts[1].merge(parts[0]).result().metrics)
-        whole = rankmill.evaluate_part(*tables[:2], METRICS, features=features, train=tables[2])
+        whole = flat(
+            rankmill.parts.evaluate_part, *tables[:2], METRICS, features=features, train=tables[2]
+        )
         found.append(whole.result().metrics)
     assert_values(found[0], expected)
     assert all(one == found[0] for one in found)
@@ -103,7 +107,9 @@ FEATURES = pa.table(
 def test_known_answers() -> None:
     """A repeat does not count, nor an item without a vector, nor one of zeros."""
     asked = ["ild_cosine", "ild_cosine@2", "epd_cosine@1", "epd_cosine"]
-    found = rankmill.evaluate(LABELS, PREDICTIONS, asked, features=FEATURES, train=TRAIN)
+    found = rankmill.evaluate(
+        LABELS, PREDICTIONS, asked, catalogue=rankmill.Catalogue(train=TRAIN, features=FEATURES)
+    )
     half = math.sqrt(0.5)
     # Right angles in query 1; in query 2, c and d have an angle of 135 degrees.
     assert found["ild_cosine"] == pytest.approx((1 + 1 + half) / 2, rel=1e-14)
@@ -119,12 +125,19 @@ def test_known_answers() -> None:
 
 @pytest.mark.small
 def test_the_catalogue_is_that_of_the_features_without_another() -> None:
-    found = rankmill.evaluate(LABELS, LABELS, "coverage", features=FEATURES)
+    found = rankmill.evaluate(
+        LABELS, LABELS, "coverage", catalogue=rankmill.Catalogue(features=FEATURES)
+    )
     assert found["coverage"] == 0.5  # a and b of a, b, c, d: e has a vector of zeros
-    found = rankmill.evaluate(LABELS, LABELS, "coverage", features=FEATURES, train=TRAIN)
+    found = rankmill.evaluate(
+        LABELS, LABELS, "coverage", catalogue=rankmill.Catalogue(train=TRAIN, features=FEATURES)
+    )
     assert found["coverage"] == 0.4  # a and b of a, b, c, d, q
     found = rankmill.evaluate(
-        LABELS, LABELS, "coverage", features=FEATURES, items=pa.table({"item": ["a"]})
+        LABELS,
+        LABELS,
+        "coverage",
+        catalogue=rankmill.Catalogue(items=pa.table({"item": ["a"]}), features=FEATURES),
     )
     assert found["coverage"] == 1
 
@@ -132,15 +145,21 @@ def test_the_catalogue_is_that_of_the_features_without_another() -> None:
 @pytest.mark.small
 def test_only_directions_count() -> None:
     """Lengths do not matter: a power of 2 not in a bit, though its square is beyond float64."""
-    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    first = rankmill.evaluate(
+        LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=FEATURES)
+    )
     for factor in (2.0**1020, 2.0**-1040, 2.0):
         longer = {item: [factor * one for one in vector] for item, vector in VECTOR_OF.items()}
-        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=longer)
+        found = rankmill.evaluate(
+            LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=longer)
+        )
         assert found.metrics == first.metrics
     for kind in (pa.float32(), pa.float16(), pa.decimal128(8, 3)):
         lists = FEATURES["vector"].cast(pa.list_(kind))
         other = FEATURES.set_column(1, "vector", lists)
-        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=other)
+        found = rankmill.evaluate(
+            LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=other)
+        )
         assert found.metrics == first.metrics
 
 
@@ -149,7 +168,10 @@ def test_the_same_direction_is_no_distance() -> None:
     vectors = {n: [0.1 * n, 0.3 * n, 0.7 * n] for n in range(1, 200)}
     lists = [[*range(1, 200)]]
     found = rankmill.evaluate(
-        dict(enumerate(lists)), dict(enumerate(lists)), "ild_cosine", features=vectors
+        dict(enumerate(lists)),
+        dict(enumerate(lists)),
+        "ild_cosine",
+        catalogue=rankmill.Catalogue(features=vectors),
     )
     assert 0 <= found["ild_cosine"] < 1e-13
 
@@ -175,7 +197,9 @@ def test_scikit_learn() -> None:
     labels, predictions, train, vectors = large()
     features = pa.table({"item": np.arange(310), "vector": [*vectors]})
     asked = "ild_cosine@5,epd_cosine@5"
-    found = rankmill.evaluate(labels, predictions, asked, features=features, train=train)
+    found = rankmill.evaluate(
+        labels, predictions, asked, catalogue=rankmill.Catalogue(train=train, features=features)
+    )
     far = cosine_distances(vectors)
     had = dict(zip(*(train[name].to_pylist() for name in ("query", "items")), strict=True))
     pairs, history = [], []
@@ -194,15 +218,17 @@ def test_blocks_threads_files_and_orders_change_no_bit(tmp_path: Path) -> None:
     labels, predictions, train, vectors = large()
     features = pa.table({"item": np.arange(310), "vector": [*vectors]})
     asked = ["ild_cosine@5", "epd_cosine@5", "ild_cosine", "epd_cosine", "map@3"]
-    first = rankmill.evaluate(labels, predictions, asked, features=features, train=train)
+    first = rankmill.evaluate(
+        labels, predictions, asked, catalogue=rankmill.Catalogue(train=train, features=features)
+    )
     paths = {}
     for name, one in (("l", labels), ("p", predictions), ("t", train), ("f", features)):
         paths[name] = tmp_path / f"{name}.parquet"
         pq.write_table(one, paths[name], row_group_size=100)
     both = paths["l"], paths["p"]
     for threads in (1, 3):
-        found = rankmill.evaluate(
-            *both, asked, features=paths["f"], train=paths["t"], threads=threads
+        found = flat(
+            rankmill.evaluate, *both, asked, features=paths["f"], train=paths["t"], threads=threads
         )
         assert found.metrics == first.metrics
         assert found.standard_errors == first.standard_errors
@@ -214,20 +240,26 @@ def test_blocks_threads_files_and_orders_change_no_bit(tmp_path: Path) -> None:
         }
     )
     mixed = [one.take(draw.permutation(len(one))) for one in (predictions, features, long)]
-    found = rankmill.evaluate(labels, mixed[0], asked, features=mixed[1], train=mixed[2])
+    found = rankmill.evaluate(
+        labels, mixed[0], asked, catalogue=rankmill.Catalogue(train=mixed[2], features=mixed[1])
+    )
     assert found.metrics == first.metrics
     wide = {f"x{j}": vectors[:, j] for j in range(12)}
     columns = pa.table({"item": np.arange(310), **wide})
     pyarrow.csv.write_csv(columns, tmp_path / "f.csv")
     for one in (columns, str(tmp_path / "f.csv"), dict(enumerate(vectors)), vectors):
-        found = rankmill.evaluate(labels, predictions, asked, features=one, train=train)
+        found = rankmill.evaluate(
+            labels, predictions, asked, catalogue=rankmill.Catalogue(train=train, features=one)
+        )
         assert found.metrics == first.metrics
 
 
 @pytest.mark.small
 def test_files_of_text(tmp_path: Path) -> None:
     """Numbers that look like integers at first, and lists in cells."""
-    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    first = rankmill.evaluate(
+        LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=FEATURES)
+    )
     texts = {
         "f.csv": "item,x,y\na,3,0\nb,0,0.5\nc,-1,0\nd,1,1\n",
         "f.tsv": "item\tx\ty\na\t3\t0\nb\t0\t5e-1\nc\t-1\t0\nd\t1\t1\n",
@@ -237,7 +269,9 @@ def test_files_of_text(tmp_path: Path) -> None:
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
         path = str(tmp_path / name)
-        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=path)
+        found = rankmill.evaluate(
+            LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=path)
+        )
         assert found.metrics == first.metrics, name
 
 
@@ -251,29 +285,39 @@ def test_vectors_take_as_many_bytes_as_the_page_says() -> None:
 @pytest.mark.small
 def test_lists_of_one_size_and_nulls() -> None:
     """An item whose vector is null is one without a vector, and a row without an item is none."""
-    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    first = rankmill.evaluate(
+        LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=FEATURES)
+    )
     rows = [("x", None), (None, [1, 1]), *VECTOR_OF.items()]
     items = pa.array([item for item, _ in rows], pa.string())
     for kind in (pa.list_(pa.float32(), 2), pa.large_list(pa.float64())):
         nulls = pa.table({"item": items, "vector": pa.array([one for _, one in rows], kind)})
-        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=nulls)
+        found = rankmill.evaluate(
+            LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=nulls)
+        )
         assert found.metrics == first.metrics
 
 
 @pytest.mark.small
 def test_a_title_beside_a_column_of_lists_is_not_read() -> None:
-    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    first = rankmill.evaluate(
+        LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=FEATURES)
+    )
     titled = FEATURES.append_column("title", pa.array([*"vwxyz"])).append_column(
         "genres", pa.array([["art"]] * 5)
     )
-    found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=titled)
+    found = rankmill.evaluate(
+        LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=titled)
+    )
     assert found.metrics == first.metrics
     assert found.inputs["features"]["unread"] == ["title", "genres"]
 
 
 def test_frames() -> None:
     pandas = pytest.importorskip("pandas")
-    first = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES)
+    first = rankmill.evaluate(
+        LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=FEATURES)
+    )
     arrays = [np.array(one, float) for one in VECTOR_OF.values()]
     frames = [pandas.DataFrame({"item": [*VECTOR_OF], "vector": arrays})]
     frames.append(
@@ -282,7 +326,9 @@ def test_frames() -> None:
         )
     )
     for frame in frames:
-        found = rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=frame)
+        found = rankmill.evaluate(
+            LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=frame)
+        )
         assert found.metrics == first.metrics
 
 
@@ -299,7 +345,9 @@ def test_frames() -> None:
 )
 @pytest.mark.filterwarnings("error")
 def test_objects_of_python_have_a_column_of_items(features: Any) -> None:
-    found = rankmill.evaluate([[0], [1]], [[0, 1], [1, 0]], "ild_cosine", features=features)
+    found = rankmill.evaluate(
+        [[0], [1]], [[0, 1], [1, 0]], "ild_cosine", catalogue=rankmill.Catalogue(features=features)
+    )
     assert found["ild_cosine"] == 1.0
     assert found.inputs["features"]["columns"] == {"item": "item", "vector": "vector"}
 
@@ -324,7 +372,9 @@ def test_objects_of_python_have_a_column_of_items(features: Any) -> None:
 )
 def test_objects_that_are_no_vectors(features: Any, words: list[str]) -> None:
     with pytest.raises(UsageError) as caught:
-        rankmill.evaluate([[0]], [[0, 1]], "ild_cosine", features=features)
+        rankmill.evaluate(
+            [[0]], [[0, 1]], "ild_cosine", catalogue=rankmill.Catalogue(features=features)
+        )
     tells(caught.value, [*words, "{item: vector}, or a matrix whose row i is item i"])
     assert "query:" not in str(caught.value)
     assert "each query" not in str(caught.value)
@@ -332,9 +382,9 @@ def test_objects_that_are_no_vectors(features: Any, words: list[str]) -> None:
 
 @pytest.mark.small
 def test_spark_takes_no_features() -> None:
-    from rankmill.spark.request import NOT_TAKEN
+    from rankmill.spark import evaluate
 
-    assert {"train", "items", "item_group", "features"} <= {*NOT_TAKEN}
+    assert "catalogue" not in inspect.signature(evaluate).parameters
 
 
 # ------------------------------------------------------------------ refused
@@ -366,25 +416,35 @@ def features_of(vectors: Any, kind: Any = None, items: Any = ("a", "b", "c")) ->
         ),
         (features_of([[2**63 - 1]] * 3, pa.list_(pa.int64())), ["'v'", "no float64"]),
         (features_of([[1]] * 3, items=(1, 2, 3)), ["item ids cannot be compared"]),
-        (rankmill.Ragged.from_lists([["a"]]), ["lists of items", "{item: vector}"]),
+        (rankmill.arrays.Ragged.from_lists([["a"]]), ["lists of items", "{item: vector}"]),
     ],
 )
 def test_refused(features: Any, words: list[str]) -> None:
     with pytest.raises((UsageError, InputError)) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine@3", features=features)
+        rankmill.evaluate(
+            LABELS, PREDICTIONS, "ild_cosine@3", catalogue=rankmill.Catalogue(features=features)
+        )
     tells(caught.value, words)
 
 
 @pytest.mark.small
 def test_refused_elsewhere() -> None:
     with pytest.raises(UsageError, match=r"epd_cosine needs to know .* train="):
-        rankmill.evaluate(LABELS, PREDICTIONS, "epd_cosine", features=FEATURES)
+        rankmill.evaluate(
+            LABELS, PREDICTIONS, "epd_cosine", catalogue=rankmill.Catalogue(features=FEATURES)
+        )
     with pytest.raises(UsageError, match="ild_cosine@3 depends on which of equal confidences"):
         rankmill.evaluate(
-            LABELS, PREDICTIONS, "ild_cosine@3", features=FEATURES, semantics={"order": "worst"}
+            LABELS,
+            PREDICTIONS,
+            "ild_cosine@3",
+            semantics={"order": "worst"},
+            catalogue=rankmill.Catalogue(features=FEATURES),
         )
     parts = [
-        rankmill.evaluate_part(LABELS, PREDICTIONS, "ild_cosine", features=FEATURES[:n])
+        rankmill.parts.evaluate_part(
+            LABELS, PREDICTIONS, "ild_cosine", catalogue=rankmill.Catalogue(features=FEATURES[:n])
+        )
         for n in (3, 4)
     ]
     with pytest.raises(UsageError, match=r"3 vectors of 2 numbers.*4 vectors of 2 numbers"):
@@ -400,11 +460,21 @@ def test_rows_are_told_by_file_and_batch(tmp_path: Path) -> None:
     again = features_of([[1.0]] * 2, items=("x", "11"))
     pq.write_table(again, tmp_path / "3.parquet")
     with pytest.raises(InputError) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=str(tmp_path / "*.parquet"))
+        rankmill.evaluate(
+            LABELS,
+            PREDICTIONS,
+            "ild_cosine",
+            catalogue=rankmill.Catalogue(features=str(tmp_path / "*.parquet")),
+        )
     tells(caught.value, ["3.parquet: row 1", "'11'", "1.parquet: row 1"])
     pq.write_table(features_of([[1.0, 2.0]], items=("x",)), tmp_path / "3.parquet")
     with pytest.raises(InputError) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, "ild_cosine", features=str(tmp_path / "*.parquet"))
+        rankmill.evaluate(
+            LABELS,
+            PREDICTIONS,
+            "ild_cosine",
+            catalogue=rankmill.Catalogue(features=str(tmp_path / "*.parquet")),
+        )
     tells(caught.value, ["3.parquet: row 0", "2 numbers", "has 1"])
 
 
@@ -413,10 +483,14 @@ def test_the_column_of_groups_is_no_part_of_a_vector() -> None:
     plain = pa.table({"item_id": ["a", "b", "c"], **vectors})
     both = plain.append_column("maker", pa.array([7, 8, 7]))
     labels, run = {"q": {"a": 1}}, {"q": [("a", 0.9), ("b", 0.8), ("c", 0.7)]}
-    wanted = rankmill.evaluate(labels, run, "ild_cosine", features=plain)
+    wanted = rankmill.evaluate(
+        labels, run, "ild_cosine", catalogue=rankmill.Catalogue(features=plain)
+    )
     asked: Any = {"items": both, "item_group": "maker", "features": both}
-    found = rankmill.evaluate(labels, run, ["ild_cosine", "ild"], **asked)
+    found = flat(rankmill.evaluate, labels, run, ["ild_cosine", "ild"], **asked)
     assert found["ild_cosine"] == wanted["ild_cosine"]
     assert found.inputs["features"]["columns"] == {"item": "item_id", "vector": "x, y"}
     with pytest.raises(UsageError, match="'item_id' is the column of the items: name another"):
-        rankmill.evaluate(labels, run, "ild", items=both, item_group="item_id")
+        rankmill.evaluate(
+            labels, run, "ild", catalogue=rankmill.Catalogue(items=both, group="item_id")
+        )

@@ -13,7 +13,8 @@ import pytest
 
 import rankmill
 import strategies
-from rankmill import Ragged
+from flat import flat
+from rankmill.arrays import Ragged
 from strategies import INTEGER_TYPES, STRING_TYPES
 
 # ((query, labels), ...) and ((query, predictions), ...): map@3 is (1 + 1/2 + 0) / 3
@@ -55,7 +56,7 @@ def table(
 
 
 def check(labels: Any, predictions: Any, **options: Any) -> Any:
-    result = rankmill.evaluate(labels, predictions, METRICS, **options)
+    result = flat(rankmill.evaluate, labels, predictions, METRICS, **options)
     assert result.metrics == pytest.approx(EXPECTED, rel=1e-15)
     return result
 
@@ -149,8 +150,8 @@ def test_strings_match_exactly(list_type: Any) -> None:
     assert rankmill.evaluate(build(pairs), build(pairs), ["hit"])["hit"] == 1.0
     assert rankmill.evaluate(build(pairs), build(others), ["hit"])["hit"] == 0.0
     lists = [Ragged.from_lists([items for _, items in side]) for side in (pairs, others)]
-    assert rankmill.hit(lists[0], lists[0]).tolist() == [1.0] * len(near)
-    assert rankmill.hit(lists[0], lists[1]).tolist() == [0.0] * len(near)
+    assert rankmill.arrays.hit(lists[0], lists[0]).tolist() == [1.0] * len(near)
+    assert rankmill.arrays.hit(lists[0], lists[1]).tolist() == [0.0] * len(near)
 
 
 @pytest.mark.parametrize("near", [[1, 2**63], [2**63, 2**63 + 1, 2**64 - 1], [-(2**63), 0, 2**53]])
@@ -159,8 +160,8 @@ def test_lists_of_large_integers(near: list[int]) -> None:
     lists = Ragged.from_lists([near])
     assert lists.to_lists() == [near]
     others = Ragged.from_lists([[one ^ 1 for one in near if one ^ 1 not in near]])
-    assert rankmill.recall(lists, lists).tolist() == [1.0]
-    assert rankmill.hit(lists, others).tolist() == [0.0]
+    assert rankmill.arrays.recall(lists, lists).tolist() == [1.0]
+    assert rankmill.arrays.hit(lists, others).tolist() == [0.0]
 
 
 # ------------------------------------------------------------------ lists
@@ -349,7 +350,7 @@ def test_overrides(run_cli: Any, tmp_path: Path) -> None:
     )
     names = {"query": "u", "item": "p", "label_query": "who", "label_item": "what"}
     names |= {"gain": "stars", "rank": "place", "score": "s"}
-    result = rankmill.evaluate(labels, predictions, ["dcg", "map", "gap"], **names)
+    result = flat(rankmill.evaluate, labels, predictions, ["dcg", "map", "gap"], **names)
     assert result.metrics == pytest.approx({"dcg": 1.5, "map": 1.0, "gap": 1.0})
     assert result.per_query.column_names[0] == "who"
     paths = tmp_path / "l.parquet", tmp_path / "p.parquet"

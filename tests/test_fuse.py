@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import rankmill
 import strategies
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.fuse import runs as reading
 from rankmill.fuse.methods import METHODS, NORMS
@@ -205,11 +206,13 @@ def test_is_the_oracle(
             inputs.append(as_wide(run, seed))
             if shape == "sorted":
                 inputs[-1] = inputs[-1].sort_by("user")
-    found = lists_of(rankmill.fuse(inputs, weights=weights, memory=memory, **options))
+    found = lists_of(flat(rankmill.fuse, inputs, weights=weights, memory=memory, **options))
     exact = options.get("norm") != "z-score"
     check(found, oracle(runs, weights=weights, **options), exact)
     # Neither the order of the runs nor the number of threads changes a bit.
-    again = rankmill.fuse(inputs[::-1], weights=weights and weights[::-1], threads=1, **options)
+    again = flat(
+        rankmill.fuse, inputs[::-1], weights=weights and weights[::-1], threads=1, **options
+    )
     assert lists_of(again) == found
 
 
@@ -233,7 +236,7 @@ def test_long_lists_in_many_blocks(text: bool, ordered: bool, monkeypatch: Any) 
         inputs = [one.sort_by("user") for one in inputs]
     for options in ({"method": "rrf"}, {"method": "combmnz", "norm": "min-max"}):
         for memory in (10_000, 1 << 30):
-            found = rankmill.fuse(inputs, memory=memory, **options)
+            found = flat(rankmill.fuse, inputs, memory=memory, **options)
             check(lists_of(found), oracle(runs, **options), exact=True)
 
 
@@ -361,7 +364,7 @@ GOOD: dict[str, Any] = {"q": [("a", 1.0), ("b", 0.5)]}
 )
 def test_usage_errors(runs: Any, options: dict[str, Any], wanted: list[str]) -> None:
     with pytest.raises(UsageError) as error:
-        rankmill.fuse(runs, **options)
+        flat(rankmill.fuse, runs, **options)
     tells(error.value, wanted)
 
 
@@ -380,7 +383,7 @@ def test_usage_errors(runs: Any, options: dict[str, Any], wanted: list[str]) -> 
 def test_input_errors(run: Any, options: dict[str, Any], wanted: list[str]) -> None:
     other = GOOD if "query" not in options else run
     with pytest.raises(InputError) as error:
-        rankmill.fuse([other, run], **options)
+        flat(rankmill.fuse, [other, run], **options)
     tells(error.value, wanted)
 
 

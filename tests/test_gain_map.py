@@ -13,6 +13,7 @@ from hypothesis import given
 import rankmill
 import strategies
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 from test_registry import long_table, random_run
 
@@ -31,7 +32,9 @@ def test_the_same_as_with_the_worths_themselves(case: Any) -> None:
     worths = [WORTHS.get(gain.as_py(), gain.as_py()) for gain in gains.flatten()]
     mapped = pa.ListArray.from_arrays(gains.offsets, pa.array(worths, pa.float64()))
     other = labels.set_column(labels.column_names.index("gain"), "gain", mapped)
-    found = rankmill.evaluate(labels, predictions, [*GRADED, *OTHERS], gain_function=MAP)
+    found = rankmill.evaluate(
+        labels, predictions, [*GRADED, *OTHERS], semantics=rankmill.Semantics(gain_function=MAP)
+    )
     assert found.gain_function == "0.5=0.25,1=3,2=7,3=7.5"
     wanted = rankmill.evaluate(other, predictions, GRADED).metrics
     wanted |= rankmill.evaluate(labels, predictions, OTHERS).metrics
@@ -51,15 +54,15 @@ def test_trec_eval(seed: int) -> None:
     evaluator = pytrec_eval.RelevanceEvaluator(mapped, {"ndcg", "ndcg_cut.5"})
     expected = evaluator.evaluate(run)
     tables = long_table(qrels, "gain"), long_table(run, "score")
-    result = rankmill.evaluate(
-        *tables, list(names), semantics="trec_eval", gain_function="1=3,2=7,3=20"
+    result = flat(
+        rankmill.evaluate, *tables, list(names), semantics="trec_eval", gain_function="1=3,2=7,3=20"
     )
     for name, there in names.items():
         values = [expected[query][there] for query in result.per_query["qid"].to_pylist()]
         assert result.per_query[name].to_pylist() == pytest.approx(values, rel=1e-12, abs=1e-15)
     metrics = ["ndcg", "dcg@3", "err@5", "nerr", "q_measure"]
     powers, exp = (
-        rankmill.evaluate(*tables, metrics, gain_function=one).metrics
+        flat(rankmill.evaluate, *tables, metrics, gain_function=one).metrics
         for one in ("1=1,2=3,3=7", "exp")
     )
     assert powers == exp
@@ -80,7 +83,7 @@ def test_trec_eval(seed: int) -> None:
 def test_what_is_no_map(text: str, wanted: list[str]) -> None:
     table = pa.table({"query": [1], "items": [["a"]]})
     with pytest.raises(UsageError) as caught:
-        rankmill.evaluate(table, table, "ndcg", gain_function=text)
+        rankmill.evaluate(table, table, "ndcg", semantics=rankmill.Semantics(gain_function=text))
     tells(caught.value, ["gain_function", *wanted])
 
 
@@ -92,7 +95,12 @@ def test_a_gain_that_is_not_named(
     labels.write_text("query,item,gain\n1,a,1\n1,b,3\n1,c,0\n1,d,-1\n")
     predictions.write_text("query,item,rank\n1,a,1\n1,b,2\n")
     with pytest.raises(InputError, match=r"l\.csv: a gain is 3, .* does not name: add 3="):
-        rankmill.evaluate(str(labels), str(predictions), "ndcg", gain_function="1=3,2=7")
+        rankmill.evaluate(
+            str(labels),
+            str(predictions),
+            "ndcg",
+            semantics=rankmill.Semantics(gain_function="1=3,2=7"),
+        )
     asked = ["evaluate", str(labels), str(predictions), "-m", "dcg@1"]
     for option in ("--gain-function", "--gain-map"):
         code, out, _ = run(*asked, option, "3=7, 1=2", "--format", "json")

@@ -45,7 +45,7 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     values = set()
     for portion in (64, 4 * 99, 4 * 2500, 4 * 5000, 1 << 26):
         monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", portion)
-        values.add(rankmill.global_average_precision(confidences, correct, 700).hex())
+        values.add(rankmill.arrays.global_average_precision(confidences, correct, 700).hex())
     assert len(values) == 1
 
 
@@ -66,7 +66,7 @@ def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
             counter.finish()
 
     def whole() -> None:
-        rankmill.global_average_precision(confidences, correct, 700)
+        rankmill.arrays.global_average_precision(confidences, correct, 700)
 
     for count, portions in ((stream, 2), (whole, 1)):
         count()
@@ -83,5 +83,5 @@ def test_confidences_that_float64_cannot_hold_are_refused(kind: type) -> None:
     confidence = np.array([2**53 + 1, 2**53], np.int64).astype(kind)
     if np.finfo(np.longdouble).nmant > 52 or kind is not np.longdouble:
         with pytest.raises(rankmill.InputError, match="float64"):
-            rankmill.global_average_precision(confidence, [True, False], 1)
-    assert rankmill.global_average_precision(confidence[1:], [True], 1) == 1.0
+            rankmill.arrays.global_average_precision(confidence, [True, False], 1)
+    assert rankmill.arrays.global_average_precision(confidence[1:], [True], 1) == 1.0

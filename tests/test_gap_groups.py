@@ -14,20 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankmill
+from flat import flat, job_of
 from rankmill.columns.ids import to_ids
 from rankmill.engine.evaluate import score_systems
-from rankmill.engine.options import options_of
 from rankmill.engine.state import State
 from rankmill.kernels.gap import sum_ties, sum_without
 from rankmill.metrics.gap import ORDERED_TIES, Gap
-from rankmill.metrics.gap_groups import (
-    GROUPS,
-    GapGroups,
-    LeftOut,
-    groups_of,
-    places_of,
-    sum_less,
-)
+from rankmill.metrics.gap_groups import GROUPS, GapGroups, LeftOut, groups_of, places_of, sum_less
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
 from rankmill.threads import Workers
@@ -40,10 +33,11 @@ CHOICES_WITHOUT_ERRORS = {
 Lists = dict[int, list[Any]]
 
 
-@options_of(rankmill.evaluate)
 def states(labels: Any, runs: Any, metrics: Any, **options: Any) -> list[State]:
     """Return the state of each system, with its groups."""
-    with closing(score_systems(labels, runs, metrics, options, gap_groups=True)) as systems:
+    threads = options.pop("threads", None)
+    asked = job_of(labels, runs, metrics, options, gap_groups=True)
+    with closing(score_systems(*asked, threads)) as systems:
         return [one.tally.state for one in systems]
 
 
@@ -112,7 +106,7 @@ def left_out_plainly(
         sizes.append(size)
         left = without(predictions, last) | {2000: []}  # no rows at all would be refused
         both = table(without(labels, last), "gain"), table(left, "score")
-        values.append(rankmill.evaluate(*both, metric, **options).metrics[metric])
+        values.append(flat(rankmill.evaluate, *both, metric, **options).metrics[metric])
         last = set()
     return sizes, values
 
@@ -138,7 +132,7 @@ def check(seed: int, queries: int, scores: int, semantics: Any, **options: Any) 
             continue
         assert found is not None
         assert found.sizes.tolist() == sizes
-        whole = rankmill.evaluate(*both, metric, **options).metrics[metric]
+        whole = flat(rankmill.evaluate, *both, metric, **options).metrics[metric]
         assert found.whole == pytest.approx(whole, **CLOSE)
         assert found.values.tolist() == pytest.approx(values, **CLOSE)
 

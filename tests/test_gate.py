@@ -15,11 +15,13 @@ from scipy import stats
 
 import rankmill
 from cli_runs import on_a_terminal
+from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.cli import draw
 from rankmill.gate.broken import broken_words, slice_keys
 from rankmill.gate.gate import gate
 from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.record import record
 from rankmill.gate.reports import junit, lines, markdown
 from rankmill.gate.rules import parse_rule
 from rankmill.results.files import write_table
@@ -65,7 +67,7 @@ def dumps():
 
 
 def word(dumps, name, *rules, **options):
-    return gate(dumps["labels"], dumps[name], rules, **options)
+    return flat(gate, dumps["labels"], dumps[name], rules, **options)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +163,7 @@ def test_all_slices_hold_together(dumps):
         "map@5",
         by="country",
         confidence=1 - 0.05 / 3,
-        correction="none",
+        tests=rankmill.Tests(correction="none"),
     )
     absolute = word(dumps, "italy", "map@5[country=*] drop <= 0.01", baseline=dumps["old"])
     for one, expected in zip(absolute.outcomes, compared.slices, strict=True):
@@ -294,13 +296,13 @@ def test_a_result_is_not_paired(dumps, written):
 def test_a_result_is_judged_by_its_numbers(dumps, tmp_path):
     options = {"semantics": {"unpredicted": "skip"}, "depth": 5}
     old, new = (
-        rankmill.evaluate(dumps["labels"], one, ["map@10", "gap"], **options, per_query=False)
+        flat(rankmill.evaluate, dumps["labels"], one, ["map@10", "gap"], **options, per_query=False)
         for one in (dumps["old"], dumps["worse"])
     )
     rules = ["map@10 drop <= 5% confidence 0.9", "gap >= 0.9", "queries change <= 10%"]
     path = tmp_path / "old.json"
     path.write_text(old.to_json())
-    whole = gate(dumps["labels"], dumps["worse"], rules, baseline=path, **options)
+    whole = flat(gate, dumps["labels"], dumps["worse"], rules, baseline=path, **options)
     for baseline in (old, path):
         found = gate(None, new, rules, baseline=baseline)
         # Only predictions tell how chance moves gap, so that its outcome names no baseline.
@@ -320,7 +322,7 @@ def test_a_result_is_judged_by_its_numbers(dumps, tmp_path):
             gate(*given)
     for more in ({"baseline": dumps["old"]}, {"baseline": old, "by": "country"}):
         with pytest.raises(rankmill.UsageError, match="numbers"):
-            gate(None, new, "map@10 drop <= 1%", **more)
+            flat(gate, None, new, "map@10 drop <= 1%", **more)
 
 
 def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
@@ -345,10 +347,12 @@ def test_runs_that_counted_otherwise_are_no_baseline(dumps, written):
     for name in ("result.json", "queries.parquet"):
         with pytest.raises(rankmill.UsageError, match=r"just relevant or not in .* had gains here"):
             gate(graded, dumps["same"], rule, baseline=str(written / name))
-        same = gate(graded, dumps["same"], rule, baseline=str(written / name), binary=True)
+        same = gate(
+            rankmill.Labels(graded, binary=True), dumps["same"], rule, baseline=str(written / name)
+        )
         assert same.word == word(dumps, "same", rule, baseline=str(written / name)).word
     labels = dumps["labels"].append_column("w", pa.array([1.0] * QUERIES))
-    weighted = rankmill.evaluate(labels, dumps["old"], ["map@5"], weight="w")
+    weighted = rankmill.evaluate(rankmill.Labels(labels, weight="w"), dumps["old"], ["map@5"])
     with pytest.raises(rankmill.UsageError, match="weight is 'w' there, None here"):
         gate(labels, dumps["same"], "map@5 drop <= 1%", baseline=weighted)
 
@@ -393,7 +397,7 @@ def test_a_broken_result_is_no_baseline(dumps, written, tmp_path, change, messag
 def test_a_baseline_needs_the_metrics_that_drop_and_no_others(dumps, written, tmp_path):
     rules = ["map@5 drop <= 90%", "hit@1 >= 0.1", "queries change <= 10%"]
     direct = word(dumps, "same", *rules, metrics=["rr"], baseline=dumps["old"])
-    rankmill.record(rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]), tmp_path / "runs")
+    record(rankmill.evaluate(dumps["labels"], dumps["old"], ["map@5"]), tmp_path / "runs")
     for baseline in (str(written / "result.json"), str(written / "queries.parquet"), "last"):
         asked = {"baseline": baseline, "history": tmp_path / "runs"}
         found = word(dumps, "same", *rules, metrics=["rr"], **asked)
@@ -417,7 +421,7 @@ def test_a_system_without_any_value_does_not_pass(dumps):
     nothing = pa.table({"user_id": [-1], "items": [[1]]})
     rules = ["map@5 >= 0.1", "map@5 drop <= 1%", "map@5 drop <= 1% confidence 0.9"]
     options = {"baseline": dumps["old"], "semantics": {"unpredicted": "skip"}}
-    found = gate(dumps["labels"], nothing, rules, **options)
+    found = flat(gate, dumps["labels"], nothing, rules, **options)
     assert [one.word for one in found.outcomes] == ["bad volume"] * 3
     assert found.exit_code == 1
     assert found.outcomes[0].reason == "map@5: there is no value (limit >= 0.1)"
@@ -597,7 +601,7 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
         code, _, err = run("gate", files["labels"], files["worse"], *asked)
         assert code == 1
         assert "below the baseline of" in err
-    told = rankmill.history(tmp_path / "runs")
+    told = rankmill.History(tmp_path / "runs")
     assert [one.verdict for one in told.runs] == [
         *("no verdict", "held"),
         *["held", "regressed"] * 3,
@@ -776,7 +780,7 @@ def test_the_date_is_the_time_of_the_run(run, written, tmp_path):
     page = tmp_path / "page.html"
     assert run(*asked, "--date", "2026-02-03")[0] == 0
     assert run(*asked, "--date", "2026-02-01", "--report", str(page))[0] == 0
-    found = rankmill.history(tmp_path / "runs")
+    found = rankmill.History(tmp_path / "runs")
     assert [f"{one.time:%F}" for one in found.runs] == ["2026-02-01", "2026-02-03"]
     # Runs later than this one are no baseline.
     asked[3:5] = ["--rule", "map@5 drop <= 1%", "--baseline", "last"]
@@ -790,6 +794,6 @@ def test_a_file_of_the_future_has_no_age(written):
     files = [str(written / f"{name}.parquet") for name in ("labels", "same")]
     rules = ["labels_age <= 1h"]
     now = os.stat(files[0]).st_mtime
-    assert rankmill.gate(*files, rules, now=now - 30)
+    assert flat(rankmill.gate, *files, rules, now=now - 30)
     with pytest.raises(rankmill.InputError, match="of the labels was written 3h after now: the cl"):
-        rankmill.gate(*files, rules, now=now - 10800)
+        flat(rankmill.gate, *files, rules, now=now - 10800)

@@ -14,11 +14,13 @@ import pytest
 from scipy import stats
 
 import rankmill
-from rankmill import gate, gate_power, record
+from flat import flat
+from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.folder import Folder, open_folder
-from rankmill.gate.history import history
+from rankmill.gate.history import History
 from rankmill.gate.levels import levelled
+from rankmill.gate.record import record
 from rankmill.gate.rules import parse_rules
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -47,7 +49,7 @@ def dump(seed, rate=0.6, only=None, less=0.0):
 def one_night(folder, number, predictions, rules, **options):
     """Gate a night and record it."""
     when = BEGIN + timedelta(days=number)
-    found = gate(LABELS, predictions, rules, history=folder, time=when, **options)
+    found = flat(gate, LABELS, predictions, rules, history=folder, time=when, **options)
     record(found, folder, time=when)
     return found
 
@@ -155,13 +157,13 @@ def test_a_slice_that_was_changed_is_refused(column, tmp_path):
 def test_slices_of_runs_that_others_joined(tmp_path):
     for number in range(2):
         one_night(tmp_path, number, dump(number), "hit@1 >= 0.1", by="country")
-    expected = [open_folder(tmp_path).slices_of(one) for one in history(tmp_path).runs]
+    expected = [open_folder(tmp_path).slices_of(one) for one in History(tmp_path).runs]
     paths = [*tmp_path.iterdir()]
     rows = pa.concat_tables([pq.read_table(one) for one in paths])
     pq.write_table(rows.replace_schema_metadata(None), tmp_path / "joined.parquet")
     for path in paths:
         path.unlink()
-    assert [open_folder(tmp_path).slices_of(one) for one in history(tmp_path).runs] == expected
+    assert [open_folder(tmp_path).slices_of(one) for one in History(tmp_path).runs] == expected
     assert gate(LABELS, dump(1), SLICED, baseline="last", history=tmp_path).word == "held"
 
 
@@ -175,7 +177,7 @@ def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monke
     monkeypatch.setattr(sys.modules["rankmill.gate.runs"], "seconds_now", lambda: next(seconds))
     record(gate(LABELS, dump(1, 0.5), "hit@1 >= 0.1"), tmp_path, time=BEGIN)
     record(gate(LABELS, dump(1, 0.7), "hit@1 >= 0.1"), tmp_path, time=BEGIN + later)
-    found = rankmill.history(tmp_path)
+    found = rankmill.History(tmp_path)
     tries = sorted(found.runs, key=lambda run: run.recorded)
     for how in ("last", "median:7"):
         assert found.baseline(how, "hit@1").run == tries[1]
@@ -198,7 +200,9 @@ def test_a_family_of_rules_shares_its_error_rate():
     # A rule keeps a confidence of its own that is higher.
     texts[0] = "hit@1 drop <= 1% confidence 0.99"
     assert confidences(texts, 0.95)[:2] == pytest.approx([0.99, 0.975])
-    found = gate(LABELS, dump(2), texts[:2], baseline=dump(1), family_confidence=0.95)
+    found = gate(
+        LABELS, dump(2), rankmill.Rules(texts[:2], family_confidence=0.95), baseline=dump(1)
+    )
     assert "at confidence 0.99," in found.outcomes[0].reason
     # Each of three slices: a third of a half of 5 %.
     assert "at confidence 0.991667," in found.outcomes[1].reason
@@ -241,7 +245,7 @@ def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
     for number in (7, 8):
         one = gate(LABELS, dump(9), "hit@1 >= 0.1")
         record(one, tmp_path, time=BEGIN + timedelta(days=number), tags={"release": "v7"})
-    found = gate(LABELS, dump(9), rule, history=tmp_path, **pinned)
+    found = flat(gate, LABELS, dump(9), rule, history=tmp_path, **pinned)
     assert f"at confidence {confidences([rule], look=6)[0]:.6g}," in found.outcomes[0].reason
     # The first night of all.
     lower = "hit@1 >= 0.1 confidence 0.95 sequential"
@@ -261,7 +265,7 @@ def test_a_sequential_rule_counts_the_nights_since_its_baseline(tmp_path):
 )
 def test_error_rates_that_make_no_sense(rules, options, message):
     with pytest.raises(UsageError, match=message):
-        gate(LABELS, dump(1), rules, **options)
+        flat(gate, LABELS, dump(1), rules, **options)
 
 
 # ------------------------------------------------------------------ power
@@ -297,12 +301,12 @@ def test_power_of_slices_families_and_sequences(tmp_path):
     one_night(tmp_path, 0, dump(0), "hit@1 >= 0.1")
     rules = [PLAIN, "hit@1[country=*] drop <= 1%", f"{PLAIN} sequential"]
     given = {"baseline": dump(1), "history": tmp_path}
-    plain, sliced, sequential = gate_power(LABELS, dump(2), rules, **given).rules
+    plain, sliced, sequential = flat(gate_power, LABELS, dump(2), rules, **given).rules
     assert plain.smallest < sliced.smallest <= sliced.largest
     assert plain.smallest < sequential.smallest
     # Of nights without end, a sequential rule stops one series in twenty.
     assert sequential.alarms < 0.05 < plain.alarms
-    family = gate_power(LABELS, dump(2), rules, **given, family_confidence=0.95).rules
+    family = flat(gate_power, LABELS, dump(2), rules, **given, family_confidence=0.95).rules
     assert all(
         more.smallest > less.smallest
         for more, less in zip(family, (plain, sliced, sequential), strict=True)
@@ -326,7 +330,7 @@ def test_power_looks_back_at_the_nights_of_the_history(tmp_path):
 
     def told(**options):
         later = BEGIN + timedelta(days=9)
-        found = gate_power(LABELS, dump(9), rules, history=tmp_path, time=later, **options)
+        found = flat(gate_power, LABELS, dump(9), rules, history=tmp_path, time=later, **options)
         return [(one.failed, one.nights) for one in found.rules], (found.failed, found.nights)
 
     # The history has each night's value, and not its rows of labels or the ages of files.
@@ -349,7 +353,7 @@ def test_the_command_shows_power_and_records_nothing(tmp_path, run):
     code, out, _ = run(*asked, "--power")
     assert code == 0
     assert "1 of the last 1 nights" in out
-    assert [len(rankmill.history(tmp_path / "runs"))] == [1]
+    assert [len(rankmill.History(tmp_path / "runs"))] == [1]
     code, out, _ = run(*asked, "--power", "--format", "json")
     told = json.loads(out)
     assert [one["failed"] for one in told["rules"]] == [0, 1]

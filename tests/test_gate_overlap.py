@@ -9,7 +9,9 @@ import pytest
 from scipy import stats
 
 import rankmill
+from flat import flat
 from rankmill import gate
+from rankmill.gate.record import record
 from rankmill.gate.reports import junit, lines, markdown
 
 N = 300
@@ -33,7 +35,9 @@ ALL = set(range(N))
 
 
 def values(predictions, labels=LABELS, **options):
-    return rankmill.evaluate(labels, predictions, ["map@2"], per_query=True, **options).per_query
+    return flat(
+        rankmill.evaluate, labels, predictions, ["map@2"], per_query=True, **options
+    ).per_query
 
 
 def bare(table):
@@ -53,7 +57,9 @@ def test_a_collapse_outside_of_the_queries_in_common_is_seen():
             "map@2 is 0.0666667, 93.3% below the baseline of 1 (not paired, as only 20 of 300 "
             "queries are of both runs, limit <= 5%)"
         )
-    held = gate(LABELS, collapsed, RULE, baseline=earlier, min_overlap=0.05).outcomes[0]
+    held = gate(
+        LABELS, collapsed, rankmill.Rules(RULE, min_overlap=0.05), baseline=earlier
+    ).outcomes[0]
     assert (held.word, held.paired, held.queries, held.value) == ("held", 20, N, 20 / N)
     assert held.reason == (
         "map@2 is 0.0666667, 1 over the queries of both, as the baseline (paired over 20 of 300 "
@@ -100,7 +106,7 @@ def test_every_form_says_over_how_many_queries():
 
 def test_a_row_of_the_history_says_it_too(tmp_path):
     found = gate(LABELS, lists(ALL - {0}), RULE, baseline=values(lists(ALL)).slice(6))
-    path = rankmill.record(found, tmp_path / "runs")
+    path = record(found, tmp_path / "runs")
     row = pq.read_table(path, partitioning=None).to_pylist()[0]
     (one,) = json.loads(row["outcomes"])
     assert (one["paired"], one["queries"]) == (294, N)
@@ -131,7 +137,9 @@ def test_systems_that_count_other_queries_are_not_paired_over_the_few_of_both():
 def test_a_slice_is_paired_by_its_own_queries():
     new = lists(ALL - set(range(60)))
     earlier = values(lists(ALL)).slice(20)  # 80 of 100 in Italy, all elsewhere
-    found = gate(LABELS, new, "map@2[land=*] drop <= 5%", baseline=earlier, min_overlap=0.85)
+    found = gate(
+        LABELS, new, rankmill.Rules("map@2[land=*] drop <= 5%", min_overlap=0.85), baseline=earlier
+    )
     germany, italy = found.outcomes
     assert (germany.paired, germany.queries, germany.word) == (200, 200, "held")
     assert (italy.paired, italy.queries, italy.value) == (0, 100, 0.4)
@@ -147,17 +155,17 @@ def test_weights_that_an_earlier_run_lacks_are_not_made_up():
     earlier = values(lists(ALL), labels, weight="w").slice(0, 100)
     new = lists(set(range(100)))
     asked = {"weight": "w", "baseline": bare(earlier)}
-    found = gate(labels, new, RULE, **asked).outcomes[0]
+    found = flat(gate, labels, new, RULE, **asked).outcomes[0]
     assert (found.baseline, found.word) == (1.0, "regressed")
     asked["baseline"] = bare(earlier.drop(["weight"]))
     with pytest.raises(rankmill.InputError, match="does not tell its value as a whole"):
-        gate(labels, new, RULE, **asked)
+        flat(gate, labels, new, RULE, **asked)
 
 
 @pytest.mark.parametrize("least", [-0.1, 1.5, "half", True, float("nan")])
 def test_a_wrong_share_is_refused(least):
     with pytest.raises(rankmill.UsageError, match=r"min_overlap is .*; expected a share"):
-        gate(LABELS, lists(ALL), RULE, baseline=lists(ALL), min_overlap=least)
+        gate(LABELS, lists(ALL), rankmill.Rules(RULE, min_overlap=least), baseline=lists(ALL))
 
 
 def test_the_command_and_the_file_take_the_share(run, tmp_path):

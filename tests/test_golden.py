@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.semantics.presets import PRESETS
 from test_movielens import BESIDE_CHECKOUT, ROOT, SCRIPT
 
@@ -51,13 +52,15 @@ def bits(labels: Path, predictions: Path, **options: Any) -> dict[str, Any]:
     for preset in PRESETS:
         each = {}
         try:
-            whole = rankmill.evaluate(labels, predictions, METRICS, semantics=preset, **options)
+            whole = flat(
+                rankmill.evaluate, labels, predictions, METRICS, semantics=preset, **options
+            )
         except rankmill.RankmillError:  # some of them are refused: one by one
             whole = None
         for metric in METRICS:
             try:
-                one = whole or rankmill.evaluate(
-                    labels, predictions, metric, semantics=preset, **options
+                one = whole or flat(
+                    rankmill.evaluate, labels, predictions, metric, semantics=preset, **options
                 )
             except rankmill.RankmillError as error:
                 each[metric] = type(error).__name__

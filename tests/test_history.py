@@ -30,13 +30,13 @@ from rankmill.columns.seal import seal_of
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.drift import RATE, drift
 from rankmill.gate.folder import END, open_folder
-from rankmill.gate.history import history, moment, prune
+from rankmill.gate.history import History, moment, prune
 from rankmill.gate.history_view import sparkline
 from rankmill.gate.record import SCHEMA, record
 from rankmill.gate.runs import SUMMARY, read_summary, rules_text, seal_of_row
 from rankmill.gate.verdict import Outcome, Verdict
 from rankmill.results.result import Result
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import Scope
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -100,7 +100,7 @@ def test_a_checksum_changes_with_the_rows_and_not_with_the_name(tmp_path: Path) 
 
 
 def test_inputs_that_are_no_files_have_no_fingerprint(tmp_path: Path) -> None:
-    lists = rankmill.Ragged.from_lists([[1], [2]])
+    lists = rankmill.arrays.Ragged.from_lists([[1], [2]])
     path = record(rankmill.evaluate(lists, lists, ["map"]), tmp_path / "h")
     row = pq.read_table(path).to_pylist()[0]
     assert row["labels_paths"] is row["labels_bytes"] is row["labels_checksum"] is None
@@ -119,7 +119,9 @@ def test_a_comparison_has_its_systems_and_slices(tmp_path: Path) -> None:
         "old": pa.table({"user_id": [1, 2, 3, 4], "items": [[1]] * 4}),
         "new": pa.table({"user_id": [1, 2, 3, 4], "items": [[1], [2], [1], [1]]}),
     }
-    compared = rankmill.compare(labels, runs, ["map"], by="c", gain_function="exp")
+    compared = rankmill.compare(
+        labels, runs, ["map"], by="c", semantics=rankmill.Semantics(gain_function="exp")
+    )
     rows = pq.read_table(record(compared, tmp_path / "h")).to_pylist()
     cells = [(row["system"], row["by"], row["slice"], row["value"]) for row in rows]
     assert cells == [
@@ -129,11 +131,13 @@ def test_a_comparison_has_its_systems_and_slices(tmp_path: Path) -> None:
     ]
     assert [row["queries"] for row in rows] == [4, 4, 2, 2, 2, 2]
     assert rows[0]["gain_function"] == "exp"
-    (run,) = history(tmp_path / "h").runs
+    (run,) = History(tmp_path / "h").runs
     assert [*run.metrics] == [("old", "map"), ("new", "map")]
-    both = rankmill.evaluate_runs(labels, runs, ["map"], gain_function="exp")
+    both = rankmill.evaluate_runs(
+        labels, runs, ["map"], semantics=rankmill.Semantics(gain_function="exp")
+    )
     record(both, tmp_path / "h")
-    assert history(tmp_path / "h").trend("map", "new").last.change == 0
+    assert History(tmp_path / "h").trend("map", "new").last.change == 0
 
 
 def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
@@ -151,7 +155,7 @@ def test_a_verdict_is_the_candidates(tmp_path: Path) -> None:
     outcomes = json.loads(rows[0]["outcomes"])
     assert [one["rule"] for one in outcomes] == [one.rule for one in verdict.outcomes]
     with pytest.raises(InputError, match="no run to compare map with: the verdict of all 1"):
-        history(tmp_path / "h").baseline("last", "map")
+        History(tmp_path / "h").baseline("last", "map")
 
 
 @pytest.mark.parametrize(
@@ -202,9 +206,9 @@ def test_pandas_and_duckdb_read_a_folder(tmp_path: Path) -> None:
 def test_rows_and_summary_say_the_same(tmp_path: Path) -> None:
     nights(tmp_path, [0.1, 0.2])
     record({"a": made(0.3), "b": made(None)}, tmp_path, tags={"x": "\x18 rankmill run\x18{}"})
-    result = made(0.4, semantics=Semantics(unpredicted="skip"), scope=Scope(depth=3))
+    result = made(0.4, semantics=Choices(unpredicted="skip"), scope=Scope(depth=3))
     record(result, tmp_path, time=BEGIN)
-    by_summary = history(tmp_path).runs
+    by_summary = History(tmp_path).runs
     assert len(by_summary) == 4
     assert sorted(as_parquet_tells(tmp_path), key=lambda run: run.id) == sorted(
         by_summary, key=lambda run: run.id
@@ -218,7 +222,7 @@ def test_a_tag_cannot_pass_for_a_summary(tmp_path: Path) -> None:
     value = f"{SUMMARY.decode()}\x18{chr(len(forged))}{forged}"
     assert read_summary(value.encode()) is not None
     path = record(made(), tmp_path, tags={"a": value}, time=BEGIN)
-    (run,) = history(tmp_path).runs
+    (run,) = History(tmp_path).runs
     assert (run.id, run.tags) == (Path(path).stem, {"a": value})
     assert read_summary(value.encode() + Path(path).read_bytes()) == run
 
@@ -233,10 +237,10 @@ def test_files_joined_by_others_are_read_by_their_rows(tmp_path: Path) -> None:
     whole = pa.concat_tables(pq.read_table(path) for path in sorted((tmp_path / "h").iterdir()))
     (tmp_path / "joined").mkdir()
     pq.write_table(whole.replace_schema_metadata(), tmp_path / "joined" / "2026.parquet")
-    assert history(tmp_path / "joined").runs == history(tmp_path / "h").runs
+    assert History(tmp_path / "joined").runs == History(tmp_path / "h").runs
     # Some were joined, and are not removed yet.
     pq.write_table(whole.replace_schema_metadata(), tmp_path / "h" / "2026.parquet")
-    assert history(tmp_path / "joined").runs == history(tmp_path / "h").runs
+    assert History(tmp_path / "joined").runs == History(tmp_path / "h").runs
 
 
 def test_files_of_other_versions_are_read(tmp_path: Path) -> None:
@@ -253,7 +257,7 @@ def test_files_of_other_versions_are_read(tmp_path: Path) -> None:
         0, "run", pa.array(["few"] * 2)
     )
     pq.write_table(few.replace_schema_metadata(), tmp_path / "c.parquet")
-    runs = {run.id: run for run in history(tmp_path).runs}
+    runs = {run.id: run for run in History(tmp_path).runs}
     assert len(runs) == 3
     assert {run.get("map@12").value for run in runs.values()} == {0.1}  # type: ignore[union-attr]
     assert {run.rules for run in runs.values()} == {rules_text(DEFAULT)}
@@ -268,7 +272,7 @@ def test_a_summary_beyond_the_end_is_no_loss(tmp_path: Path) -> None:
     record(Result(metrics, dict.fromkeys(metrics), {}, 7), tmp_path, time=BEGIN)
     (path,) = tmp_path.iterdir()
     assert read_summary(path.read_bytes()[-END:]) is None
-    (run,) = history(tmp_path).runs
+    (run,) = History(tmp_path).runs
     assert len(run.metrics) == 899
 
 
@@ -278,17 +282,17 @@ def test_a_broken_file_is_named(cut: int, tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2 if cut == 3000 else -cut])
     if read_summary(path.read_bytes()) is not None:  # the facts of a trend are still there
-        assert len(history(tmp_path)) == 1
+        assert len(History(tmp_path)) == 1
         return
     with pytest.raises(InputError) as error:
-        history(tmp_path)
+        len(History(tmp_path))
     tells(error.value, [path.name, "move it elsewhere"])
 
 
 def test_another_table_is_no_run(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
     with pytest.raises(InputError, match=r"a\.parquet cannot be read: .* is no run"):
-        history(tmp_path)
+        len(History(tmp_path))
 
 
 @given(st.binary(max_size=200), st.integers(0, 400))
@@ -324,8 +328,8 @@ def test_many_writers_lose_no_run(tmp_path: Path) -> None:
     assert [one.wait() for one in writers] == [0] * 8
     for one in writers:
         one.communicate()
-    found = {(run.tags["writer"], run.tags["number"]) for run in history(folder).runs}
-    assert len(found) == len(history(folder)) == 200
+    found = {(run.tags["writer"], run.tags["number"]) for run in History(folder).runs}
+    assert len(found) == len(History(folder)) == 200
 
 
 def test_kills_leave_no_half_file(tmp_path: Path) -> None:
@@ -337,7 +341,7 @@ def test_kills_leave_no_half_file(tmp_path: Path) -> None:
         time.sleep(pause.uniform(0.02, 0.15))
         one.send_signal(signal.SIGKILL)
         one.communicate()
-    found = history(tmp_path / "h")
+    found = History(tmp_path / "h")
     assert len(found) > 4
     for path in (tmp_path / "h").glob("*.parquet"):
         assert pq.read_table(path).num_rows == 1
@@ -349,7 +353,7 @@ def test_kills_leave_no_half_file(tmp_path: Path) -> None:
 def test_a_trend_is_in_the_order_of_time(tmp_path: Path) -> None:
     for number, value in ((2, 0.3), (0, 0.1), (1, 0.2)):
         night(tmp_path, number, value)
-    trend = history(tmp_path).trend("MAP@12")
+    trend = History(tmp_path).trend("MAP@12")
     assert [point.value for point in trend.points] == [0.1, 0.2, 0.3]
     assert [point.change for point in trend.points] == [
         None,
@@ -361,11 +365,11 @@ def test_a_trend_is_in_the_order_of_time(tmp_path: Path) -> None:
 
 
 def test_runs_that_count_otherwise_are_named_and_left_out(tmp_path: Path) -> None:
-    night(tmp_path, 0, 0.9, semantics=Semantics(unpredicted="skip"))
+    night(tmp_path, 0, 0.9, semantics=Choices(unpredicted="skip"))
     night(tmp_path, 1, 0.8, scope=Scope(depth=5))
     night(tmp_path, 2, 0.7, gain_function="exp")
     night(tmp_path, 3, 0.2)
-    found = history(tmp_path)
+    found = History(tmp_path)
     ids = [run.id for run in found.runs]
     trend = found.trend("map@12")
     assert [point.value for point in trend.points] == [0.2]
@@ -374,10 +378,10 @@ def test_runs_that_count_otherwise_are_named_and_left_out(tmp_path: Path) -> Non
     best = found.baseline("best", "map@12")
     assert (best.value, best.run.id) == (0.2, ids[3])
     tells(best.note, told)
-    other = found.baseline("best", "map@12", rules=rules_text(Semantics(unpredicted="skip")))
+    other = found.baseline("best", "map@12", rules=rules_text(Choices(unpredicted="skip")))
     assert other.value == 0.9
     with pytest.raises(InputError) as error:
-        found.baseline("last", "map@12", rules=rules_text(Semantics(unlabelled="zero")))
+        found.baseline("last", "map@12", rules=rules_text(Choices(unlabelled="zero")))
     tells(
         error.value, ["these 4 runs count otherwise", "unlabelled is skip, not zero", "and 1 more"]
     )
@@ -387,14 +391,14 @@ def test_another_definition_is_another_metric(tmp_path: Path, monkeypatch: Any) 
     night(tmp_path, 0, 0.9)
     monkeypatch.setattr(sys.modules["rankmill.gate.record"], "_definition", lambda metric: "?")
     night(tmp_path, 1, 0.1)
-    trend = history(tmp_path).trend("map@12")
+    trend = History(tmp_path).trend("map@12")
     assert [point.value for point in trend.points] == [0.1]
     tells(trend.note, ["this run counts otherwise", "map@12 had another definition"])
 
 
 def test_baselines(tmp_path: Path) -> None:
     values = [0.5, 0.9, 0.1, 0.3, 0.2, 0.4]
-    found = history(nights(tmp_path, values))
+    found = History(nights(tmp_path, values))
     ids = [run.id for run in found.runs]
 
     def served(how: str) -> tuple[float, str]:
@@ -428,7 +432,7 @@ WRONG = [
 @pytest.mark.parametrize("how", WRONG)
 def test_no_baseline(how: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="expected last, best, the median"):
-        history(nights(tmp_path, [0.1])).baseline(how, "map@12")
+        History(nights(tmp_path, [0.1])).baseline(how, "map@12")
 
 
 def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> None:
@@ -438,7 +442,7 @@ def test_what_failed_and_what_has_no_value_is_no_baseline(tmp_path: Path) -> Non
         result = made(value)
         recorded = result if word is None else Verdict(word, [], result)
         record(recorded, tmp_path, time=BEGIN + timedelta(days=number))
-    found = history(tmp_path)
+    found = History(tmp_path)
     assert found.baseline("best", "map@12").value == 0.3
     assert found.baseline("last", "map@12").value == 0.3
     assert found.baseline("median:9", "map@12").value == 0.2
@@ -449,7 +453,7 @@ def test_what_a_run_tells_is_what_json_has(tmp_path: Path) -> None:
     labels, predictions = map(str, write_dump(tmp_path))
     result = rankmill.evaluate(labels, predictions, ["map@3", "gap"])
     record(result, tmp_path / "h")
-    told = history(tmp_path / "h").runs[0].told()
+    told = History(tmp_path / "h").runs[0].told()
     wanted = result.to_dict()
     assert told.pop("gain_function") == "linear"
     assert told == {name: wanted[name] for name in told}
@@ -461,7 +465,7 @@ def test_pinned_runs_and_runs_some_days_back(tmp_path: Path) -> None:
     ):
         one, when = Verdict(word, [], made(number / 10)), BEGIN + timedelta(days=number)
         record(one, tmp_path, tags={"release": release}, time=when)
-    found, now = history(tmp_path), BEGIN + timedelta(days=5)
+    found, now = History(tmp_path), BEGIN + timedelta(days=5)
 
     def served(how: str) -> float:
         return found.baseline(how, "map@12", now=now).value
@@ -481,11 +485,11 @@ def test_pinned_runs_and_runs_some_days_back(tmp_path: Path) -> None:
 
 def test_a_run_of_the_future_is_not_the_last(tmp_path: Path) -> None:
     nights(tmp_path, [0.1, 0.2, 0.3])
-    one = history(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(days=1))
+    one = History(tmp_path).baseline("last", "map@12", now=BEGIN + timedelta(days=1))
     assert one.value == 0.1  # and the run of the same date is another try of this one
     tells(one.note, ["2026-01-03 03:00 UTC", "after the time of this run", "check the clock"])
     with pytest.raises(InputError, match="3 dated later than this run"):
-        history(tmp_path).baseline("last", "map@12", now=BEGIN - timedelta(days=1))
+        History(tmp_path).baseline("last", "map@12", now=BEGIN - timedelta(days=1))
 
 
 def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None:
@@ -494,7 +498,7 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
     for number, (day, word, value, model) in enumerate(tries):
         when = BEGIN + timedelta(days=day, hours=number)
         record(Verdict(word, [], made(value)), tmp_path, tags={"model": model}, time=when)
-    found = history(tmp_path)
+    found = History(tmp_path)
     assert len(found) == 6
     assert found.baseline("best", "map@12").value == 0.4
     assert found.baseline("median:7", "map@12").value == 0.3
@@ -507,7 +511,7 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
 def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
     left = Outcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
     record(Verdict("held", [left], made(0.2)), tmp_path, time=BEGIN)
-    found = history(tmp_path)
+    found = History(tmp_path)
     assert found.runs[0].verdict == "not enough data"
     with pytest.raises(InputError, match=r"\(not enough data\)"):
         found.baseline("last", "map@12")
@@ -559,7 +563,7 @@ def test_drift_is_a_test_of_a_prediction_and_of_a_slope(values: list[int], gaps:
 
 def test_drift_is_named(tmp_path: Path) -> None:
     values = [0.1, 0.102, 0.098, 0.101, 0.099, 0.1, 0.103, 0.097, 0.1, 0.05]
-    trend = history(nights(tmp_path, values)).trend("map@12")
+    trend = History(nights(tmp_path, values)).trend("map@12")
     assert trend.drift is not None
     tells(trend.drift, ["below the mean 0.1 of 9 earlier runs"])
     same = [(0.5, 0.01)] * 7
@@ -595,7 +599,7 @@ def test_a_season_alone_is_no_drift(tmp_path: Path) -> None:
     for number in range(40):
         if number not in {12, 25, 26, 34}:
             night(tmp_path, number, 0.3 - 0.1 * (number % 7 > 4) + 0.001 * (number * number % 5))
-    trend = history(tmp_path).trend("map@12")
+    trend = rankmill.History(tmp_path).trend("map@12")
     assert trend.drift is not None
     assert not trend.drift.flagged
     for number in range(28):
@@ -609,7 +613,7 @@ def test_what_did_not_hold_is_not_drifted_from(tmp_path: Path) -> None:
     failed = Verdict("regressed", [], made(0.01))
     record(failed, tmp_path, time=BEGIN + timedelta(days=9))
     night(tmp_path, 10, 0.05)
-    trend = history(tmp_path).trend("map@12")
+    trend = History(tmp_path).trend("map@12")
     assert trend.drift is not None
     assert trend.drift.flagged
 
@@ -627,7 +631,7 @@ def test_since(tmp_path: Path) -> None:
     now = BEGIN + timedelta(days=3, hours=1)
 
     def values(since: str) -> list[float | None]:
-        return [p.value for p in history(tmp_path, since, now=now).trend("map@12").points]
+        return [p.value for p in History(tmp_path, since, now=now).trend("map@12").points]
 
     assert values("2026-01-03") == [0.3, 0.4]
     assert values("2026-01-03T04:00") == [0.4]
@@ -669,7 +673,7 @@ def recorded(tmp_path: Path, run: Any) -> Path:
 
 
 def test_commands_record(recorded: Path, tmp_path: Path, run: Any) -> None:
-    runs = history(recorded).runs
+    runs = History(recorded).runs
     assert [one.tags for one in runs] == [{"model": "a", "x": "1=2"}, {"model": "b", "x": "1=2"}]
     labels, predictions = tmp_path / "labels.parquet", tmp_path / "predictions.parquet"
     other = tmp_path / "other.parquet"
@@ -780,10 +784,10 @@ def test_a_history_in_a_store(tmp_path: Path, run: Any) -> None:
     for _ in range(3):
         code, _, error = run("evaluate", labels, predictions, "-m", "map@3", "--history", url)
         assert (code, error) == (0, "")
-    found = rankmill.history(url)
+    found = rankmill.History(url)
     assert [point.change for point in found.trend("map@3").points] == [None, 0, 0]
     assert run("history", "prune", url, "--keep-last", "1")[1] == "removed 2 of 3 runs\n"
-    assert rankmill.history(url).runs == found.runs[2:]
+    assert rankmill.History(url).runs == found.runs[2:]
 
 
 # ------------------------------------------------------------------ pictures
@@ -795,7 +799,7 @@ def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, r
 
     later = datetime.now(UTC) + timedelta(days=1)
     record(Verdict("regressed", [], made(0.1, "map@3")), recorded, time=later)
-    found = history(recorded)
+    found = History(recorded)
     figure = plot_trends([found.trend("map@3"), found.trend("gap")])
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["map@3", "gap"]
     line, *points = figure.axes[0].lines

@@ -11,7 +11,7 @@ import rankmill
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, plain, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import home
 from rankmill.matching.index import LabelIndex
-from rankmill.matching.labels import NO_GAINS, Labels
+from rankmill.matching.labels import NO_GAINS, LabelLists
 
 # Longer than any list whose items are compared one by one.
 LONG = 200
@@ -117,7 +117,7 @@ def test_every_byte_is_compared(length: int) -> None:
     strings += [base[:i] + b"y" + base[i + 1 :] for i in range(length)]
     ids = to_ids(pa.array(strings), "")
     ids = ids._replace(keys=np.zeros_like(ids.keys))
-    no_labels = Labels(np.zeros(len(strings) + 1, np.int64), slice_ids(ids, 0, 0), NO_GAINS)
+    no_labels = LabelLists(np.zeros(len(strings) + 1, np.int64), slice_ids(ids, 0, 0), NO_GAINS)
     assert LabelIndex(ids, no_labels).find(ids).tolist() == list(range(len(strings)))
 
 

@@ -8,6 +8,7 @@ import pytest
 from scipy import optimize, stats
 
 import rankmill
+from flat import flat
 from rankmill.compare.differences import Settings
 from rankmill.compare.distributions import beta_tail, largest_share
 from rankmill.compare.judging import differences, judged
@@ -50,7 +51,7 @@ def compared(old, new, **options):
         name: pa.table({"user_id": range(len(old)), "items": lists(values)})
         for name, values in (("old", old), ("new", new))
     }
-    return rankmill.compare(labels, runs, metric, **options).differences[metric]["new"]
+    return flat(rankmill.compare, labels, runs, metric, **options).differences[metric]["new"]
 
 
 @pytest.mark.parametrize("n", [1, 2, 7.5, 40, 1000, 1e6])
@@ -242,7 +243,7 @@ def test_a_test_that_does_not_keep_its_promise_says_so(options, told):
         name: pa.table({"user_id": range(30), "items": [[q % n // (n - 1)] for q in range(30)]})
         for name, n in (("a", 3), ("b", 2))
     }
-    notes = rankmill.compare(labels, runs, "hit@1", **options).notes
+    notes = flat(rankmill.compare, labels, runs, "hit@1", **options).notes
     assert len(notes) == bool(told)
     assert all(told in one for one in notes)
 
@@ -256,7 +257,7 @@ def test_few_effective_queries_are_told(heavy, told):
         name: pa.table({"user_id": range(n), "items": [[int(q % m == 0)] for q in range(n)]})
         for name, m in (("a", 3), ("b", 2))
     }
-    found = rankmill.compare(labels, runs, "hit@1", weight="w")
+    found = rankmill.compare(rankmill.Labels(labels, weight="w"), runs, "hit@1")
     assert (not told and not found.notes) or told in found.notes[0]
     one = found.differences["hit@1"]["b"]
     assert (one.verdict is None) == (one.low is None) == (told == "no t test")

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import catalogue_oracle
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.elementary import discounts, log2
 from rankmill.kernels import grouped as kernels
@@ -75,10 +76,10 @@ def test_the_oracle(
                 one.filter(pa.array([q % 2 == half for q in one["query"].to_pylist()], pa.bool_()))
                 for one in tables[:2]
             ]
-            row = rankmill.evaluate_part(*cut, METRICS, items=items, **options).to_row()
-            parts.append(rankmill.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
+            row = flat(rankmill.parts.evaluate_part, *cut, METRICS, items=items, **options).to_row()
+            parts.append(rankmill.parts.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
         found.append(parts[1].merge(parts[0]).result().metrics)
-        whole = rankmill.evaluate_part(*tables[:2], METRICS, items=items, **options)
+        whole = flat(rankmill.parts.evaluate_part, *tables[:2], METRICS, items=items, **options)
         found.append(whole.result().metrics)
     assert_values(found[0], expected)
     assert all(one == found[0] for one in found)
@@ -95,7 +96,7 @@ PREDICTIONS = table({1: ["a", "b"], 2: ["c", "q", "d"]}, pa.string())
 @pytest.mark.small
 def test_known_answers(tmp_path: Path) -> None:
     given = {"items": GENRES, "item_group": "genre", "train": TRAIN}
-    found = rankmill.evaluate(LABELS, PREDICTIONS, METRICS, **given)
+    found = flat(rankmill.evaluate, LABELS, PREDICTIONS, METRICS, **given)
     # Query 1 had art alone, and gets half of it; query 2 had half of each, and gets 3/4 art.
     first = math.log(1 / (0.99 / 2 + 0.01))
     second = sum(math.log(0.5 / (0.99 * q + 0.005)) for q in (0.75, 0.25)) / 2
@@ -108,8 +109,12 @@ def test_known_answers(tmp_path: Path) -> None:
     assert found["exposure_parity@1"] == pytest.approx((0.5 / 1.5) / (1.5 / 2.5), rel=1e-12)
     rows = pa.table({"item_id": ["a", "b", "c", "d", "c"], "genre": ["1", "2", "1", "1", "2"]})
     pyarrow.csv.write_csv(rows, tmp_path / "items.csv")
-    again = rankmill.evaluate(
-        LABELS, PREDICTIONS, METRICS, **given | {"items": str(tmp_path / "items.csv")}
+    again = flat(
+        rankmill.evaluate,
+        LABELS,
+        PREDICTIONS,
+        METRICS,
+        **given | {"items": str(tmp_path / "items.csv")},
     )
     assert again.metrics == found.metrics
 
@@ -119,7 +124,7 @@ def test_the_table_of_groups() -> None:
     """c is half art and half boats; the labels a and b are of one each, of which a is hit."""
     given = {"items": GENRES, "item_group": "genre"}
     asked = ["exposure_parity@1", "recall_parity", "treatment_parity@1", "impact_parity@1", "map"]
-    found = rankmill.evaluate(LABELS, PREDICTIONS, asked, **given)
+    found = flat(rankmill.evaluate, LABELS, PREDICTIONS, asked, **given)
     assert found.groups is not None
     assert found.groups.to_pydict() == {
         "group": ["art", "boat"],
@@ -136,7 +141,7 @@ def test_the_table_of_groups() -> None:
     assert found.to_dict()["groups"][0]["exposure@1"] == 0.6
     assert "art      2.5    75.0%    0.600000       1  1.00000" in write(view_of(found), "table")
     assert "| boat | 1.5 | 25.0% |" in write(view_of(found), "markdown")
-    without = rankmill.evaluate(LABELS, PREDICTIONS, "ild", **given)
+    without = flat(rankmill.evaluate, LABELS, PREDICTIONS, "ild", **given)
     assert without.groups is None
     assert "groups" not in without.to_dict()
 
@@ -150,7 +155,9 @@ def test_applicants_for_a_job() -> None:
     people = [f"m{n}" for n in range(3)] + [f"f{n}" for n in range(3)]
     items = pa.table({"item": people, "sex": ["male"] * 3 + ["female"] * 3})
     asked = ["exposure_parity", "treatment_parity", "impact_parity", "recall_parity@4"]
-    found = rankmill.evaluate({1: people}, {1: people}, asked, items=items, item_group="sex")
+    found = rankmill.evaluate(
+        {1: people}, {1: people}, asked, catalogue=rankmill.Catalogue(items=items, group="sex")
+    )
     female, male = found.groups["exposure"].to_pylist()
     assert (round(male, 2), round(female, 2)) == (0.71, 0.39)
     assert found["exposure_parity"] == female / male
@@ -163,7 +170,8 @@ def test_applicants_for_a_job() -> None:
 def test_a_repeat_gets_nothing(repeats: str, rank: int) -> None:
     items = pa.table({"item": ["a", "b"], "group": ["x", "y"]})
     asked = ["impact_parity", "recall_parity", "exposure_parity", "epd"]
-    found = rankmill.evaluate(
+    found = flat(
+        rankmill.evaluate,
         {1: ["a", "b"]},
         {1: ["a", "a", "b"]},
         asked,
@@ -180,12 +188,17 @@ def test_a_repeat_gets_nothing(repeats: str, rank: int) -> None:
 def test_groups_without_labels_and_other_groups() -> None:
     """A group without a label has no recall; states over other groups do not merge."""
     given = {"items": GENRES, "item_group": "genre"}
-    found = rankmill.evaluate({1: ["a"]}, {1: ["b", "a"]}, "recall_parity", **given)
+    found = flat(rankmill.evaluate, {1: ["a"]}, {1: ["b", "a"]}, "recall_parity", **given)
     assert found["recall_parity"] == 1
     assert found.groups["recall"].to_pylist() == [1, None]
     other = pa.table({"item_id": ["a", "b", "c", "d"], "genre": ["x", "boat", "x", "x"]})
     parts = [
-        rankmill.evaluate_part(LABELS, PREDICTIONS, "recall_parity", items=one, item_group="genre")
+        rankmill.parts.evaluate_part(
+            LABELS,
+            PREDICTIONS,
+            "recall_parity",
+            catalogue=rankmill.Catalogue(items=one, group="genre"),
+        )
         for one in (GENRES, other)
     ]
     with pytest.raises(UsageError, match="states of other catalogue do not merge"):
@@ -205,9 +218,9 @@ def test_groups_without_labels_and_other_groups() -> None:
 )
 def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
     given = {"items": GENRES, "item_group": "genre"}
-    row = rankmill.evaluate_part(LABELS, PREDICTIONS, "recall_parity", **given).to_row()
+    row = flat(rankmill.parts.evaluate_part, LABELS, PREDICTIONS, "recall_parity", **given).to_row()
     with pytest.raises(UsageError) as caught:
-        rankmill.State.from_row(resealed(row | {f"recall_parity.{field}": value}))
+        rankmill.parts.State.from_row(resealed(row | {f"recall_parity.{field}": value}))
     tells(caught.value, ["damaged", *words])
 
 
@@ -232,7 +245,7 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
 )
 def test_refused(options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises((UsageError, InputError)) as caught:
-        rankmill.evaluate(LABELS, PREDICTIONS, **({"metrics": "ild@3"} | options))
+        flat(rankmill.evaluate, LABELS, PREDICTIONS, **({"metrics": "ild@3"} | options))
     tells(caught.value, words)
 
 
@@ -256,7 +269,8 @@ def test_exposure_is_exact(lists: list[list[int]]) -> None:
                 expected[name] += worth * (6 // len(many[item]))
     sides = {q: [0] for q in range(len(lists))}, dict(enumerate(lists))
     parts = [
-        rankmill.evaluate_part(
+        flat(
+            rankmill.parts.evaluate_part,
             *({q: one for q, one in side.items() if q % 2 == half} for side in sides),
             "exposure_parity,exposure_parity@3",
             **how,
@@ -300,6 +314,8 @@ def test_many_groups_take_little_memory_and_time() -> None:
     labels = pa.table({"query": np.arange(queries), "items": shown[:, :1].tolist()})
     lists = pa.table({"query": np.arange(queries), "items": shown.tolist()})
     how: dict[str, Any] = {"items": items, "item_group": "g", "train": labels}
-    part = rankmill.evaluate_part(labels, lists, "exposure_parity,miscalibration", **how)
+    part = flat(
+        rankmill.parts.evaluate_part, labels, lists, "exposure_parity,miscalibration", **how
+    )
     assert part.aggregates["exposure_parity"].sums.shape == (many, 4)
     assert part.result()["miscalibration"] > 0

@@ -16,11 +16,11 @@ from scipy import stats
 from scipy.special import logit
 
 import rankmill
+from flat import job_of
 from rankmill.compare.differences import Difference, Estimate
 from rankmill.compare.jackknife import Spread, estimate, jackknife_test
 from rankmill.compare.pooled import leave_out, pooled_difference, pooled_estimates
 from rankmill.engine.evaluate import score_systems
-from rankmill.engine.options import options_of
 from rankmill.metrics.gap_groups import LeftOut
 from rankmill.threads import Workers
 
@@ -79,15 +79,16 @@ def test_edge_cases_are_never_nan() -> None:
 # ------------------------------------------------------------------ systems
 
 
-@options_of(rankmill.evaluate)
 def scored(
     labels: Any, runs: Any, metrics: Any, **options: Any
 ) -> tuple[dict[str, Any], dict[str, dict[str, LeftOut | str]]]:
     """Return the value of each metric and system, and its values without each group."""
     values: dict[str, Any] = {}
     without: dict[str, Any] = {}
+    threads = options.pop("threads", None)
+    asked = job_of(labels, runs, metrics, options, gap_groups=True)
     with (
-        closing(score_systems(labels, runs, metrics, options, gap_groups=True)) as systems,
+        closing(score_systems(*asked, threads)) as systems,
         Workers(2) as workers,
     ):
         for one in systems:
@@ -182,7 +183,7 @@ def test_few_hits_have_no_interval_and_say_so() -> None:
     # A collapse is still seen: one of the two has hits enough.
     assert found.differences["gap"]["many"].low is not None
     verdict = rankmill.gate(
-        labels(60), tables["few"], "gap >= 0.001 confidence 0.95", undecided="fail"
+        labels(60), tables["few"], rankmill.Rules("gap >= 0.001 confidence 0.95", undecided="fail")
     )
     assert verdict.word == "not enough data"
     assert "4 hits are too few" in verdict.outcomes[0].reason

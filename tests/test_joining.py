@@ -12,6 +12,7 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
+from flat import flat
 from rankmill.compare.aligned import join_per_query
 from rankmill.results.systems import same_queries
 from rankmill.semantics.choices import CHOICES
@@ -25,7 +26,8 @@ def table(lists, kind=None):
 
 
 def evaluate_runs(labels, runs, metrics="map", **options):
-    return rankmill.evaluate_runs(
+    return flat(
+        rankmill.evaluate_runs,
         labels,
         {name: table(one) if isinstance(one, dict) else one for name, one in runs.items()},
         metrics,
@@ -245,8 +247,14 @@ def test_queries_that_were_not_kept_are_said_to_differ_perhaps(tmp_path, monkeyp
     def evaluated(names, **options):
         runs = {name: str(tmp_path / f"{name}.parquet") for name in names}
         semantics = {"unpredicted": "skip"}
-        return rankmill.evaluate_runs(
-            str(paths[0]), runs, "map", semantics=semantics, per_query=False, **options
+        return flat(
+            rankmill.evaluate_runs,
+            str(paths[0]),
+            runs,
+            "map",
+            semantics=semantics,
+            per_query=False,
+            **options,
         )
 
     assert same_queries(evaluated("ab")) is False
@@ -281,6 +289,6 @@ def test_presets_under_which_queries_may_differ():
 
 @pytest.mark.small
 def test_names_that_are_no_text_have_a_column() -> None:
-    lists = rankmill.Ragged.from_lists([[1], [2]])
+    lists = rankmill.arrays.Ragged.from_lists([[1], [2]])
     results = rankmill.evaluate_runs(lists, {"a\udce9": lists, "b": lists}, ["hit@1"])
     assert join_per_query(results).column_names == ["query", "a\\udce9:hit@1", "b:hit@1"]

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-from rankmill import Ragged, kaggle
+from rankmill import kaggle
+from rankmill.arrays import Ragged
 from rankmill.kaggle import (
     GAP_vector,
     apk,
@@ -286,14 +287,14 @@ def test_mapk_is_the_mean_of_the_array_function() -> None:
     predictions = generator.integers(0, 20, (2_000, 12))
     lists = Ragged.from_lists(predictions.tolist())
     for k in (1, 5, 12):
-        values = rankmill.average_precision(labels, lists, k)
+        values = rankmill.arrays.average_precision(labels, lists, k)
         assert mapk(labels, predictions, k) == Mean.of(values).mean
         assert mapk(labels.to_lists(), predictions.tolist(), k) == mapk(labels, lists, k)
-        first = rankmill.first_hit_precision(labels, lists, 5)
+        first = rankmill.arrays.first_hit_precision(labels, lists, 5)
         once = Ragged.from_lists([one[:1].tolist() for one in labels])
         assert map_per_set(
             [one[0] if len(one) else None for one in labels.to_lists()], predictions
-        ) == pytest.approx(np.mean(rankmill.first_hit_precision(once, lists, 5)), **CLOSE)
+        ) == pytest.approx(np.mean(rankmill.arrays.first_hit_precision(once, lists, 5)), **CLOSE)
         assert first.mean() >= map_per_set(
             [one[0] if len(one) else None for one in labels.to_lists()], predictions
         )

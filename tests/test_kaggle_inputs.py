@@ -12,7 +12,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from rankmill import InputError, Ragged, UsageError
+from rankmill import InputError, UsageError
+from rankmill.arrays import Ragged
 from rankmill.kaggle import (
     GAP_vector,
     apk,

@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
+from flat import flat
 from rankmill.engine.head import head
-from rankmill.engine.role import Named
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.asked import key_of
 from rankmill.sources.inputs import open_input
@@ -88,7 +88,7 @@ FORMS: dict[str, Callable[[Any, Path], Any]] = {
 def values(labels: Any, predictions: Any, **options: Any) -> dict[str, float]:
     """The values of a run in the order of its rows."""
     options = {"in_order": True, "metrics": METRICS} | options
-    return dict(rankmill.evaluate(labels, predictions, **options).metrics)
+    return dict(flat(rankmill.evaluate, labels, predictions, **options).metrics)
 
 
 def expected() -> dict[str, float]:
@@ -145,7 +145,9 @@ def test_tuples_of_texts_match_only_if_all_parts_are_equal(pairs: list[tuple[str
     labels = table(first, pairs, BOTH, True)
     for number, one in enumerate(pairs):  # each alone finds itself, and no other
         run = table({0: [1]}, [one], BOTH, True)
-        found = rankmill.evaluate(labels, run, ["recall@1"], query=BOTH)
+        found = rankmill.evaluate(
+            rankmill.Labels(labels, query=BOTH), rankmill.Predictions(run, query=BOTH), ["recall@1"]
+        )
         assert found.audit["queries_in_both"] == 1
         assert found.per_query.column("recall@1").to_pylist()[number] == 1
         assert len(set(found.per_query.column("session,type").to_pylist())) == len(pairs)
@@ -236,9 +238,13 @@ def test_a_mistyped_part_of_a_text_file(tmp_path: Path, query: str) -> None:
 @pytest.mark.small
 def test_a_column_with_a_comma_is_one_column() -> None:
     one = pa.table({"a,b": [1], "a": [2], "b": [3], "items": [[1]]})
-    found = rankmill.evaluate(one, one, ["map"], query="a,b")
+    found = rankmill.evaluate(
+        rankmill.Labels(one, query="a,b"), rankmill.Predictions(one, query="a,b"), ["map"]
+    )
     assert found.per_query.column("a,b").to_pylist() == [1]
-    found = rankmill.evaluate(one, one, ["map"], query=["a", "b"])
+    found = rankmill.evaluate(
+        rankmill.Labels(one, query=["a", "b"]), rankmill.Predictions(one, query=["a", "b"]), ["map"]
+    )
     assert found.per_query.column("(a,b)").to_pylist() == ["2,3"]
     assert key_of("{a}-{b}", ["a-b"]).name == "{a}-{b}"  # type: ignore[union-attr]
 
@@ -247,7 +253,9 @@ def test_a_column_with_a_comma_is_one_column() -> None:
 def test_parts_are_no_items_and_no_gains() -> None:
     one = pa.table({"image_id": [1, 1], "class": ["a", "b"], "rel": [1, 2], "item_id": [3, 4]})
     found = rankmill.evaluate(
-        one, one, ["map"], query=["image_id", "class", "rel"], in_order=True, binary=True
+        rankmill.Labels(one, query=["image_id", "class", "rel"], binary=True),
+        rankmill.Predictions(one, query=["image_id", "class", "rel"], in_order=True),
+        ["map"],
     )
     assert found["map"] == 1
     assert found.inputs["labels"]["columns"] == {"query": "image_id,class,rel", "item": "item_id"}
@@ -258,13 +266,17 @@ def test_parts_are_no_items_and_no_gains() -> None:
 def test_an_earlier_run_of_the_same_columns_in_another_order(tmp_path: Path) -> None:
     one = pa.table({"s": [1, 1, 2], "t": [1, 2, 1], "item": [5, 6, 7]})
     for query in (["s", "t"], ["t", "s"]):
-        found = rankmill.evaluate(one, one, ["map"], query=query, item="item", in_order=True)
+        found = rankmill.evaluate(
+            rankmill.Labels(one, query=query, item="item"),
+            rankmill.Predictions(one, query=query, item="item", in_order=True),
+            ["map"],
+        )
         pq.write_table(found.per_query, tmp_path / f"{query[0]}.parquet")
     options: dict[str, Any] = {"query": ["s", "t"], "item": "item", "in_order": True}
     rules = ["map drop <= 1%"]
-    assert rankmill.gate(one, one, rules, baseline=str(tmp_path / "s.parquet"), **options)
+    assert flat(rankmill.gate, one, one, rules, baseline=str(tmp_path / "s.parquet"), **options)
     with pytest.raises(UsageError, match=r"made of s, t, those of .*t.parquet of t, s: name the"):
-        rankmill.gate(one, one, rules, baseline=str(tmp_path / "t.parquet"), **options)
+        flat(rankmill.gate, one, one, rules, baseline=str(tmp_path / "t.parquet"), **options)
 
 
 @pytest.mark.small
@@ -272,8 +284,15 @@ def test_slices_by_a_part_and_by_a_table(tmp_path: Path) -> None:
     labels, predictions = (table(one, TUPLES, BOTH, False) for one in (LABELS, RUN))
     runs = {"one": predictions, "other": predictions}
     cut = pa.table({"session": [1, 2], "type": ["clicks", "clicks"], "new": ["x", "y"]})
-    found = rankmill.compare(
-        labels, runs, ["map"], query=BOTH, in_order=True, by=["type", cut], correction="none"
+    found = flat(
+        rankmill.compare,
+        labels,
+        runs,
+        ["map"],
+        query=BOTH,
+        in_order=True,
+        by=["type", cut],
+        correction="none",
     )
     told = {(*one.by, *one.value): one.queries for one in found.slices}
     assert {one.by for one in found.slices} == {("type",), ("new",)}  # the ids are no slices
@@ -286,9 +305,17 @@ def test_training_with_the_same_columns() -> None:
     train = table({0: [5], 1: [1], 2: [6]}, TUPLES, BOTH, False)
     labels, predictions = (table(one, TUPLES, BOTH, False) for one in (LABELS, RUN))
     found = rankmill.evaluate(
-        labels, predictions, ["map"], query=BOTH, in_order=True, train=train, drop_seen=True
+        rankmill.Labels(labels, query=BOTH),
+        rankmill.Predictions(predictions, query=BOTH, in_order=True),
+        ["map"],
+        catalogue=rankmill.Catalogue(train=train, drop_seen=True),
     )
-    alone = rankmill.evaluate(LABELS, RUN, ["map"], train={0: [5], 1: [1], 2: [6]}, drop_seen=True)
+    alone = rankmill.evaluate(
+        LABELS,
+        RUN,
+        ["map"],
+        catalogue=rankmill.Catalogue(train={0: [5], 1: [1], 2: [6]}, drop_seen=True),
+    )
     assert found["map"] == alone["map"]
     assert found.audit["seen_items"] == alone.audit["seen_items"] == 1
 
@@ -313,9 +340,9 @@ def test_ranges_of_sorted_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         paths.append(str(tmp_path / f"{name}.parquet"))
         pq.write_table(one, paths[-1], row_group_size=6)
     options = {"query": BOTH, "metrics": METRICS}
-    whole = rankmill.evaluate(*paths, **options)
+    whole = flat(rankmill.evaluate, *paths, **options)
     assert not cut
-    divided = rankmill.evaluate(*paths, **options, per_query=False, memory=200)
+    divided = flat(rankmill.evaluate, *paths, **options, per_query=False, memory=200)
     assert len(cut) > 4
     assert divided.metrics == whole.metrics
 
@@ -368,7 +395,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_cli: Any)
 @pytest.mark.small
 def test_head_tells_of_the_parts() -> None:
     one = pa.table({"session": [1], "type": ["a"], "items": [[1]]})
-    told = head(one, "labels", Named(query=BOTH))
+    told = head(rankmill.Labels(one, query=BOTH))
     by = {column["name"]: (column["role"], column["by"]) for column in told["columns"]}
     assert by["session,type"] == ("query", "told")
     assert by["session"] == by["type"] == (None, "part")
@@ -378,8 +405,8 @@ def test_head_tells_of_the_parts() -> None:
 def test_what_takes_no_key() -> None:
     one = pa.table({"session": ["1"], "type": ["a"], "items": [[1]]})
     with pytest.raises(UsageError, match="query ids of several columns are texts"):
-        rankmill.convert(one, "run.parquet", query=BOTH, integers=["query"])
-    opened = open_input(one, "labels", None, {"query": BOTH, "item": None})
+        flat(rankmill.convert, one, "run.parquet", query=BOTH, integers=["query"])
+    opened = open_input(rankmill.Labels(one, query=BOTH))
     with pytest.raises(UsageError, match="on Spark one column holds the query ids"):
         check_one_query(opened)
 

@@ -11,7 +11,8 @@ import pytest
 
 import oracle
 import rankmill
-from rankmill import Ragged
+from flat import flat
+from rankmill.arrays import Ragged
 
 pytestmark = pytest.mark.small
 
@@ -104,7 +105,7 @@ def call(text: str, labels: object, predictions: list[object]) -> np.ndarray:
     """Return the array function's value of that metric on one query."""
     name, k = oracle.parse(text)
     kind = pa.list_(kind_of(labels, predictions))
-    function = getattr(rankmill, NAME.get(name, name))
+    function = getattr(rankmill.arrays, NAME.get(name, name))
     arguments = {} if name == "rprec" else {"k": k}
     if isinstance(labels, dict):
         arguments["gain"] = Ragged.from_lists([list(labels.values())])
@@ -138,7 +139,7 @@ def test_evaluate(text: str, labels: object, predictions: list[object], expected
     """The second query has a label and no predictions, so the mean is half of the value."""
     has_label = bool(oracle.label_gains(labels))
     graded = "gain" if isinstance(labels, dict) else None
-    result = rankmill.evaluate(*one_query(labels, predictions), metrics=[text], gain=graded)
+    result = flat(rankmill.evaluate, *one_query(labels, predictions), metrics=[text], gain=graded)
     assert result.queries == 1 + has_label
     assert result[text] == pytest.approx(expected / result.queries, rel=1e-14, abs=1e-15)
     values = result.per_query[text].to_pylist()
@@ -169,14 +170,21 @@ def test_mean_of_three_queries(name: str) -> None:
 def test_exponential_gains() -> None:
     labels, predictions = one_query({"a": 3.0, "b": 1.0}, ["b", "a"])
     result = rankmill.evaluate(
-        labels, predictions, ["dcg", "ndcg@1"], gain="gain", gain_function="exp", query="query_id"
+        rankmill.Labels(labels, query="query_id", gain="gain"),
+        rankmill.Predictions(predictions, query="query_id"),
+        ["dcg", "ndcg@1"],
+        semantics=rankmill.Semantics(gain_function="exp"),
     )
     assert result.per_query["dcg"].to_pylist() == pytest.approx([1 + 7 / LOG3, 0], rel=1e-15)
     assert result.per_query["ndcg@1"].to_pylist() == pytest.approx([1 / 7, 0], rel=1e-15)
     lists = (Ragged.from_lists([["a", "b"]]), Ragged.from_lists([["b", "a"]]))
     gain = Ragged.from_lists([[3.0, 1.0]])
-    assert rankmill.dcg(*lists, gain=gain, gain_function="exp")[0] == pytest.approx(1 + 7 / LOG3)
-    assert rankmill.ndcg(*lists, 1, gain=gain, gain_function="exp")[0] == pytest.approx(1 / 7)
+    assert rankmill.arrays.dcg(*lists, gain=gain, gain_function="exp")[0] == pytest.approx(
+        1 + 7 / LOG3
+    )
+    assert rankmill.arrays.ndcg(*lists, 1, gain=gain, gain_function="exp")[0] == pytest.approx(
+        1 / 7
+    )
 
 
 # ------------------------------------------------------------------ GAP
@@ -209,9 +217,11 @@ def test_global_average_precision(
     for reorder in (slice(None), slice(None, None, -1)):
         values = np.array(confidence, kind)[reorder]
         right = np.array(correct, bool)[reorder]
-        assert rankmill.global_average_precision(values, right, total) == pytest.approx(expected)
+        assert rankmill.arrays.global_average_precision(values, right, total) == pytest.approx(
+            expected
+        )
         for ties, value in wanted.items():
-            found = rankmill.global_average_precision(values, right, total, ties=ties)
+            found = rankmill.arrays.global_average_precision(values, right, total, ties=ties)
             assert found == pytest.approx(expected if value is None else value, rel=1e-14)
 
 
@@ -251,7 +261,7 @@ def test_gap_is_the_pandas_formula(seed: int, count: int) -> None:
     assert result.bounds["gap"] == pytest.approx((expected, expected), rel=1e-12, abs=1e-15)
     assert result.standard_errors == {"gap": None}
     correct = (frame["label"] == frame["prediction"]).fillna(False).to_numpy(bool)
-    alone = rankmill.global_average_precision(
+    alone = rankmill.arrays.global_average_precision(
         frame["confidence"].to_numpy(), correct, int(frame["label"].notna().sum())
     )
     assert alone == pytest.approx(expected, rel=1e-12, abs=1e-15)
@@ -266,13 +276,13 @@ def test_a_cutoff_divides_as_it_is_however_large(k: int) -> None:
     for name, divisor in divisors.items():
         metric = f"{name}@{k}"
         assert rankmill.evaluate(table, table, metric)[metric] == hits / divisor
-    assert rankmill.precision(labels, lists, k).tolist() == [hits / divisors["precision"]]
-    assert rankmill.f1(labels, lists, k).tolist() == [hits / divisors["f1"]]
+    assert rankmill.arrays.precision(labels, lists, k).tolist() == [hits / divisors["precision"]]
+    assert rankmill.arrays.f1(labels, lists, k).tolist() == [hits / divisors["f1"]]
     traced = rankmill.explain(table, table, f"precision@{k}", 1)
     assert (traced.value, traced.divisor) == (hits / float(k), float(k))
 
 
 def test_a_cutoff_beyond_all_floats_leaves_nothing() -> None:
     lists = Ragged.from_lists([[1, 2]])
-    assert rankmill.precision(lists, lists, 10**400).tolist() == [0]
-    assert rankmill.f1(lists, lists, 10**400).tolist() == [0]
+    assert rankmill.arrays.precision(lists, lists, 10**400).tolist() == [0]
+    assert rankmill.arrays.f1(lists, lists, 10**400).tolist() == [0]

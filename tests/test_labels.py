@@ -6,12 +6,12 @@ import pytest
 
 from rankmill.columns.ids import to_ids
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
-from rankmill.matching.labels import NO_GAINS, Labels
+from rankmill.matching.labels import NO_GAINS, LabelLists
 from rankmill.matching.lookup import look_up, row_type
 
 
 def index_of(values: np.ndarray) -> LabelIndex:
-    no_labels = Labels(np.zeros(len(values) + 1, np.int64), to_ids(values[:0], ""), NO_GAINS)
+    no_labels = LabelLists(np.zeros(len(values) + 1, np.int64), to_ids(values[:0], ""), NO_GAINS)
     return LabelIndex(to_ids(values, "the query"), no_labels)
 
 

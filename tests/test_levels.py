@@ -23,6 +23,7 @@ import oracle_lists
 import rankmill
 import semantics_oracle
 import strategies
+from flat import flat
 from rankmill import UsageError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.results import audit
@@ -99,8 +100,13 @@ def test_trec_eval(rel: int | None, depth: int | None, judged_only: bool) -> Non
             qrels, set(TREC.values()), relevance_level=rel or 1, judged_docs_only_flag=judged_only
         ).evaluate(cut(run, depth))
         options = {"rel": rel, "depth": depth, "judged_only": judged_only}
-        result = rankmill.evaluate(
-            *tables(qrels, run), list(TREC), gain="relevance", semantics="trec_eval", **options
+        result = flat(
+            rankmill.evaluate,
+            *tables(qrels, run),
+            list(TREC),
+            gain="relevance",
+            semantics="trec_eval",
+            **options,
         )
         assert result.queries == len(qrels)
         for name, there in TREC.items():
@@ -144,7 +150,8 @@ def test_the_oracle(
     few = threads == 2 and chosen["gap_ties"] not in ("given", "ids") and not judged_only
 
     def evaluate() -> rankmill.Result:
-        return rankmill.evaluate(
+        return flat(
+            rankmill.evaluate,
             labels,
             strategies.chunked(predictions, threads),
             metrics,
@@ -196,12 +203,12 @@ def test_the_walk_ends_at_the_value(
     options |= {"semantics": chosen, "depth": depth, "judged_only": judged_only, "rel": rel}
     for metric in defined(["map@3", "ndcg", "judged@3", "gap", "rprec"], chosen, confidences=True):
         try:
-            result = rankmill.evaluate(labels, predictions, [metric], **options)
+            result = flat(rankmill.evaluate, labels, predictions, [metric], **options)
         except rankmill.InputError:
             return
         queries = result.per_query[0].to_pylist()
         for place, query in enumerate(queries if metric != "gap" else [None]):
-            found = rankmill.explain(labels, predictions, metric, query, **options)
+            found = flat(rankmill.explain, labels, predictions, metric, query, **options)
             assert found.scope == result.scope
             if query is None:
                 assert found.value == result[metric]
@@ -228,23 +235,41 @@ PREDICTIONS = pa.table(
 @pytest.mark.small
 def test_a_result_has_metrics_by_the_name_asked_for_too() -> None:
     asked = ["map", "P_10", "rbp(p=0.5)@5", "map(rel=1)", "ndcg"]
-    result = rankmill.evaluate(LABELS, PREDICTIONS, asked, gain="gain", rel=2.0)
+    result = rankmill.evaluate(
+        rankmill.Labels(LABELS, gain="gain"),
+        PREDICTIONS,
+        asked,
+        semantics=rankmill.Semantics(rel=2.0),
+    )
     assert list(result) == ["map(rel=2)", "P_10(rel=2)", "rbp(p=0.5,rel=2)@5", "map(rel=1)", "ndcg"]
     for name, other in zip(asked, result, strict=True):
         assert result[name] == result[other]
     assert result["ap"] == result["MAP(rel=2.0)"] == result.metrics["map(rel=2)"] == 0.125
     assert result["map(rel=1)"] == (1 / 2 + 2 / 4) / 2 / 2
-    twice = rankmill.evaluate(LABELS, PREDICTIONS, ["map", "map(rel=2)"], gain="gain", rel=2)
+    twice = rankmill.evaluate(
+        rankmill.Labels(LABELS, gain="gain"),
+        PREDICTIONS,
+        ["map", "map(rel=2)"],
+        semantics=rankmill.Semantics(rel=2),
+    )
     assert list(twice) == ["map(rel=2)"]
-    other = rankmill.evaluate(LABELS, PREDICTIONS, ["map(rel=2)"], gain="gain")
+    other = rankmill.evaluate(rankmill.Labels(LABELS, gain="gain"), PREDICTIONS, ["map(rel=2)"])
     assert "map" not in other
 
 
 @pytest.mark.small
 def test_some_metrics_do_not_heed_rel() -> None:
     without = ["ndcg", "ndcg@2", "dcg", "judged@3", "gap"]
-    of_two = rankmill.evaluate(LABELS, PREDICTIONS, without, gain="gain", rel=2)
-    assert of_two.metrics == rankmill.evaluate(LABELS, PREDICTIONS, without, gain="gain").metrics
+    of_two = rankmill.evaluate(
+        rankmill.Labels(LABELS, gain="gain"),
+        PREDICTIONS,
+        without,
+        semantics=rankmill.Semantics(rel=2),
+    )
+    assert (
+        of_two.metrics
+        == rankmill.evaluate(rankmill.Labels(LABELS, gain="gain"), PREDICTIONS, without).metrics
+    )
     taking = {
         name for name, one in REGISTRY.items() if any(each.name == "rel" for each in one.parameters)
     }
@@ -265,7 +290,10 @@ def test_some_metrics_do_not_heed_rel() -> None:
 def test_what_was_dropped_is_counted() -> None:
     """The first three of query 1, of which one is unjudged; query 3 is not among the labels."""
     result = rankmill.evaluate(
-        LABELS, PREDICTIONS, ["first_hit", "judged@3"], gain="gain", depth=3, judged_only=True
+        rankmill.Labels(LABELS, gain="gain"),
+        PREDICTIONS,
+        ["first_hit", "judged@3"],
+        semantics=rankmill.Semantics(depth=3, judged_only=True),
     )
     assert result["first_hit"] == 0.5
     assert result.per_query["judged@3"].to_pylist() == [1, 0]
@@ -283,9 +311,9 @@ def test_what_was_dropped_is_counted() -> None:
 def test_depth_is_refused_where_equal_confidences_have_no_order(order: str) -> None:
     for function in (rankmill.evaluate, rankmill.plan):
         with pytest.raises(UsageError, match=f"order {order!r} does not put in order: choose anot"):
-            function(LABELS, PREDICTIONS, "map", semantics={"order": order}, depth=2)
-    result = rankmill.evaluate(
-        LABELS, PREDICTIONS, "map", semantics={"order": order}, judged_only=True
+            function(LABELS, PREDICTIONS, "map", semantics={"order": order, "depth": 2})
+    result = flat(
+        rankmill.evaluate, LABELS, PREDICTIONS, "map", semantics={"order": order}, judged_only=True
     )
     assert result["map"] == pytest.approx((1 + 2 / 3) / 2 / 2)
 
@@ -302,7 +330,7 @@ def test_depth_is_refused_where_equal_confidences_have_no_order(order: str) -> N
 )
 def test_numbers_out_of_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        rankmill.evaluate(LABELS, PREDICTIONS, "ndcg", **options)
+        flat(rankmill.evaluate, LABELS, PREDICTIONS, "ndcg", **options)
 
 
 # ------------------------------------------------------------------ parts, gap, evaluators
@@ -312,18 +340,23 @@ def test_numbers_out_of_range(options: dict[str, Any], message: str) -> None:
 def test_parts_of_another_scope_do_not_merge() -> None:
     metrics = ["map", "gap@3"]
 
-    def part(query: int, **scope: Any) -> rankmill.State:
+    def part(query: int, **scope: Any) -> rankmill.parts.State:
         of_query = [side.filter(pc.field("query") == query) for side in (LABELS, PREDICTIONS)]
-        return rankmill.evaluate_part(*of_query, metrics, gain="gain", **scope)
+        return flat(rankmill.parts.evaluate_part, *of_query, metrics, gain="gain", **scope)
 
     states = [part(query, depth=2, rel=2) for query in (1, 2, 3)]
     for other in ({}, {"depth": 2}, {"depth": 3, "rel": 2}):
         with pytest.raises(UsageError, match=r"states of other (metrics|scope) do not merge"):
             states[0].merge(part(2, **other))
-    whole = states[0].merge(states[1]).merge(rankmill.State.from_row(states[2].to_row()))
-    among = rankmill.second_pass(whole, PREDICTIONS)
+    whole = states[0].merge(states[1]).merge(rankmill.parts.State.from_row(states[2].to_row()))
+    among = rankmill.parts.second_pass(whole, PREDICTIONS)
     result = whole.result(among)
-    once = rankmill.evaluate(LABELS, PREDICTIONS, metrics, gain="gain", depth=2, rel=2)
+    once = rankmill.evaluate(
+        rankmill.Labels(LABELS, gain="gain"),
+        PREDICTIONS,
+        metrics,
+        semantics=rankmill.Semantics(rel=2, depth=2),
+    )
     assert result.metrics == once.metrics
     assert result["map"] == once["map"]
     assert (result.scope, result.audit) == (once.scope, once.audit)
@@ -332,12 +365,12 @@ def test_parts_of_another_scope_do_not_merge() -> None:
 @pytest.mark.small
 def test_gap_of_judged_predictions_is_held() -> None:
     options = {"gain": "gain", "judged_only": True}
-    result = rankmill.evaluate(LABELS, PREDICTIONS, "gap", **options)
+    result = flat(rankmill.evaluate, LABELS, PREDICTIONS, "gap", **options)
     assert result["gap"] == (1 + 2 / 3) / 2
     with pytest.raises(rankmill.InputError, match=r"gap with judged_only holds all .*: allow more"):
-        rankmill.evaluate(LABELS, PREDICTIONS, "gap", memory=1, **options)
+        flat(rankmill.evaluate, LABELS, PREDICTIONS, "gap", memory=1, **options)
     with pytest.raises(UsageError, match="gap with judged_only needs all predictions at once"):
-        rankmill.evaluate_part(LABELS, PREDICTIONS, "gap", **options)
+        flat(rankmill.parts.evaluate_part, LABELS, PREDICTIONS, "gap", **options)
 
 
 @pytest.mark.small
@@ -349,7 +382,13 @@ def test_scattered_rows_are_grouped_on_disk_for_gap_too() -> None:
     predictions = pa.table(dict(zip(names, zip(*rows, strict=True), strict=True)))
     labels = pa.table({"query": range(50), "items": [[str(number)] for number in range(50)]})
     values = [
-        rankmill.evaluate(labels, predictions, "gap", judged_only=True, memory=memory).metrics
+        rankmill.evaluate(
+            labels,
+            predictions,
+            "gap",
+            memory=memory,
+            semantics=rankmill.Semantics(judged_only=True),
+        ).metrics
         for memory in (1 << 14, 1 << 30)
     ]
     assert values[0] == values[1] == {"gap": 1.0}
@@ -358,8 +397,13 @@ def test_scattered_rows_are_grouped_on_disk_for_gap_too() -> None:
 @pytest.mark.small
 def test_evaluators_are_compared_within_the_scope() -> None:
     options = {"gain": "gain", "rel": 2, "depth": 4}
-    found = rankmill.explain_evaluators(
-        LABELS, PREDICTIONS, "map", ["trec_eval", "default", "sklearn"], **options
+    found = flat(
+        rankmill.explain_evaluators,
+        LABELS,
+        PREDICTIONS,
+        "map",
+        ["trec_eval", "default", "sklearn"],
+        **options,
     )
     assert (found.metric, found.scope.depth) == ("map(rel=2)", 4)
     assert found.wholes["default"].value == 0.125

@@ -12,7 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from conftest import tells
-from rankmill import InputError, Ragged, UsageError, average_precision
+from rankmill import InputError, UsageError
+from rankmill.arrays import Ragged, average_precision
 from rankmill.training import listwise
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 

@@ -22,6 +22,7 @@ import oracle
 import oracle_confidence
 import oracle_diversity
 import rankmill
+from flat import flat
 from rankmill.metrics.registry import REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -130,7 +131,7 @@ class TestByHand:
         paths = out / "labels.parquet", out / "predictions_popularity.parquet"
         with pytest.warns(RuntimeWarning, match="'rating' is not read"):
             assert rankmill.evaluate(*paths, metrics=["dcg"])["dcg"] == (1 + 1) / 4
-        graded = rankmill.evaluate(*paths, metrics=["dcg"], gain="rating")
+        graded = flat(rankmill.evaluate, *paths, metrics=["dcg"], gain="rating")
         assert graded["dcg"] == (3.0 + 2.5) / 4
 
 
@@ -202,7 +203,9 @@ def test_real_ratings_equal_the_oracle(
     expected = oracle.evaluate(labels, predictions, METRICS, gains or "linear")
 
     read: dict[str, Any] = {"gain": "rating", "gain_function": gains} if gains else {"binary": True}
-    result = rankmill.evaluate(real / "labels.parquet", predictions_path, metrics=METRICS, **read)
+    result = flat(
+        rankmill.evaluate, real / "labels.parquet", predictions_path, metrics=METRICS, **read
+    )
     assert result.queries == expected.queries == len(labels)
     assert result.audit == expected.audit
     assert result.metrics == pytest.approx(expected.metrics, rel=1e-12, abs=1e-12)

@@ -75,7 +75,7 @@ def shell(command: str, folder: Path, **more: str) -> subprocess.CompletedProces
 
 
 def verdicts(folder: Path) -> list[str | None]:
-    return [run.verdict for run in rankmill.history(folder / "history").runs]
+    return [run.verdict for run in rankmill.History(folder / "history").runs]
 
 
 def test_cron(jobs: Path) -> None:
@@ -149,7 +149,7 @@ def test_airflow(jobs: Path) -> None:
     assert "{{" not in filled
     ended = shell(filled, jobs)
     assert ended.returncode == 0, ended.stderr
-    (run,) = rankmill.history(jobs / "history").runs
+    (run,) = rankmill.History(jobs / "history").runs
     assert run.tags == {"run": "scheduled__2026-01-08T03:15:00+00:00"}
     assert (jobs / "gate-2026-01-08.xml").exists()
 

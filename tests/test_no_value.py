@@ -9,6 +9,7 @@ import pytest
 
 import rankmill
 from cli_runs import on_a_terminal
+from flat import flat
 from rankmill.errors import InputError
 from rankmill.metrics.mean import Mean
 from rankmill.semantics.choices import DEFAULT
@@ -60,15 +61,17 @@ def test_labels_of_no_gain(name):
     """Rules that count no query are refused; rules that count queries without labels give 0."""
     if name not in COUNTING:
         with pytest.raises(rankmill.InputError, match="no query has a label"):
-            rankmill.evaluate(*zero_gains(), "map@3", gain="gain", semantics=name)
+            flat(rankmill.evaluate, *zero_gains(), "map@3", gain="gain", semantics=name)
         return
     names = ["map@3", "ndcg_cut_3"]
-    result = rankmill.evaluate(*zero_gains(), names, gain="gain", semantics=name)
+    result = flat(rankmill.evaluate, *zero_gains(), names, gain="gain", semantics=name)
     assert result.metrics == dict.fromkeys(names, 0.0)
     assert result.queries == 2
     assert result.per_query["map@3"].to_pylist() == [0, 0]
     runs = {"a": zero_gains()[1], "b": zero_gains()[1].slice(1)}
-    both = rankmill.evaluate_runs(zero_gains()[0], runs, "map", gain="gain", semantics=name)
+    both = rankmill.evaluate_runs(
+        rankmill.Labels(zero_gains()[0], gain="gain"), runs, "map", semantics=name
+    )
     assert both["a"].metrics == both["b"].metrics == {"map": 0.0}
 
 
@@ -114,7 +117,9 @@ def test_queries_that_score_one_are_a_mean_too():
         labels, predictions = zero_gains()
         if "unlabelled" in semantics:
             predictions = apart()[1]
-        result = rankmill.evaluate(labels, predictions, "map", gain="gain", semantics=semantics)
+        result = rankmill.evaluate(
+            rankmill.Labels(labels, gain="gain"), predictions, "map", semantics=semantics
+        )
         assert (result["map"], result.queries) == (1.0, 2)
 
 
@@ -124,16 +129,16 @@ def test_gap_divided_by_nothing_has_no_value(ties):
     semantics = {"no_relevant": "zero", "gap_ties": ties}
     for total in ("labelled_queries", "label_pairs", "predicted_label_pairs"):
         options = {"gain": "gain", "semantics": semantics | {"gap_total": total}}
-        result = rankmill.evaluate(*zero_gains(), ["gap", "map"], **options)
+        result = flat(rankmill.evaluate, *zero_gains(), ["gap", "map"], **options)
         assert result.metrics == {"gap": None, "map": 0.0}
         assert result.bounds == {}
-        found = rankmill.explain(*zero_gains(), "gap", **options)
+        found = flat(rankmill.explain, *zero_gains(), "gap", **options)
         assert (found.value, found.divisor) == (None, 0.0)
         assert found.headline == "gap: there is nothing to divide by"
         assert json.loads(json.dumps(found.to_dict()))["value"] is None
     # scikit-learn defines the value: it is 0 if no prediction is right.
     semantics["gap_total"] = "hits"
-    result = rankmill.evaluate(*zero_gains(), "gap", gain="gain", semantics=semantics)
+    result = flat(rankmill.evaluate, *zero_gains(), "gap", gain="gain", semantics=semantics)
     assert result.metrics == {"gap": 0.0}
     assert result.bounds == {"gap": (0.0, 0.0)}
 
@@ -141,9 +146,11 @@ def test_gap_divided_by_nothing_has_no_value(ties):
 @pytest.mark.small
 def test_a_part_without_queries_has_no_value_and_merges():
     labels, predictions = zero_gains()
-    part = rankmill.evaluate_part(labels, predictions, "map", gain="gain")
+    part = rankmill.parts.evaluate_part(rankmill.Labels(labels, gain="gain"), predictions, "map")
     assert part.result().metrics == {"map": None}
-    full = rankmill.evaluate_part(*(one.slice(0, 1) for one in apart()), "map", semantics=DEFAULT)
+    full = rankmill.parts.evaluate_part(
+        *(one.slice(0, 1) for one in apart()), "map", semantics=DEFAULT
+    )
     assert part.merge(full).result().metrics == {"map": 0.0}
 
 

@@ -64,7 +64,7 @@ def check_all_say(folder, code, reason):
     rows = (folder / "result.csv").read_text().splitlines()
     assert len(rows) == 3
     assert all(",no verdict," in row for row in rows[1:])
-    last = rankmill.history(folder / "runs").runs[-1]
+    last = rankmill.History(folder / "runs").runs[-1]
     assert last.verdict == "no verdict"
     assert reason in last.reason
     for name in OUTPUTS.values():
@@ -141,7 +141,7 @@ def test_a_mistyped_command_line_changes_nothing(night, tmp_path, wrong):
     assert night(*wrong).exit_code in (2, 3)
     if wrong[0] != "--baseline":
         assert texts(tmp_path) == before
-        assert len(rankmill.history(tmp_path / "runs")) == 1
+        assert len(rankmill.History(tmp_path / "runs")) == 1
 
 
 def test_an_input_is_not_replaced_where_another_is_missing(night, tmp_path):
@@ -166,7 +166,7 @@ def test_a_baseline_that_counted_otherwise_is_no_verdict(night, tmp_path):
 def test_no_verdict_is_no_baseline(night, tmp_path, run_cli):
     (tmp_path / "b.csv").write_text("user_id,item_id\n")
     night(predictions="b.csv")
-    unjudged = rankmill.history(tmp_path / "runs").runs[-1]
+    unjudged = rankmill.History(tmp_path / "runs").runs[-1]
     drop = ["--rule", "map@12 drop <= 1%", "--baseline"]
     outcome = night(*drop, "last", date="2026-01-03")
     assert outcome.exit_code == 0
@@ -269,4 +269,4 @@ def test_a_run_that_is_stopped_changes_nothing(night, tmp_path, number):
         assert one.returncode in (-number, 128 + number)
         one.stdin.close()
     assert texts(tmp_path) == before
-    assert len(rankmill.history(tmp_path / "runs")) == 1
+    assert len(rankmill.History(tmp_path / "runs")) == 1

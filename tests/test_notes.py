@@ -13,6 +13,7 @@ import rankmill
 from cli_runs import on_a_terminal
 from rankmill.metrics.elsewhere import notes_on
 from rankmill.metrics.registry import parse
+from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.presets import PRESETS, preset
 
 LABELS = pa.table({"query": [1], "items": [["a"]]})
@@ -29,7 +30,7 @@ def test_a_metric_is_marked_if_its_name_there_is_unknown(name: str) -> None:
     known = [metric.replace("@k", "@3").replace("@x", "@0.3") for metric in one.metrics]
     assert notes_on(map(parse, known), one.semantics) == []
     marked = notes_on(map(parse, ["dcg@7", "rbp(p=0.5)"]), one.semantics)
-    if one.semantics == rankmill.Semantics():
+    if one.semantics == DEFAULT:
         assert marked == []
     else:
         missing = [] if "dcg@k" in one.metrics else ["dcg@7"]
@@ -67,10 +68,12 @@ def test_results_and_parts_have_the_notes() -> None:
     assert result.notes == json.loads(result.to_json())["notes"] == [NOTE]
     assert NOTE in repr(result).splitlines()
     assert NOTE in result._repr_html_()
-    part = rankmill.evaluate_part(LABELS, PREDICTIONS, ASKED, semantics="trec_eval")
+    part = rankmill.parts.evaluate_part(LABELS, PREDICTIONS, ASKED, semantics="trec_eval")
     assert part.result().notes == [NOTE]
     # The relevance level is a rule of the job, which trec_eval has too.
-    of_two = rankmill.evaluate(LABELS, PREDICTIONS, "map", semantics="trec_eval", rel=2)
+    of_two = rankmill.evaluate(
+        LABELS, PREDICTIONS, "map", semantics=rankmill.Semantics("trec_eval", rel=2)
+    )
     assert of_two.notes == []
 
 

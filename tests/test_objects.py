@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
+from flat import flat
 from rankmill import InputError, RankmillError, UsageError
 from rankmill.sources.asked import Asked
 from rankmill.sources.opening import open_source
@@ -91,7 +92,7 @@ def wide(scored: Scored, number: str) -> pa.Table:
 
 
 def outcome(labels: Any, predictions: Any, metrics: Any = METRICS, **options: Any) -> Any:
-    result = rankmill.evaluate(labels, predictions, metrics, **options)
+    result = flat(rankmill.evaluate, labels, predictions, metrics, **options)
     values = {
         name: result.per_query[name].to_pylist() for name in result.per_query.schema.names[1:]
     }
@@ -181,12 +182,12 @@ def test_ranx() -> None:
         ([[1, 2], None, [3]], [[2], [3], [9, 3]]),
         (np.array([[1, 2], [4, 4], [3, 3]]), np.array([[2, 8], [3, 7], [9, 3]], np.uint8)),
         (np.array([[1, 2], [4, 4], [3, 3]]), np.array([[2, np.nan], [3, 7], [9, 3]])),
-        (rankmill.Ragged.from_lists([[1, 2], [], [3]]), [[2], [3], [9, 3]]),
+        (rankmill.arrays.Ragged.from_lists([[1, 2], [], [3]]), [[2], [3], [9, 3]]),
     ],
 )
 def test_lists_by_place(labels: Any, runs: Any) -> None:
     def listed(side: Any) -> dict[int, list[Any]]:
-        rows = side.to_lists() if isinstance(side, rankmill.Ragged) else side
+        rows = side.to_lists() if isinstance(side, rankmill.arrays.Ragged) else side
         return {q: [] if one is None else list(one) for q, one in enumerate(rows)}
 
     assert outcome(labels, runs, "map") == outcome(listed(labels), listed(runs), "map")
@@ -477,7 +478,7 @@ def test_a_series_alone_is_no_table() -> None:
 
 def test_numbers_beside_lists_are_pairs() -> None:
     with pytest.raises(UsageError, match=r"\(item, number\) pairs"):
-        rankmill.evaluate([[1]], [[1]], "gap", score=[[0.5]])
+        rankmill.evaluate([[1]], rankmill.Predictions([[1]], score=[[0.5]]), "gap")
 
 
 class WithoutArrow:
@@ -578,4 +579,9 @@ def test_matrices_of_scores_and_sparse_ones_are_refused_with_what_to_give() -> N
         ]
         assert rankmill.evaluate(*tables, ["map", "ndcg"]).metrics == expected
     with pytest.raises(UsageError, match=r"features cannot be a csr_matrix.*toarray"):
-        rankmill.evaluate(GAINS, SCORES, "ild_cosine@2", features=scipy.sparse.csr_matrix(dense))
+        rankmill.evaluate(
+            GAINS,
+            SCORES,
+            "ild_cosine@2",
+            catalogue=rankmill.Catalogue(features=scipy.sparse.csr_matrix(dense)),
+        )

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankmill import evaluate, record
+from rankmill import evaluate
+from rankmill.gate.record import record
 from rankmill.results.table_files import write_by_suffix
 
 pytestmark = pytest.mark.small

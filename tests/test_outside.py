@@ -275,7 +275,9 @@ def test_a_part_that_takes_more_than_the_limit(run_cli: Run, labels: Path, kind:
     told = refused(run_cli, *asked)
     assert f"bomb.{kind}: " in told
     assert f"takes {2 * 8 * ROWS:,} bytes" in told  # of the columns that are read
-    result = rankmill.evaluate("labels.parquet", path, ["hit"], in_order=True, memory=10**8)
+    result = rankmill.evaluate(
+        "labels.parquet", rankmill.Predictions(path, in_order=True), ["hit"], memory=10**8
+    )
     assert result["hit"] == 1.0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import importlib.util
+import inspect
 import os
 import re
 import subprocess
@@ -55,6 +57,11 @@ HOUSE: dict[str, set[str]] = {
 BASE = {"errors", "version", "signals"}
 # The package itself holds the lazy public names; a process starts at __main__.
 ENTRIES = {"", "__main__"}
+# The public modules, which only hand names on. Those that are folders do so in their __init__.
+PUBLIC = ("arrays", "config", "kaggle", "metrics", "parts", "spark", "torch")
+ENTRIES |= {"arrays", "parts", "torch"}
+# What users hold shows itself by `rankmill.head`, and the command line speaks to the face.
+FACING = {"rankmill.sources.nouns", "rankmill.cli.face"}
 
 
 def run_python(code: str) -> str:
@@ -128,6 +135,13 @@ def test_version_has_one_source() -> None:
 # ------------------------------------------------------------------ public names
 
 
+VERBS = ["evaluate", "evaluate_runs", "compare", "gate", "gate_power", "stability", "explain"]
+VERBS += ["explain_evaluators", "fuse", "convert", "head", "plan"]
+TAKEN = ["Labels", "Predictions", "Catalogue", "Semantics", "Rules", "Tests"]
+GIVEN = ["Result", "Results", "Comparison", "Stability", "Verdict", "History", "Trace"]
+ERRORS = ["InputError", "RankmillError", "RegressionError", "ResourceError", "UsageError"]
+
+
 @pytest.mark.parametrize("name", rankmill.__all__)
 def test_public_name(name: str) -> None:
     value = getattr(rankmill, name)
@@ -141,7 +155,12 @@ def test_public_name(name: str) -> None:
 
 def test_public_names_are_listed() -> None:
     assert len(rankmill.__all__) == len(set(rankmill.__all__))
-    assert [name for name in dir(rankmill) if not name.startswith("__")] == rankmill.__all__
+    assert sorted(rankmill.__all__) == sorted([*VERBS, *TAKEN, *GIVEN, *ERRORS])
+    assert len({*rankmill.__all__} - {*ERRORS}) <= 25
+    shown = [name for name in dir(rankmill) if not name.startswith("__")]
+    assert shown == sorted([*rankmill.__all__, *PUBLIC])
+    listed = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert [name for name in shown if f"`{name}`" not in listed] == []
     with pytest.raises(AttributeError, match="no_such_name"):
         rankmill.no_such_name  # noqa: B018
 
@@ -152,8 +171,97 @@ def test_a_function_is_not_hidden_by_the_folder_of_its_name(loads: str) -> None:
         assert run_python(f"{order}; print(rankmill.explain)").startswith("<function explain")
 
 
-def test_is_typed() -> None:
+@pytest.mark.parametrize("module", PUBLIC)
+def test_public_modules_hand_names_on(module: str) -> None:
+    one = getattr(rankmill, module)
+    assert one.__doc__
+    for name in one.__all__:
+        if name != "ListwiseAPLoss" or importlib.util.find_spec("torch"):
+            assert getattr(one, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        one.no_such_name  # noqa: B018
+
+
+MOST = {"evaluate": 12, "evaluate_runs": 12, "compare": 18, "gate": 18, "stability": 18}
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_function_has_few_parameters_and_all_have_names(name: str) -> None:
+    functions = [getattr(rankmill, name), getattr(rankmill.spark, name, None)]
+    for function in filter(None, functions):
+        parameters = inspect.signature(function).parameters
+        assert len(parameters) <= MOST.get(name, 18)
+        assert {one.kind for one in parameters.values()} <= {
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            inspect.Parameter.KEYWORD_ONLY,
+        }
+        told = " ".join((function.__doc__ or "").split())
+        assert [one for one in parameters if one not in told] == []
+
+
+def test_parts_have_no_nameless_parameters() -> None:
+    for name in rankmill.parts.__all__:
+        if inspect.isfunction(one := getattr(rankmill.parts, name)):
+            kinds = {each.kind for each in inspect.signature(one).parameters.values()}
+            assert inspect.Parameter.VAR_KEYWORD not in kinds
+
+
+CLIENT = """
+import rankmill
+from rankmill import Labels, compare, evaluate, gate
+from rankmill.arrays import Ragged
+from rankmill.config import read_config
+from rankmill.metrics import parse
+
+lists = Ragged.from_lists([[1]])
+result: rankmill.Result = evaluate(Labels("l", gain="stars"), "run", semantics="trec_eval")
+compare("l", {"old": "a", "new": "b"}, quary="user")
+gate("l", "run", "map >= 0.1", bassline="q")
+Labels("l", gian="stars")
+rankmill.Semantics(ap_diviser="labels")
+wrong: int = evaluate("l", "run")
+"""
+EXPECTED = {
+    10: 'Unexpected keyword argument "quary" for "compare"',
+    11: 'Unexpected keyword argument "bassline" for "gate"',
+    12: 'Unexpected keyword argument "gian" for "Labels"',
+    13: 'Unexpected keyword argument "ap_diviser" for "Semantics"',
+    14: "Incompatible types in assignment",
+}
+
+
+def test_mypy_sees_mistakes_of_a_client(tmp_path: Path) -> None:
     assert (SOURCE / "py.typed").is_file()
+    pytest.importorskip("mypy")
+    (tmp_path / "client.py").write_text(CLIENT)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--no-error-summary",
+        "--hide-error-context",
+    ]
+    command += [
+        "--config-file",
+        str(ROOT / "pyproject.toml"),
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    environment = os.environ | {"MYPYPATH": str(SOURCE.parent)}
+    ran = subprocess.run(
+        [*command, "client.py"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = [line for line in ran.stdout.splitlines() if ": error: " in line]
+    found = {int(line.split(":")[1]): line for line in told}
+    assert found.keys() == EXPECTED.keys(), ran.stdout + ran.stderr
+    for number, text in EXPECTED.items():
+        assert text in found[number]
 
 
 # ------------------------------------------------------------------ who imports whom
@@ -223,7 +331,10 @@ def test_every_folder_is_in_the_table() -> None:
 def test_imports_keep_to_the_table(module: str) -> None:
     if room(module) in ENTRIES or module.endswith(".__main__"):
         return
+    if module in {f"rankmill.{name}" for name in PUBLIC}:
+        return
     used = {room(name) for name in own_imports(module)} - BASE
+    used -= {""} if module in FACING else set()
     if room(module) in BASE:
         assert not used
         return

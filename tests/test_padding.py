@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.errors import UsageError
 
 METRICS = ["map", "precision@3", "recall@2", "gap"]
@@ -58,7 +59,11 @@ def test_padding_is_a_null_item(
     predictions = path if suffix else predictions
     labels = {query: [kind(item) for item in one] for query, one in LABELS.items()}
     kept = {query: [(kind(item), score) for item, score in one] for query, one in KEPT.items()}
-    found = rankmill.evaluate(labels, predictions, METRICS, padding=padding)
+    found = rankmill.evaluate(
+        rankmill.Labels(labels, padding=padding),
+        rankmill.Predictions(predictions, padding=padding),
+        METRICS,
+    )
     alone = rankmill.evaluate(labels, kept, METRICS)
     assert found.metrics == alone.metrics
     assert found.audit["null_items"] == 3
@@ -69,7 +74,11 @@ def test_padding_is_a_null_item(
 def test_matrices_of_both_sides() -> None:
     labels = np.array([[5, 6], [8, -1]])
     predictions = np.array([[5, -1, -1], [9, 8, -1]])
-    found = rankmill.evaluate(labels, predictions, ["map", "setp"], padding=-1)
+    found = rankmill.evaluate(
+        rankmill.Labels(labels, padding=-1),
+        rankmill.Predictions(predictions, padding=-1),
+        ["map", "setp"],
+    )
     assert dict(found.metrics) == dict(
         rankmill.evaluate([[5, 6], [8]], [[5], [9, 8]], ["map", "setp"]).metrics
     )
@@ -98,19 +107,25 @@ def test_a_note_where_lists_end_in_padding(lists: list[int], told: int, kind: An
 def test_padding_in_a_catalogue(name: str) -> None:
     given: Any = {"train": {1: [4, -1], 2: [5]}, "items": pa.table({"item": [4, 5, -1]})}[name]
     with pytest.warns(RuntimeWarning, match="the catalogue holds the item -1"):
-        found = rankmill.evaluate({1: [4]}, {1: [4]}, ["coverage"], **{name: given})
+        found = flat(rankmill.evaluate, {1: [4]}, {1: [4]}, ["coverage"], **{name: given})
     assert found["coverage"] == 1 / 3
-    found = rankmill.evaluate({1: [4]}, {1: [4]}, ["coverage"], **{name: given}, padding=-1)
+    found = flat(rankmill.evaluate, {1: [4]}, {1: [4]}, ["coverage"], **{name: given}, padding=-1)
     assert found["coverage"] == 1 / 2
 
 
 @pytest.mark.small
 def test_padding_that_cannot_be() -> None:
     with pytest.raises(UsageError, match="padding is 'PAD', but the items in 'items' of"):
-        rankmill.evaluate({1: [4]}, {1: [4]}, ["map"], padding="PAD")
-    ragged = rankmill.Ragged.from_lists([[1]])
+        rankmill.evaluate(
+            rankmill.Labels({1: [4]}, padding="PAD"),
+            rankmill.Predictions({1: [4]}, padding="PAD"),
+            ["map"],
+        )
+    ragged = rankmill.arrays.Ragged.from_lists([[1]])
     with pytest.raises(UsageError, match="holds no padding"):
-        rankmill.evaluate(ragged, ragged, ["map"], padding=-1)
+        rankmill.evaluate(
+            rankmill.Labels(ragged, padding=-1), rankmill.Predictions(ragged, padding=-1), ["map"]
+        )
 
 
 @pytest.mark.small
@@ -127,7 +142,9 @@ def test_padding_of_other_commands(tmp_path: Path, run_cli: Any) -> None:
     assert told.exit_code == 0, told.stderr
     assert pq.read_table(tmp_path / "run.parquet").column("items").to_pylist() == [["5"], ["6"]]
     assert "1  6 (1)\n" in run_cli("head", path, "--padding", "-1", "--predictions").stdout
-    fused = rankmill.fuse([path, path], padding=-1)
+    fused = rankmill.fuse(
+        [rankmill.Predictions(path, padding=-1), rankmill.Predictions(path, padding=-1)]
+    )
     assert fused.table.column("items").to_pylist() == [["5"], ["6"]]
 
 
@@ -144,6 +161,8 @@ def test_padding_of_other_commands(tmp_path: Path, run_cli: Any) -> None:
 )
 def test_padding_in_lists_of_any_type(items: Any) -> None:
     run = pa.table({"query": [1], "items": items})
-    found = rankmill.evaluate({1: ["b"]}, run, ["map"], padding="-1")
+    found = rankmill.evaluate(
+        rankmill.Labels({1: ["b"]}, padding="-1"), rankmill.Predictions(run, padding="-1"), ["map"]
+    )
     assert found["map"] == 0.5
     assert found.audit["null_items"] == items[0].values.null_count + 1

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankmill
+from flat import flat
 from rankmill.metrics.fingerprints import PIECE, Seen
 from rankmill.metrics.rows import SEAL, sealed
 from strategies import examples
@@ -24,7 +25,7 @@ from test_parts import FIELDS, METRICS, counted, merged, random_parts, sent
 @given(st.integers(0, 2**32).map(random.Random))
 def test_a_second_pass_of_other_predictions_is_refused(draw: random.Random) -> None:
     parts = random_parts(draw, 3)
-    states = [rankmill.evaluate_part(*part, METRICS, query="q") for part in parts]
+    states = [flat(rankmill.parts.evaluate_part, *part, METRICS, query="q") for part in parts]
     state = merged(states, draw)
     right = state.result(counted(state, parts, draw))
     taken = [part for part in parts for _ in range(draw.choice([0, 1, 1, 2]))] or parts[:1]
@@ -56,9 +57,9 @@ def part_of(confidences: list[float], first: int, kind: Any = np.float64) -> Any
     return pa.table({"q": queries, "items": items, "score": scores})
 
 
-def state_of(table: pa.Table, metrics: Any = "gap", **options: Any) -> rankmill.State:
+def state_of(table: pa.Table, metrics: Any = "gap", **options: Any) -> rankmill.parts.State:
     labels = table.drop_columns("score")
-    return rankmill.evaluate_part(labels, table, metrics, query="q", **options)
+    return flat(rankmill.parts.evaluate_part, labels, table, metrics, query="q", **options)
 
 
 @pytest.mark.small
@@ -67,19 +68,21 @@ def test_a_second_pass_of_another_state_is_refused(size: int) -> None:
     first, second = part_of([0, 1, 2], 0), part_of(list(range(100, 100 + size)), 10)
     state, other = state_of(first), state_of(second)
     both = state.merge(other)
-    alone = rankmill.second_pass(state, first, query="q")
+    alone = rankmill.parts.second_pass(state, rankmill.Predictions(first, query="q"))
     with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
         both.result(alone)
     with pytest.raises(rankmill.UsageError, match="among another state"):
         other.result({"gap": sent(alone["gap"])})
-    of_both = rankmill.second_pass(both, second, query="q")
+    of_both = rankmill.parts.second_pass(both, rankmill.Predictions(second, query="q"))
     with pytest.raises(rankmill.UsageError, match="these counts were made with two states"):
         of_both["gap"].merge(alone["gap"])
     with pytest.raises(
         rankmill.UsageError, match=f"first pass saw {3 + size} predictions and the second {size}:"
     ):
         both.result(of_both)
-    of_all = rankmill.second_pass(both, first, query="q")["gap"].merge(of_both["gap"])
+    of_all = rankmill.parts.second_pass(both, rankmill.Predictions(first, query="q"))["gap"].merge(
+        of_both["gap"]
+    )
     assert both.result({"gap": of_all})["gap"] == 1.0
 
 
@@ -87,7 +90,7 @@ def test_a_second_pass_of_another_state_is_refused(size: int) -> None:
 def test_a_part_counted_twice_in_place_of_another_of_its_size_is_refused() -> None:
     first, second = part_of([1, 2, 3], 0), part_of([1, 2, 4], 10)
     state = state_of(first).merge(state_of(second))
-    once = rankmill.second_pass(state, first, query="q")["gap"]
+    once = rankmill.parts.second_pass(state, rankmill.Predictions(first, query="q"))["gap"]
     with pytest.raises(rankmill.UsageError, match="both passes saw 6 predictions, but of other"):
         state.result({"gap": once.merge(once)})
     # Every correct confidence is counted often enough here; only the wrong predictions differ.
@@ -97,11 +100,15 @@ def test_a_part_counted_twice_in_place_of_another_of_its_size_is_refused() -> No
         for row, wrong in ((0, 0.75), (1, 0.25))
     ]
     states = [
-        rankmill.evaluate_part(labels.slice(row, 1), table, "gap", query="q")
+        rankmill.parts.evaluate_part(
+            rankmill.Labels(labels.slice(row, 1), query="q"),
+            rankmill.Predictions(table, query="q"),
+            "gap",
+        )
         for row, table in enumerate(tables)
     ]
     state = states[0].merge(states[1])
-    once = rankmill.second_pass(state, tables[0], query="q")["gap"]
+    once = rankmill.parts.second_pass(state, rankmill.Predictions(tables[0], query="q"))["gap"]
     with pytest.raises(rankmill.UsageError, match="both passes saw 4 predictions, but of other"):
         state.result({"gap": once.merge(once)})
 
@@ -110,12 +117,12 @@ def test_a_part_counted_twice_in_place_of_another_of_its_size_is_refused() -> No
 def test_counts_of_another_job_or_metric_are_refused() -> None:
     table = part_of([1, 2, 3], 0)
     state = state_of(table, ["gap", "gap@2"])
-    right = rankmill.second_pass(state, table, query="q")
+    right = rankmill.parts.second_pass(state, rankmill.Predictions(table, query="q"))
     with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
         state.result({"gap": right["gap@2"], "gap@2": right["gap"]})
     for options in ({"semantics": "spark"}, {"gain_function": "exp"}, {"metrics": ["gap", "map"]}):
         other = state_of(table, **{"metrics": ["gap", "gap@2"], **options})
-        counts = rankmill.second_pass(other, table, query="q")
+        counts = rankmill.parts.second_pass(other, rankmill.Predictions(table, query="q"))
         with pytest.raises(rankmill.UsageError, match="gap: the second pass counted among another"):
             state.result(right | counts)
 
@@ -131,7 +138,7 @@ def test_fingerprints_depend_neither_on_the_float_type_nor_on_the_order_of_merge
     merges += [sent(one) for one in merges]
     assert len({one.counted_among("gap") for one in merges}) == 1
     counts = [
-        sent(rankmill.second_pass(one, table, query="q")["gap"])
+        sent(rankmill.parts.second_pass(one, rankmill.Predictions(table, query="q"))["gap"])
         for one, table in zip(merges, (first, second), strict=False)
     ]
     assert merges[3].result({"gap": counts[0].merge(counts[1])})["gap"] == 1.0
@@ -184,12 +191,12 @@ def damages() -> dict[str, tuple[dict[str, Any], str]]:
 def test_the_row_of_a_state_is_checked(damage: str) -> None:
     row = state_of(part_of([1, 2, 3], 0), ["gap", "map"]).to_row()
     changed, message = damages()[damage]
-    assert rankmill.State.from_row(row).to_row().keys() == row.keys()
+    assert rankmill.parts.State.from_row(row).to_row().keys() == row.keys()
     with pytest.raises(rankmill.UsageError, match=message):
-        rankmill.State.from_row(resealed(row | changed))
+        rankmill.parts.State.from_row(resealed(row | changed))
     if not changed.keys() & {"format", "metrics"}:
         with pytest.raises(rankmill.UsageError, match="its checksum is not that of its fields"):
-            rankmill.State.from_row(row | changed)
+            rankmill.parts.State.from_row(row | changed)
 
 
 @pytest.mark.small
@@ -205,16 +212,18 @@ def test_the_row_of_a_state_is_checked(damage: str) -> None:
 )
 def test_the_row_of_counts_is_checked(changed: dict[str, Any], message: str) -> None:
     table = part_of([1, 2, 3], 0)
-    row = rankmill.second_pass(state_of(table), table, query="q")["gap"].to_row()
+    row = rankmill.parts.second_pass(state_of(table), rankmill.Predictions(table, query="q"))[
+        "gap"
+    ].to_row()
     with pytest.raises(rankmill.UsageError, match=message):
-        rankmill.State.read_counts(resealed(row | changed))
+        rankmill.parts.State.read_counts(resealed(row | changed))
 
 
 @pytest.mark.small
 def test_every_field_of_a_row_is_needed() -> None:
     table = part_of([1, 2, 3], 0)
     state = state_of(table, ["gap", "map"])
-    counts = rankmill.second_pass(state, table, query="q")["gap"]
+    counts = rankmill.parts.second_pass(state, rankmill.Predictions(table, query="q"))["gap"]
     for one in (state, counts):
         row = one.to_row()
         for name in row:
@@ -227,7 +236,7 @@ def test_every_field_of_a_row_is_needed() -> None:
 def test_states_made_by_hand_are_checked_before_kernels_read_them() -> None:
     table = part_of([1, 2, 3], 0)
     state = state_of(table)
-    counts = rankmill.second_pass(state, table, query="q")["gap"]
+    counts = rankmill.parts.second_pass(state, rankmill.Predictions(table, query="q"))["gap"]
     with pytest.raises(rankmill.UsageError, match="at and above hold 1 and 3 numbers"):
         state.result({"gap": replace(counts, at=counts.at[:1])})
     short = replace(counts, at=counts.at[:1], above=counts.above[:1])

@@ -18,7 +18,8 @@ import pytrec_eval
 import sklearn.metrics
 
 import rankmill
-from rankmill import Ragged
+from flat import flat
+from rankmill.arrays import Ragged
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 
@@ -71,7 +72,7 @@ def test_trec_eval(seed: int) -> None:
     qrels, run = random_run(seed)
     measures = {measure for measure, _ in TREC.values()}
     expected = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
-    result = rankmill.evaluate(*long_tables(qrels, run), metrics=list(TREC), gain="relevance")
+    result = flat(rankmill.evaluate, *long_tables(qrels, run), metrics=list(TREC), gain="relevance")
     table = result.per_query
     assert table["qid"].to_pylist() == list(qrels)
     for name, (_, key) in TREC.items():
@@ -126,7 +127,7 @@ def test_sklearn_average_precision(seed: int) -> None:
         sklearn.metrics.average_precision_score(gains > 0, scores)
         for gains, scores in zip(data["gains"], data["scores"], strict=True)
     ]
-    found = rankmill.average_precision(data["labels"], data["predictions"])
+    found = rankmill.arrays.average_precision(data["labels"], data["predictions"])
     assert found.tolist() == pytest.approx(expected, **CLOSE)
     whole = sklearn.metrics.label_ranking_average_precision_score(data["gains"] > 0, data["scores"])
     assert found.mean() == pytest.approx(whole, **CLOSE)
@@ -140,8 +141,8 @@ def test_sklearn_ndcg_and_dcg(k: int | None, gains: str) -> None:
     worth = data["gains"] if gains == "linear" else 2 ** data["gains"] - 1
     arguments = data["labels"], data["predictions"], k
     for ours, theirs in (
-        (rankmill.ndcg, sklearn.metrics.ndcg_score),
-        (rankmill.dcg, sklearn.metrics.dcg_score),
+        (rankmill.arrays.ndcg, sklearn.metrics.ndcg_score),
+        (rankmill.arrays.dcg, sklearn.metrics.dcg_score),
     ):
         found = ours(*arguments, gain=data["gain"], gain_function=gains)
         expected = [
@@ -163,7 +164,7 @@ def test_sklearn_precision_recall_f1(k: int) -> None:
             gains > 0, taken, average="binary", zero_division=0.0
         )
         for name, value in zip(names, expected[:3], strict=True):
-            found = getattr(rankmill, name)(data["labels"], data["predictions"], k)
+            found = getattr(rankmill.arrays, name)(data["labels"], data["predictions"], k)
             assert found[row] == pytest.approx(value, **CLOSE), name
 
 
@@ -175,5 +176,5 @@ def test_sklearn_micro_average_precision_is_gap(seed: int) -> None:
     correct = draw.random(count) < 0.2
     confidence = draw.permutation(count) / count
     expected = sklearn.metrics.average_precision_score(correct, confidence) * correct.sum() / total
-    found = rankmill.global_average_precision(confidence, correct, total)
+    found = rankmill.arrays.global_average_precision(confidence, correct, total)
     assert found == pytest.approx(expected, **CLOSE)

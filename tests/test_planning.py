@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.ids import to_ids
 from rankmill.engine.plan import plan_runs
@@ -71,7 +72,7 @@ def test_plan_tells_what_is_there(dump: tuple[str, str]) -> None:
 
 
 def test_plan_of_arrays_tells_their_bytes() -> None:
-    lists = rankmill.Ragged.from_lists([["x" * 1000, "y" * 1000], ["z" * 1000]])
+    lists = rankmill.arrays.Ragged.from_lists([["x" * 1000, "y" * 1000], ["z" * 1000]])
     planned = rankmill.plan(lists, lists, "map")
     assert planned["labels"]["values"] == 3
     assert 3000 < planned["labels"]["bytes"] < 3200
@@ -151,7 +152,7 @@ def test_labels_beyond_memory_keep_to_the_plan(many_labels: tuple[str, str]) -> 
     rankmill.evaluate(predictions, predictions, ["map@12"], threads=1)  # compiles if needed
     options = {"threads": 2, "per_query": False}
     planned, held = (
-        rankmill.plan(labels, predictions, ["map@12"], memory=memory, **options)
+        flat(rankmill.plan, labels, predictions, ["map@12"], memory=memory, **options)
         for memory in (1 << 20, 1 << 30)
     )
     peak = peak_of(labels, predictions, "map@12", 1 << 20)
@@ -202,7 +203,7 @@ def test_plan_of_a_catalogue(tmp_path: Path) -> None:
     train, items, vectors = (str(tmp_path / f"{name}.parquet") for name in "tiv")
 
     def told(metrics: str, **more: str) -> dict[str, object]:
-        return rankmill.plan(*both, metrics, threads=3, **more)
+        return flat(rankmill.plan, *both, metrics, threads=3, **more)
 
     plain = told("map@2")
     assert not {"train", "items", "features", "counts"} & {*plain}

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.compare.drawing import name_text, rendered, signed
 from rankmill.compare.plots import MOST_ROWS, plot_comparison, plot_cutoffs
 from rankmill.errors import UsageError
@@ -50,7 +51,7 @@ def labels_of(axes) -> list[str]:
 def sliced():
     labels, runs, _, _ = cut()
     options = {"by": ["country", "age"], "margin": 0.01}
-    return rankmill.compare(labels, runs, ["map@3", "recall@2"], **options)
+    return flat(rankmill.compare, labels, runs, ["map@3", "recall@2"], **options)
 
 
 def test_each_metric_has_a_column_of_panels_with_its_numbers(sliced):

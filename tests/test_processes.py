@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import Among, GapCounter, gap_of_counts
 from rankmill.metrics.mean import Mean
@@ -48,7 +49,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 def score(paths: tuple[str, str], **options: Any) -> tuple[Any, ...]:
-    result = rankmill.evaluate(*paths, METRICS, **options)
+    result = flat(rankmill.evaluate, *paths, METRICS, **options)
     return result.metrics, result.standard_errors, result.bounds, result.audit
 
 
@@ -169,7 +170,7 @@ def test_gap_states_merge_exactly() -> None:
             counter.add(confidence[part])
             among = counter.finish().merge(among)
         value = gap_of_counts(distinct, among, 700, workers).expected
-    assert value == rankmill.global_average_precision(confidence, right, 700)
+    assert value == rankmill.arrays.global_average_precision(confidence, right, 700)
 
 
 def test_the_first_error_in_order_is_raised_whichever_thread_was_first() -> None:

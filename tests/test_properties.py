@@ -18,7 +18,8 @@ import oracle
 import oracle_lists
 import rankmill
 import strategies
-from rankmill import Ragged
+from flat import flat
+from rankmill.arrays import Ragged
 from strategies import Case, examples
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
@@ -71,7 +72,11 @@ ROWS = st.integers(0, 2**32).map(random.Random)
 def test_wide_tables(case: Case, gains: str, threads: int | None) -> None:
     labels, predictions = strategies.wide_labels(case), strategies.wide_predictions(case)
     result = rankmill.evaluate(
-        labels, predictions, METRICS, gain=gain_of(case), gain_function=gains, threads=threads
+        rankmill.Labels(labels, gain=gain_of(case)),
+        predictions,
+        METRICS,
+        threads=threads,
+        semantics=rankmill.Semantics(gain_function=gains),
     )
     expected = expect(case, METRICS, gains)
     assert_agrees(result, expected)
@@ -95,10 +100,9 @@ def test_long_tables(case: Case, shuffle: random.Random, order: str) -> None:
         predictions=oracle.lists_of_rows(prediction_rows, order),
     )
     result = rankmill.evaluate(
-        strategies.long_labels(case, label_rows),
+        rankmill.Labels(strategies.long_labels(case, label_rows), gain=gain_of(case)),
         strategies.long_predictions(case, prediction_rows, order == "rank", order != "file"),
         metrics,
-        gain=gain_of(case),
     )
     assert_agrees(result, expect(long_case, metrics, by_confidence=order == "confidence"))
 
@@ -154,7 +158,7 @@ def test_global_average_precision(
     mixed = shuffle.sample(pairs, len(pairs))
     for ties in ("expected", "worst", "best"):
         values = [
-            rankmill.global_average_precision(
+            rankmill.arrays.global_average_precision(
                 np.array([confidence for confidence, _ in listed], kind),
                 np.array([right for _, right in listed], bool),
                 total,
@@ -196,7 +200,7 @@ def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
             strategies.long_labels(case, strategies.rows(labels, draw)),
             strategies.long_predictions(case, rows, rank=shape == "rank"),
         )
-    result = rankmill.evaluate(*tables, metrics, gain="gain")
+    result = flat(rankmill.evaluate, *tables, metrics, gain="gain")
     assert result.audit["repeated_items"] > 30
     assert_agrees(result, expect(case, metrics, by_confidence=shape == "confidence"))
 
@@ -230,7 +234,8 @@ def test_wide_long_table_ragged_and_parquet_are_equal(
             pq.write_table(_writable(table), path, row_group_size=group)
         pairs[f"{name} file"] = paths
     results = {
-        name: rankmill.evaluate(*pair, METRICS, gain=gain_of(case)) for name, pair in pairs.items()
+        name: flat(rankmill.evaluate, *pair, METRICS, gain=gain_of(case))
+        for name, pair in pairs.items()
     }
     results["ragged"] = _evaluate_ragged(strategies.aligned(case))
     assert_agrees(results["wide"], expect(case, METRICS))
@@ -259,11 +264,12 @@ def _writable(table: pa.Table) -> pa.Table:
 def _evaluate_ragged(case: Case) -> Any:
     gain = strategies.ragged(case.labels, pa.float64(), 1) if case.graded else None
     result = rankmill.evaluate(
-        strategies.ragged(case.labels, case.label_item),
-        strategies.ragged(case.predictions, case.prediction_item),
+        rankmill.Labels(strategies.ragged(case.labels, case.label_item), gain=gain),
+        rankmill.Predictions(
+            strategies.ragged(case.predictions, case.prediction_item),
+            score=strategies.ragged(case.predictions, case.confidence, 1),
+        ),
         METRICS,
-        score=strategies.ragged(case.predictions, case.confidence, 1),
-        gain=gain,
     )
     assert_agrees(result, expect(case, METRICS))
     assert result.per_query.column_names[0] == "query"
@@ -374,8 +380,12 @@ def test_one_huge_list(length: int, slow: bool) -> None:
     ]
     result = rankmill.evaluate(
         Ragged.from_lists(list(labels.values())),
-        Ragged.from_lists([[item for item, _ in listed] for listed in predictions.values()]),
+        rankmill.Predictions(
+            Ragged.from_lists([[item for item, _ in listed] for listed in predictions.values()]),
+            score=Ragged.from_lists(
+                [[float(c) for _, c in listed] for listed in predictions.values()]
+            ),
+        ),
         metrics,
-        score=Ragged.from_lists([[float(c) for _, c in listed] for listed in predictions.values()]),
     )
     assert_agrees(result, oracle.evaluate(labels, predictions, metrics))

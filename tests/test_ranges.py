@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import rankmill
 import strategies
+from flat import flat
 from rankmill import InputError
 from rankmill.engine import first_pass
 from rankmill.engine.job import make_job, open_job
@@ -51,7 +52,7 @@ def outcome(labels: Any, predictions: Any, **options: Any) -> Any:
     """Return all that must be the same to the bit, or the error."""
     options = {"metrics": METRICS, "per_query": False, **options}
     try:
-        result = rankmill.evaluate(labels, predictions, **options)
+        result = flat(rankmill.evaluate, labels, predictions, **options)
     except InputError as error:
         return str(error)
     return result.metrics, result.standard_errors, result.bounds, result.audit, result.queries
@@ -189,7 +190,7 @@ def test_several_systems_and_states(tmp_path: Path, ranges: list[int]) -> None:
     seen: list[tuple[int, int | None]] = []
     options: dict[str, Any] = {"memory": 1, "per_query": False}
     options["progress"] = noting(seen)
-    results = rankmill.evaluate_runs(paths[0], runs, METRICS, **options)
+    results = flat(rankmill.evaluate_runs, paths[0], runs, METRICS, **options)
     assert len(ranges) == 2
     assert min(ranges) > 1
     assert seen == sorted(seen)
@@ -197,8 +198,10 @@ def test_several_systems_and_states(tmp_path: Path, ranges: list[int]) -> None:
     for name, table in (("a", predictions), ("b", other)):
         alone = rankmill.evaluate(labels, table, METRICS)
         assert (results[name].metrics, results[name].audit) == (alone.metrics, alone.audit)
-    state = rankmill.evaluate_part(paths[0], paths[1], METRICS, memory=1)
-    assert str(state.to_row()) == str(rankmill.evaluate_part(labels, predictions, METRICS).to_row())
+    state = rankmill.parts.evaluate_part(paths[0], paths[1], METRICS, memory=1)
+    assert str(state.to_row()) == str(
+        rankmill.parts.evaluate_part(labels, predictions, METRICS).to_row()
+    )
 
 
 def test_files_that_share_ids_are_sorted_too(tmp_path: Path, ranges: list[int]) -> None:
@@ -349,8 +352,10 @@ def test_bounds_of_ids_are_not_read_where_labels_fit() -> None:
     def unread(*arguments: Any) -> Any:
         raise AssertionError("the bounds of ids were asked for")
 
-    job = make_job("map", per_query=False)
-    with open_job(job, table, {"": table}, {"item": "items"}) as (labels, inputs):
+    job = make_job("map", rankmill.Labels(table), "default", None, keep_values=False)
+    with open_job(
+        job, rankmill.Labels(table, item="items"), {"": rankmill.Predictions(table, item="items")}
+    ) as (labels, inputs):
         asking = replace(labels, source=replace(labels.source, row_groups=unread))
         assert id_ranges(asking, inputs[""], job) == []
         with pytest.raises(AssertionError, match="were asked for"):

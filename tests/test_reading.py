@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pyarrow import feather
 
 import rankmill
-from rankmill import InputError, Ragged
+from rankmill import InputError
+from rankmill.arrays import Ragged
 from rankmill.sources import long
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import BATCH_BYTES
@@ -336,7 +337,7 @@ def test_many_row_groups_of_one_row(tmp_path: Path) -> None:
 
 def test_tiny_exponential_gains() -> None:
     one = Ragged.from_lists([[5]])
-    assert rankmill.ndcg(
+    assert rankmill.arrays.ndcg(
         one, one, gain=Ragged.from_lists([[1e-17]]), gain_function="exp"
     ).tolist() == [1.0]
 
@@ -350,7 +351,7 @@ def test_no_items_at_all_can_be_compared_with_anything() -> None:
 def test_cutoffs_beyond_every_integer_type() -> None:
     lists = Ragged.from_lists([[1, 2]])
     assert rankmill.evaluate(lists, lists, [f"map@{10**30}"]).metrics == {f"map@{10**30}": 1.0}
-    assert rankmill.recall(lists, lists, 10**30).tolist() == [1.0]
+    assert rankmill.arrays.recall(lists, lists, 10**30).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("number", [2**60, -(2**62), 2**53 + 2])
@@ -369,7 +370,7 @@ def test_a_named_confidence_column_is_checked_without_gap() -> None:
     predictions = pa.table({"query": [1], "items": [[5]], "score": [[float("nan")]]})
     assert rankmill.evaluate(labels, predictions, ["map"])["map"] == 1.0
     with pytest.raises(InputError, match="nan"):
-        rankmill.evaluate(labels, predictions, ["map"], score="score")
+        rankmill.evaluate(labels, rankmill.Predictions(predictions, score="score"), ["map"])
 
 
 def test_a_file_of_nothing_but_nulls(tmp_path: Path) -> None:

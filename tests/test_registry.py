@@ -233,7 +233,12 @@ def test_rel_is_in_units_of_the_gain_given(gain_function: str) -> None:
         predictions = pa.table({"query": [1, 2], "items": [["a"], ["a"]]})
         for factor, found in ((1, 1.0), (0.99, 1.0), (1.01, 0.0), (1e3, 0.0)):
             metrics = [f"map(rel={gain * factor!r})", f"bpref(rel={gain * factor!r})"]
-            result = rankmill.evaluate(labels, predictions, metrics, gain_function=gain_function)
+            result = rankmill.evaluate(
+                labels,
+                predictions,
+                metrics,
+                semantics=rankmill.Semantics(gain_function=gain_function),
+            )
             for name in metrics:
                 assert result.per_query[parse(name).text][0].as_py() == found
 
@@ -304,8 +309,7 @@ def test_relevance_levels_equal_trec_eval(seed: int, level: int, gain_function: 
         long_table(qrels, "gain"),
         long_table(run, "score"),
         list(names),
-        semantics="trec_eval",
-        gain_function=gain_function,
+        semantics=rankmill.Semantics("trec_eval", gain_function=gain_function),
     )
     queries = result.per_query["qid"].to_pylist()
     assert queries == list(expected)
@@ -327,7 +331,7 @@ def test_memory_threads_and_shape_change_no_bit() -> None:
     )
     assert again.metrics == first.metrics
     parts = [
-        rankmill.evaluate_part(
+        rankmill.parts.evaluate_part(
             *(
                 table.filter(pa.array([hash_of(q) == part for q in table["qid"].to_pylist()]))
                 for table in (labels, predictions)
@@ -336,7 +340,7 @@ def test_memory_threads_and_shape_change_no_bit() -> None:
         )
         for part in (0, 1)
     ]
-    state = rankmill.State.from_row(parts[0].merge(parts[1]).to_row())
+    state = rankmill.parts.State.from_row(parts[0].merge(parts[1]).to_row())
     assert state.result().metrics == first.metrics
 
 

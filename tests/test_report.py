@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 import rankmill
 from cli_runs import on_a_terminal
 from dumps import dump
+from flat import flat
 from rankmill.compare.aside import bins_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details, Point, evaluate_in_detail, histogram
@@ -87,12 +88,14 @@ def test_details_change_nothing(seed: int, metrics: list[str], semantics: Any) -
     labels, runs = tables(seed)
     more: dict[str, Any] = {"semantics": semantics}
     one = {"s0": runs["s0"]}
-    before = rankmill.evaluate_runs(labels, one, metrics, **more)["s0"]
-    after = evaluate_in_detail(labels, one, metrics, **more)[0]["s0"]
+    before = flat(rankmill.evaluate_runs, labels, one, metrics, **more)["s0"]
+    after = flat(evaluate_in_detail, labels, one, metrics, **more)[0]["s0"]
     assert plain(after) == plain(before)
     assert after.per_query is not None
     assert after.per_query.equals(before.per_query)
-    found = [rankmill.compare(labels, runs, metrics, **more, details=one) for one in (False, True)]
+    found = [
+        flat(rankmill.compare, labels, runs, metrics, **more, details=one) for one in (False, True)
+    ]
     told = [{k: v for k, v in each.to_dict().items() if k != "seconds"} for each in found]
     assert told[0] == told[1]
     assert repr(found[0]).partition("seconds")[0] == repr(found[1]).partition("seconds")[0]
@@ -122,7 +125,7 @@ def test_cutoffs_and_hits_equal_what_evaluate_says(seed: int, metric: str) -> No
 
 def test_slices_and_histograms_equal_the_values_of_queries() -> None:
     labels, runs = tables(3)
-    found = rankmill.compare(labels, runs, ["map@5"], details=True)
+    found = flat(rankmill.compare, labels, runs, ["map@5"], details=True)
     details = found.details
     assert details is not None
     for one in details.slices:
@@ -427,8 +430,14 @@ def inputs() -> dict[str, pa.Table]:
 @pytest.fixture(scope="module")
 def compared(inputs: dict[str, pa.Table]) -> Comparison:
     runs = {name: inputs[name] for name in ("old", "new")}
-    return rankmill.compare(
-        inputs["labels"], runs, ["map@5", "gap"], by=["group"], details=True, moved=2
+    return flat(
+        rankmill.compare,
+        inputs["labels"],
+        runs,
+        ["map@5", "gap"],
+        by=["group"],
+        details=True,
+        moved=2,
     )
 
 
@@ -436,7 +445,7 @@ def test_a_page_of_a_comparison_says_what_one_sees(
     inputs: dict[str, pa.Table], compared: Comparison
 ) -> None:
     runs = {name: inputs[name] for name in ("old", "new")}
-    lists = lists_of(compared.details, inputs["labels"], runs, {})
+    lists = lists_of(compared.details, {"labels": inputs["labels"], "runs": runs})
     began = datetime(2026, 1, 1, tzinfo=UTC)
     runs_before = [(began + timedelta(i), 0.3 + i / 100, 0.01, "held") for i in range(5)]
     history = {"map@5": runs_before, "gap": runs_before}
@@ -493,14 +502,14 @@ def test_memory_is_not_blamed_for_charts_of_other_metrics(
 
 def test_a_page_of_a_verdict_has_broken_rules_first(inputs: dict[str, pa.Table]) -> None:
     rules = ["map@5 >= 0.1", "map@5[group=*] drop <= 3%", "queries change <= 10%"]
-    found = gate(inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)
+    found = flat(gate, inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)
     assert found.word == "regressed"
     told = checked(page(found)).words
     assert "Regressed: 1 of 3 rules broken" in told
     first = told.index("map@5[group=*] drop <= 3%")
     assert first < told.index("map@5 >= 0.1")
     assert found.failed[0].reason in told
-    held = gate(inputs["labels"], inputs["new"], ["map@5 >= 0.1"], details=True)
+    held = flat(gate, inputs["labels"], inputs["new"], ["map@5 >= 0.1"], details=True)
     assert "Held: every rule was kept" in checked(page(held)).words
 
 
@@ -508,7 +517,7 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     inputs: dict[str, pa.Table],
 ) -> None:
     rules = ["map@5[group=*] >= 0.2", "map@5 >= 0.01"]
-    found = gate(inputs["labels"], inputs["new"], rules, details=True, by=["list_length"])
+    found = flat(gate, inputs["labels"], inputs["new"], rules, details=True, by=["list_length"])
     (broken,) = found.failed
     assert broken.value is not None
     began = datetime(2026, 1, 1, tzinfo=UTC)
@@ -533,7 +542,9 @@ def test_the_headline_says_which_slice_broke_and_every_slice_is_drawn(
     assert read.startswith(f"{headline}; 50% below yesterday · rankmill")
     assert f"before now result group = it {2 * broken.value:.4f} {broken.value:.4f}" in read
     assert "map@5 is lower than in all 2 runs before" in read
-    against = gate(inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True)
+    against = flat(
+        gate, inputs["labels"], inputs["new"], rules, baseline=inputs["old"], details=True
+    )
     told = checked(page(against)).words
     for one in against.outcomes:
         if one.slice:
@@ -601,25 +612,25 @@ def test_a_page_shows_what_an_earlier_run_has(
         str(tmp_path / "q.parquet") if kind == "per-query" else replace(earlier, per_query=None)
     )
     rules = ["map@5 drop <= 50%"]
-    found = gate(inputs["labels"], inputs["new"], rules, baseline=baseline, details=True)
+    found = flat(gate, inputs["labels"], inputs["new"], rules, baseline=baseline, details=True)
     assert found.baseline is not None
     assert found.baseline["kind"] == kind
     runs = {"candidate": inputs["new"]}
-    lists = lists_of(found.details, inputs["labels"], runs, {})
+    lists = lists_of(found.details, {"labels": inputs["labels"], "runs": runs})
     told = checked(page(found, lists=lists)).words
     assert "Rank 1 is right for" in told
     assert ("Who gained and who lost" in told) == ("Query q" in told) == (kind == "per-query")
 
 
 def test_pages_of_odd_data_are_pages() -> None:
-    lists = rankmill.Ragged.from_lists
+    lists = rankmill.arrays.Ragged.from_lists
     labels = lists([[1], [2]])
     checked(page(rankmill.evaluate(labels, lists([[], []]), ["map@2"])))
     same = {"a": lists([[1], [2]]), "b": lists([[1], [2]]), "c": lists([[3], [2]])}
-    checked(page(rankmill.compare(labels, same, ["map@2", "rprec"], details=True)))
+    checked(page(flat(rankmill.compare, labels, same, ["map@2", "rprec"], details=True)))
     nothing = {"a": {7: [1]}, "b": {8: [1]}}
     skip = {"unpredicted": "skip"}
-    found = rankmill.compare({1: [1]}, nothing, ["map@2"], semantics=skip, details=True)
+    found = flat(rankmill.compare, {1: [1]}, nothing, ["map@2"], semantics=skip, details=True)
     assert found.queries == 0
     checked(page(found))
     with pytest.raises(UsageError, match="a page of a int; expected a Result"):
@@ -632,10 +643,17 @@ def test_hostile_ids_and_names_are_inert() -> None:
     hit = pa.table({"query_id": ids, "items": [[one, "other"] for one in ids]})
     miss = pa.table({"query_id": ids, "items": [["other", one] for one in ids]})
     runs = {"<script>old": hit, "\u202enew" * 500: miss}
-    found = rankmill.compare(
-        labels, runs, ["map@5"], by=["<b>"], moved=20, details=True, confidence=0.8
+    found = flat(
+        rankmill.compare,
+        labels,
+        runs,
+        ["map@5"],
+        by=["<b>"],
+        moved=20,
+        details=True,
+        confidence=0.8,
     )
-    lists = lists_of(found.details, labels, runs, {})
+    lists = lists_of(found.details, {"labels": labels, "runs": runs})
     assert len(lists) == len(ids)
     text = page(found, lists=lists, command="rankmill compare \u202e<script> \x1b[1m")
     read = checked(text)
@@ -655,7 +673,7 @@ def test_a_page_of_a_million_queries_is_small() -> None:
               {"map": {"b": change(draw.normal(), "worse", draw.normal())}})
         for i in range(1000)
     ]  # fmt: skip
-    ragged = rankmill.Ragged.from_lists
+    ragged = rankmill.arrays.Ragged.from_lists
     two = {"a": ragged([[1], [2]]), "b": ragged([[1], [3]])}
     found = rankmill.compare(ragged([[1], [2]]), two, ["map"])
     found = replace(found, slices=slices)

@@ -13,6 +13,7 @@ import pytest
 
 import rankmill
 from browser import FOUND, Browser, browser
+from flat import flat
 from rankmill.compare.details import evaluate_in_detail
 from rankmill.gate.gate import gate
 from rankmill.report import lists_of, page
@@ -39,22 +40,22 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     history = {m: [(day, 0.3 + day / 1e3, 0.01, "held") for day in range(30)] for m in ("map@5",)}
     runs = {"baseline": made["old"], "candidate": made["new"]}
     rules = ["map@5 >= 0.1", "map@5[group=*] drop <= 3% confidence 0.95", "repeated_items == 0"]
-    verdict = gate(made["labels"], made["new"], rules, baseline=made["old"],
+    verdict = flat(gate, made["labels"], made["new"], rules, baseline=made["old"],
                    metrics=["ndcg@5", "gap"], details=True)  # fmt: skip
-    lists = lists_of(verdict.details, made["labels"], runs, {})
+    lists = lists_of(verdict.details, {"labels": made["labels"], "runs": runs})
     results, details = evaluate_in_detail(
         made["labels"], {"new": made["new"]}, ["map@5", "hit@1", "gap"]
     )
     ids = {one: [one] for one in HOSTILE}
     others = {one: ["other", one] for one in HOSTILE}
     systems = {"<script>" * 20: ids, "\u202e" * 99: others}
-    hostile = rankmill.compare(ids, systems, ["map@3"], details=True)
+    hostile = flat(rankmill.compare, ids, systems, ["map@3"], details=True)
     texts = {
         "verdict": page(
             verdict, lists=lists, history=history, command="rankmill gate " + "x" * 500
         ),
         "result": page(results["new"], details=details),
-        "hostile": page(hostile, lists=lists_of(hostile.details, ids, systems, {})),
+        "hostile": page(hostile, lists=lists_of(hostile.details, {"labels": ids, "runs": systems})),
     }
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, "utf-8")

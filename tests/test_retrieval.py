@@ -16,6 +16,7 @@ import sklearn.metrics
 
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.metrics.elsewhere import names_elsewhere
 from rankmill.metrics.registry import parse
@@ -60,7 +61,7 @@ def test_trec_eval(seed: int, level: int) -> None:
     tables = long_table(qrels, "gain"), long_table(run, "score")
     rel = None if level == 1 else level
     names = list(asked)
-    result = rankmill.evaluate(*tables, names, semantics="trec_eval", rel=rel)
+    result = flat(rankmill.evaluate, *tables, names, semantics="trec_eval", rel=rel)
     table = result.per_query
     for text, (_, there) in asked.items():
         for query, found in zip(
@@ -156,8 +157,8 @@ def test_by_hand() -> None:
     }
     result = rankmill.evaluate(labels, predictions, list(wanted), semantics=SKIP)
     assert [*result.metrics.values()] == pytest.approx([*wanted.values()], rel=1e-12)
-    state = rankmill.evaluate_part(labels, predictions, "utility(c=-9)", semantics=SKIP)
-    assert rankmill.State.from_row(state.to_row()).result()["utility(c=-9)"] == -8
+    state = rankmill.parts.evaluate_part(labels, predictions, "utility(c=-9)", semantics=SKIP)
+    assert rankmill.parts.State.from_row(state.to_row()).result()["utility(c=-9)"] == -8
 
 
 @pytest.mark.small

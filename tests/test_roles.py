@@ -12,6 +12,7 @@ import pytest
 import rankmill
 from cli_runs import process
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 
 LABELS = pa.table({"qid": ["a", "a", "b"], "docno": ["d3", "d2", "d1"]})
@@ -30,13 +31,13 @@ def plus(table: pa.Table, **columns: Any) -> pa.Table:
 
 def ap(labels: pa.Table, predictions: Any, **options: Any) -> float:
     """The average precision of query "a"."""
-    table = rankmill.evaluate(labels, predictions, ["map"], **options).per_query
+    table = flat(rankmill.evaluate, labels, predictions, ["map"], **options).per_query
     assert table is not None
     return dict(zip(table["qid"].to_pylist(), table["map"].to_pylist(), strict=True))["a"]
 
 
 def columns_of(labels: pa.Table, predictions: pa.Table, **options: Any) -> dict[str, Any]:
-    inputs = rankmill.evaluate(labels, predictions, ["map"], **options).inputs
+    inputs = flat(rankmill.evaluate, labels, predictions, ["map"], **options).inputs
     return {side: inputs[side]["columns"] for side in inputs}
 
 
@@ -140,7 +141,7 @@ def test_in_order_leaves_found_columns_alone(found: str) -> None:
     run = plus(RUN, **{found: [3, 2, 1, 4] if found == "rank" else NUMBERS})
     assert ap(LABELS, run) == BY_NUMBERS
     assert ap(LABELS, run, in_order=True) == pytest.approx(AS_READ)
-    result = rankmill.evaluate(LABELS, run, ["map"], in_order=True)
+    result = rankmill.evaluate(LABELS, rankmill.Predictions(run, in_order=True), ["map"])
     assert result.inputs["predictions"]["unread"] == [found]
 
 
@@ -151,7 +152,9 @@ def test_gap_reads_confidences_of_rows_in_order(scattered: bool, memory: int) ->
     run = plus(RUN, score=NUMBERS, rank=[3, 2, 1, 1])
     run = run.take([0, 3, 1, 2]) if scattered else run
     asked = ["map", "gap", "gap@1"]
-    result = rankmill.evaluate(LABELS, run, asked, in_order=True, memory=memory)
+    result = rankmill.evaluate(
+        LABELS, rankmill.Predictions(run, in_order=True), asked, memory=memory
+    )
     assert result["map"] == pytest.approx((AS_READ + 1) / 2)
     # All four, by confidence: d3 (hit), d1 of "b" (hit), d2 (hit), d1. Cut off at 1: "b", then d1.
     assert result["gap"] == pytest.approx(3 / 2)
@@ -162,15 +165,19 @@ def test_gap_reads_confidences_of_rows_in_order(scattered: bool, memory: int) ->
 def test_in_order_in_parts_and_in_one_walk() -> None:
     run = plus(RUN, score=NUMBERS)
     options: dict[str, Any] = {"in_order": True}
-    expected = rankmill.evaluate(LABELS, run, ["map", "gap@1"], **options)
-    state = rankmill.evaluate_part(LABELS, run, ["map", "gap@1"], **options)
-    counts = rankmill.second_pass(state, run, **options)
+    expected = flat(rankmill.evaluate, LABELS, run, ["map", "gap@1"], **options)
+    state = flat(rankmill.parts.evaluate_part, LABELS, run, ["map", "gap@1"], **options)
+    counts = flat(rankmill.parts.second_pass, state, run, **options)
     assert state.result(counts).metrics == expected.metrics
-    walk = rankmill.explain(LABELS, run, "map", "a", **options)
+    walk = flat(rankmill.explain, LABELS, run, "map", "a", **options)
     assert walk.value == pytest.approx(AS_READ)
-    differences = rankmill.explain_evaluators(LABELS, run, "map", ["default", "spark"], **options)
+    differences = flat(
+        rankmill.explain_evaluators, LABELS, run, "map", ["default", "spark"], **options
+    )
     assert differences.value == expected["map"]
-    assert rankmill.plan(LABELS, run, ["map"], **options)["predictions"]["unread"] == ["score"]
+    assert flat(rankmill.plan, LABELS, run, ["map"], **options)["predictions"]["unread"] == [
+        "score"
+    ]
 
 
 # ------------------------------------------------------------------ what contradicts
@@ -191,7 +198,7 @@ def test_options_that_contradict_each_other(
 ) -> None:
     paths = files(LABELS, plus(RUN, closeness=NUMBERS, place=[3, 2, 1, 1]))
     with pytest.raises(UsageError) as caught:
-        rankmill.evaluate(*paths, ["map"], **options)
+        flat(rankmill.evaluate, *paths, ["map"], **options)
     tells(caught.value, wanted)
     words = []
     for name, value in options.items():
@@ -200,14 +207,14 @@ def test_options_that_contradict_each_other(
     cli_fails(paths, 2, wanted, ["map"], *words)
     if "score" not in options:  # of long predictions only, which opening them tells
         with pytest.raises(UsageError):
-            rankmill.evaluate("missing.parquet", "missing.parquet", ["map"], **options)
+            flat(rankmill.evaluate, "missing.parquet", "missing.parquet", ["map"], **options)
 
 
 def test_the_second_pass_refuses_what_contradicts() -> None:
     run = plus(RUN, score=NUMBERS)
-    state = rankmill.evaluate_part(LABELS, run, ["gap"])
+    state = rankmill.parts.evaluate_part(LABELS, run, ["gap"])
     with pytest.raises(UsageError, match="leave out in_order= or rank="):
-        rankmill.second_pass(state, run, in_order=True, rank="score")
+        rankmill.parts.second_pass(state, rankmill.Predictions(run, rank="score", in_order=True))
 
 
 # ------------------------------------------------------------------ gains
@@ -217,7 +224,9 @@ def test_the_second_pass_refuses_what_contradicts() -> None:
 def test_a_number_that_may_be_the_gain_is_warned_of(name: str, files: Any) -> None:
     labels = plus(LABELS, **{name: [2, 0, 1]})
     with pytest.warns(RuntimeWarning) as caught:
-        assert ap(labels, RUN) == pytest.approx(AS_READ)
+        table = rankmill.evaluate(labels, RUN, ["map"]).per_query
+    assert table is not None
+    assert AS_READ in [pytest.approx(one) for one in table["map"].to_pylist()]
     (told,) = caught
     assert told.filename == __file__  # the caller's line, not one of ours
     tells(told.message, ["table of labels", f"{name!r} is", f'gain="{name}"', "binary=True"])
@@ -272,16 +281,16 @@ def test_binary_does_not_read_gains_that_are_found() -> None:
     labels = plus(LABELS, gain=[2, 0, 1])
     assert ap(labels, RUN) == pytest.approx(1 / 3)
     assert ap(labels, RUN, binary=True) == pytest.approx(AS_READ)
-    result = rankmill.evaluate(labels, RUN, ["dcg"], binary=True)
+    result = rankmill.evaluate(rankmill.Labels(labels, binary=True), RUN, ["dcg"])
     assert result.audit["nonpositive_gains"] == 0
     assert result.inputs["labels"]["unread"] == ["gain"]
     text = labels.set_column(2, "gain", pa.array(["much", "", "little"]))
     with pytest.raises(InputError, match=r"expected numbers: name another with gain=.* binary="):
         ap(text, RUN)
     assert ap(text, RUN, binary=True) == pytest.approx(AS_READ)
-    ragged = rankmill.Ragged.from_lists([[1]])
+    ragged = rankmill.arrays.Ragged.from_lists([[1]])
     with pytest.raises(UsageError, match="leave out binary= or gain="):
-        rankmill.evaluate(ragged, ragged, ["map"], gain=ragged, binary=True)
+        rankmill.evaluate(rankmill.Labels(ragged, gain=ragged, binary=True), ragged, ["map"])
 
 
 # ------------------------------------------------------------------ names

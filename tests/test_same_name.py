@@ -14,6 +14,7 @@ import pytest
 
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.elsewhere import names_elsewhere
@@ -123,7 +124,7 @@ def both_say(
     else:
         labels = labels.drop_columns("topic")
     asked = {"query": "query", "semantics": RULES} | options
-    result = rankmill.evaluate(labels, predictions, here, **asked)
+    result = flat(rankmill.evaluate, labels, predictions, here, **asked)
     (value,) = result.metrics.values()
     return value, expected[measure]
 
@@ -241,7 +242,9 @@ def test_under_a_preset_a_name_is_not_that_of_another_metric(preset: str, name: 
     """Neither with one choice changed, nor from the command line."""
     for semantics in (preset, {"preset": preset, "unlabelled": "skip"}):
         with pytest.raises(UsageError) as caught:
-            rankmill.evaluate(LABELS, LISTS, name, semantics=semantics, train=LABELS)
+            rankmill.evaluate(
+                LABELS, LISTS, name, semantics=semantics, catalogue=rankmill.Catalogue(train=LABELS)
+            )
         tells(caught.value, [name.partition("@")[0], *UNDER[preset, name]])
 
 
@@ -269,9 +272,13 @@ def test_a_name_that_says_which_is_taken_under_a_preset() -> None:
     rbp = rankmill.evaluate(LABELS, LISTS, "rbp(p=0.85)@3", semantics="lenskit")
     assert rbp["rbp(p=0.85)@3"] == pytest.approx(0.15 * 0.85)
     for name in ("MeanInvUserFreq@3", "miuf@3"):
-        rankmill.evaluate(LABELS, LISTS, name, semantics="replay", train=LABELS)
+        rankmill.evaluate(
+            LABELS, LISTS, name, semantics="replay", catalogue=rankmill.Catalogue(train=LABELS)
+        )
     chosen = PRESETS["replay"].semantics
-    rankmill.evaluate(LABELS, LISTS, "novelty@3", semantics=chosen, train=LABELS)
+    rankmill.evaluate(
+        LABELS, LISTS, "novelty@3", semantics=chosen, catalogue=rankmill.Catalogue(train=LABELS)
+    )
 
 
 @pytest.mark.small
@@ -346,9 +353,9 @@ def test_gini_of_all_items_is_that_of_recbole_and_lenskit(seed: int) -> None:
     sides = [pa.table({"query": [*lists], "items": [*lists.values()]}) for _ in range(2)]
     items = pa.table({"item": catalogue})
     names = ["gini(of=N)@4", "gini(of=N-1)@4", "gini@4"]
-    part = rankmill.evaluate_part(*sides, names, items=items)
+    part = flat(rankmill.parts.evaluate_part, *sides, names, items=items)
     row = part.to_row()
-    found = rankmill.State.from_row(row).result()
+    found = rankmill.parts.State.from_row(row).result()
     shown = [item for listed in lists.values() for item in listed]
     counts = sorted(shown.count(item) for item in set(shown))
     ranks = range(len(catalogue) - len(counts) + 1, len(catalogue) + 1)

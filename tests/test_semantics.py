@@ -21,13 +21,14 @@ import oracle_lists
 import rankmill
 import semantics_oracle
 import strategies
+from flat import flat
 from rankmill import InputError
-from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.choices import CHOICES, Choices
 from strategies import Case, examples
 
 CLOSE = {"rel": 1e-12, "abs": 1e-15}
 CLOSE_ERROR = {"rel": 1e-12, "abs": 1e-12}
-DEFAULTS = rankmill.Semantics().to_dict()
+DEFAULTS = Choices().to_dict()
 METRICS = strategies.metric_names([1, 3, 1000], every=True)
 # Ratios of counts: one division, so that they are equal to the last bit.
 RATIOS = {"first_hit", "precision", "recall", "hit", "rprec", "judged"}
@@ -115,13 +116,13 @@ def check(
     except semantics_oracle.RefusedError as error:
         alone = [metric for metric in metrics if metric == str(error)]
         with pytest.raises(InputError):
-            rankmill.evaluate(labels, predictions, alone or metrics, **options)
+            flat(rankmill.evaluate, labels, predictions, alone or metrics, **options)
         if not alone:
             return None
         how = {"confidences": confidences, "long_by_confidence": long_by_confidence}
         left = [metric for metric in metrics if metric not in alone]
         return check(case, labels, predictions, chosen, gains, metrics=left, **how, **more)
-    result = rankmill.evaluate(labels, predictions, metrics, **options)
+    result = flat(rankmill.evaluate, labels, predictions, metrics, **options)
     assert_agrees(result, expected, exact=chosen["order"] != "expected")
     assert result.semantics.to_dict() == chosen
     return result

@@ -18,13 +18,14 @@ import pytest
 
 import rankmill
 from conftest import tells
-from rankmill import InputError, Semantics, UsageError
+from flat import flat
+from rankmill import InputError, UsageError
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of
 from rankmill.matching.hits import Hits, group_hits
 from rankmill.metrics.gain import LARGEST_IDEAL
 from rankmill.metrics.gap_rows import Pooled, rank_pooled
-from rankmill.semantics.choices import CHOICES
+from rankmill.semantics.choices import CHOICES, Choices
 
 Lists = dict[int, list[tuple[Any, Any]]]
 
@@ -380,7 +381,7 @@ def test_one_column_cannot_hold_all_queries() -> None:
     with pytest.raises(InputError, match="cast both to one integer type, or to strings"):
         rankmill.evaluate(labels, predictions, "map", semantics={"unlabelled": "one"})
     options = {"semantics": {"unlabelled": "one"}, "per_query": False}
-    assert rankmill.evaluate(labels, predictions, "map", **options)["map"] == 0.5
+    assert flat(rankmill.evaluate, labels, predictions, "map", **options)["map"] == 0.5
 
 
 @pytest.mark.small
@@ -483,7 +484,6 @@ def test_no_relevant_is_no_error_where_the_query_does_not_count() -> None:
     [
         ({"order": "random"}, ["order", "'random'", "given, confidence, item_descending"]),
         ({"order": ["given"]}, ["order", "['given']"]),
-        ({"order": None}, ["order", "None"]),
         ({"ties": "worst"}, ["no field 'ties'", "gap_ties"]),
         ({1: "worst"}, ["no field 1"]),
         ("trec", ["unknown preset 'trec'", "did you mean", "default"]),
@@ -516,7 +516,7 @@ def test_metrics_without_a_value(metric: str, semantics: Any, wanted: list[str])
 @pytest.mark.small
 def test_semantics_in_each_form() -> None:
     labels, predictions = {1: "ab"}, {1: listed("a")}
-    given = Semantics(ap_divisor="labels", order="confidence")
+    given = Choices(ap_divisor="labels", order="confidence")
     for form in (given, {"ap_divisor": "labels", "order": "confidence"}):
         tables = labels_of(labels), predictions_of(predictions)
         result = rankmill.evaluate(*tables, "map@1", semantics=form)
@@ -533,4 +533,4 @@ def test_semantics_in_each_form() -> None:
 
 @pytest.mark.small
 def test_the_default_of_each_field_is_its_first_choice() -> None:
-    assert Semantics().to_dict() == {field: next(iter(one)) for field, one in CHOICES.items()}
+    assert Choices().to_dict() == {field: next(iter(one)) for field, one in CHOICES.items()}

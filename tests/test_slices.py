@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import rankmill
+from flat import flat
 from rankmill.compare.comparison import view_of
 from rankmill.compare.corrections import correct
 from rankmill.compare.segments import natural
@@ -163,11 +164,12 @@ def test_derived_classes_are_what_they_say():
 def test_order_of_rows_changes_no_slice():
     labels, runs, *_ = cut()
     options = {"by": ["country", "label_popularity"], "worst_slices": 3}
-    whole = rankmill.compare(labels, runs, METRICS, **options)
+    whole = flat(rankmill.compare, labels, runs, METRICS, **options)
     shuffled = {
         name: one.take(np.random.default_rng(1).permutation(240)) for name, one in runs.items()
     }
-    again = rankmill.compare(
+    again = flat(
+        rankmill.compare,
         labels.take(np.random.default_rng(2).permutation(240)),
         shuffled,
         METRICS,
@@ -180,13 +182,17 @@ def test_order_of_rows_changes_no_slice():
 def test_the_whole_and_its_slices_are_one_family():
     labels, runs, *_ = cut()
     alone = rankmill.compare(labels, runs, "map@3").differences["map@3"]["good"]
-    found = rankmill.compare(labels, runs, "map@3", by="country", correction="bonferroni")
+    found = rankmill.compare(
+        labels, runs, "map@3", by="country", tests=rankmill.Tests(correction="bonferroni")
+    )
     whole = found.differences["map@3"]["good"]
     assert whole.tests["t"].p == alone.tests["t"].p
     assert (whole.low, whole.high) == (alone.low, alone.high)
     for one in [whole, *(each.differences["map@3"]["good"] for each in found.slices)]:
         assert one.tests["t"].corrected_p == pytest.approx(min(1, 5 * one.tests["t"].p))
-    plain = rankmill.compare(labels, runs, "map@3", by="country", correction="none")
+    plain = rankmill.compare(
+        labels, runs, "map@3", by="country", tests=rankmill.Tests(correction="none")
+    )
     assert {one.confidence for one in plain.slices} == {0.95}
 
 
@@ -194,7 +200,9 @@ def test_slices_with_too_few_replicates_have_the_interval_of_t():
     labels, runs, *_ = cut()
     by_t = rankmill.compare(labels, runs, "map@3", by="country").slices[0]
     few, many = (
-        rankmill.compare(labels, runs, "map@3", by="country", tests="bootstrap", replicates=n)
+        rankmill.compare(
+            labels, runs, "map@3", by="country", tests=rankmill.Tests("bootstrap", replicates=n)
+        )
         for n in (999, 4000)
     )
     cuts = (found.slices[0] for found in (few, many))
@@ -245,41 +253,43 @@ def test_merged_parts_say_what_the_whole_says(travels):
     by = ["country", "label_count"]
     tests = ("t", "wilcoxon", "randomization", "bootstrap", "tukey")
     options = {"tests": tests, "replicates": 200, "worst_slices": 2}
-    whole = rankmill.compare(labels, runs, METRICS, by=by, **options)
+    whole = flat(rankmill.compare, labels, runs, METRICS, by=by, **options)
 
     def part(keep):
         def of(one):
             return one.filter(pa.array([q % 3 == keep for q in one["query"].to_pylist()]))
 
         each = {name: of(one) for name, one in runs.items()}
-        return rankmill.compare_part(of(labels), each, METRICS, by=by, crossed=True, tukey=True)
+        return rankmill.parts.compare_part(
+            of(labels), each, METRICS, by=by, crossed=True, tukey=True
+        )
 
     parts = [part(keep) for keep in (2, 0, 1)]
     if travels:
-        parts = [rankmill.ComparisonState.from_table(one.to_table()) for one in parts]
-    merged = rankmill.compare_state(parts[0].merge(parts[1]).merge(parts[2]), **options)
+        parts = [rankmill.parts.ComparisonState.from_table(one.to_table()) for one in parts]
+    merged = flat(rankmill.parts.compare_state, parts[0].merge(parts[1]).merge(parts[2]), **options)
     expected = numbers(whole)
     assert numbers(merged) | {"notes": []} == expected | {"notes": []}
 
 
 def test_states_of_other_comparisons_do_not_merge():
     labels, runs, *_ = cut()
-    one = rankmill.compare_part(labels, runs, METRICS, by="country")
-    other = rankmill.compare_part(labels, runs, METRICS)
+    one = rankmill.parts.compare_part(labels, runs, METRICS, by="country")
+    other = rankmill.parts.compare_part(labels, runs, METRICS)
     with pytest.raises(rankmill.UsageError, match="comparisons of other slices do not merge"):
         one.merge(other)
     with pytest.raises(rankmill.UsageError, match="the state has no rows for Tukey's test"):
-        rankmill.compare_state(one, tests="tukey")
+        rankmill.parts.compare_state(one, tests="tukey")
     with pytest.raises(rankmill.UsageError, match="no table of a comparison"):
-        rankmill.ComparisonState.from_table(pa.table({"a": [1]}))
+        rankmill.parts.ComparisonState.from_table(pa.table({"a": [1]}))
     with pytest.raises(rankmill.UsageError, match="label_popularity needs the labels of all"):
-        rankmill.compare_part(labels, runs, METRICS, by="label_popularity")
+        rankmill.parts.compare_part(labels, runs, METRICS, by="label_popularity")
 
 
 def test_tukey_takes_all_systems_at_once():
     labels, runs, *_ = cut()
     runs["same"] = runs["poor"]
-    found = rankmill.compare(labels, runs, METRICS, tests="tukey", replicates=999)
+    found = rankmill.compare(labels, runs, METRICS, tests=rankmill.Tests("tukey", replicates=999))
     alone = found.differences["recall@2"]["good"].tests["tukey"]
     assert alone.p == 0.001
     assert alone.corrected_p == 0.002  # two metrics; the systems are in p already

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.compare.power import queries_needed
 from test_agreement import slow_halves, slow_tau_ap
 
@@ -33,7 +34,7 @@ def made(seed, count=60):
 
 def stability(labels, runs, metrics=("map", "recall"), cutoffs=CUTOFFS, **options):
     runs = {name: table(one) for name, one in runs.items()}
-    return rankmill.stability(table(labels), runs, metrics, cutoffs=cutoffs, **options)
+    return flat(rankmill.stability, table(labels), runs, metrics, cutoffs=cutoffs, **options)
 
 
 def numbers(found):
@@ -55,7 +56,7 @@ def test_all_numbers_are_those_of_compare_and_of_plain_loops(unpredicted):
     found = stability(labels, runs, power=0.7, splits=40, seed=5, **options)
     names = [f"{metric}@{k}" for metric in found.metrics for k in CUTOFFS]
     tables = {name: table(one) for name, one in runs.items()}
-    beside = rankmill.compare(table(labels), tables, names, **options)
+    beside = flat(rankmill.compare, table(labels), tables, names, **options)
     assert found.queries == beside.queries == (60 if unpredicted == "zero" else 57)
     assert (found.left_out, found.differing) == (beside.left_out, beside.differing)
     assert found.unpredicted == beside.unpredicted
@@ -268,7 +269,7 @@ def test_few_queries_have_no_numbers_that_do_not_exist(count, alone, recwarn):
 def test_wrong_usage_is_told_before_anything_is_read(options, message):
     given_options = {"runs": {"a": "missing.parquet"}, **options}
     with pytest.raises(rankmill.UsageError, match=message.replace("?", r"\?")):
-        rankmill.stability("missing.parquet", **given_options)
+        flat(rankmill.stability, "missing.parquet", **given_options)
 
 
 # ------------------------------------------------------------------ the command
@@ -290,8 +291,8 @@ def test_the_command_says_what_python_says(written, run_cli, tmp_path):
     shown = json.loads(run_cli(*asked, "--format", "json").stdout)
     runs = {name: written[name] for name in ("poor", "other", "good")}
     options = {"splits": 20, "seed": 2, "power": 0.9, "confidence": 0.9}
-    found = rankmill.stability(
-        written["labels"], runs, ["map", "recall"], cutoffs=[1, 2, 4], **options
+    found = flat(
+        rankmill.stability, written["labels"], runs, ["map", "recall"], cutoffs=[1, 2, 4], **options
     )
     wanted = json.loads(found.to_json())
     for content in (shown, wanted):

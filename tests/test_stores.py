@@ -622,12 +622,12 @@ def test_a_history_in_a_bucket(
         options = ("-m", "map@3", "--history", url, "--tag", f"model={model}")
         code, _, error = run("evaluate", *sides, *options)
         assert (code, error) == (0, "")
-    found = rankmill.history(url)
+    found = rankmill.History(url)
     assert [one.tags["model"] for one in found.runs] == ["a", "b"]
     assert objects(f"out/nightly/history/{found.runs[0].id}.parquet")[:4] == b"PAR1"
     assert found.baseline("last", "map@3").run == found.runs[1]
     assert run("history", "prune", url, "--keep-last", "1")[1] == "removed 1 of 2 runs\n"
-    assert rankmill.history(url).runs == found.runs[1:]
+    assert rankmill.History(url).runs == found.runs[1:]
     for wrong in ("s3://out/nothing", "s3://no-such-bucket/history"):
         code, _, error = run("history", wrong)
         assert code == 3

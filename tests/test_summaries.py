@@ -82,13 +82,13 @@ def test_parts_and_queries_that_score_without_a_list() -> None:
     whole = rankmill.evaluate(labels, predictions, asked, semantics=semantics)
     assert [*whole.metrics.values()] == [0.5, 2.5, 0.6, 0.0, 0.5]
     parts = [
-        rankmill.evaluate_part(
+        rankmill.parts.evaluate_part(
             labels.slice(some, 2), predictions.slice(some, 2), asked, semantics=semantics
         )
         for some in (0, 2)
     ]
     rows: list[Any] = [pa.Table.from_pylist([one.to_row()]).to_pylist()[0] for one in parts]
-    merged = rankmill.State.from_row(rows[1]).merge(rankmill.State.from_row(rows[0]))
+    merged = rankmill.parts.State.from_row(rows[1]).merge(rankmill.parts.State.from_row(rows[0]))
     assert merged.result().metrics == whole.metrics
 
 
@@ -124,7 +124,7 @@ def test_refused_by_explain_and_weights() -> None:
     with pytest.raises(UsageError, match="map:gm has a summary over all queries"):
         rankmill.explain(labels, labels, "map:gm", 1)
     with pytest.raises(UsageError, match="map:gm is no mean over queries"):
-        rankmill.evaluate(labels, labels, "map:gm", weight="weight")
+        rankmill.evaluate(rankmill.Labels(labels, weight="weight"), labels, "map:gm")
 
 
 def test_a_geometric_mean_takes_no_summary() -> None:

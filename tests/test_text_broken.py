@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import rankmill
 import text_files as text
+from flat import flat
 from rankmill.errors import RankmillError
 from rankmill.kernels.text import scan_delimited
 from rankmill.sources.text import integers, numbers
@@ -59,7 +60,7 @@ def test_broken_text_is_an_error_or_a_result(tmp_path: Path, form: str, kind: st
     for _ in range(MUTATIONS):
         path = text.write(tmp_path, name, mutated(content, draw))
         try:
-            result = rankmill.evaluate(labels, path, ["map", "gap"], threads=1, **options)
+            result = flat(rankmill.evaluate, labels, path, ["map", "gap"], threads=1, **options)
         except RankmillError as error:
             messages.add(str(error))
         else:

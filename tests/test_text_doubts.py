@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import rankmill
 import text_files as text
 from conftest import tells
+from flat import flat
 from rankmill.columns.place import Place
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
@@ -34,7 +35,7 @@ def wide(odd: dict[int, str], cell: str = "a b c", rows: int = ROWS) -> bytes:
 
 
 def scored(labels: Any, predictions: Any, **options: Any) -> rankmill.Result:
-    return rankmill.evaluate(labels, predictions, ["map@5"], **options)
+    return flat(rankmill.evaluate, labels, predictions, ["map@5"], **options)
 
 
 # --------------------------------------------------------------------------- what parts items
@@ -356,7 +357,7 @@ def test_the_encoding_is_that_of_labels_and_predictions(
     systems = {"a": sides[1], "b": {"q": ["é"]}}
     of: Any = (rankmill.compare, systems) if option == "by" else (rankmill.evaluate, sides[1])
     with pytest.raises(InputError) as caught:
-        of[0](sides[0], of[1], metric, **more)
+        flat(of[0], sides[0], of[1], metric, **more)
     told = "save the file as UTF-8, or name its encoding, such as latin-1 or cp1252, that of labels"
     tells(caught.value, ["o.csv: line 2: byte 3 is 0xe9", told])
 
@@ -429,7 +430,12 @@ def test_commands_read_other_encodings(tmp_path: Path, run: Any) -> None:
         '[columns]\nencoding = "latin-1"\n'
     )
     assert run("evaluate", settings)[0] == 0
-    fused = rankmill.fuse([path, path], encoding="latin-1")
+    fused = rankmill.fuse(
+        [
+            rankmill.Predictions(path, encoding="latin-1"),
+            rankmill.Predictions(path, encoding="latin-1"),
+        ]
+    )
     assert fused.table["items"].to_pylist() == [["a"], ["ié"]]
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import rankmill
 import text_files as text
+from flat import flat
 from rankmill.errors import InputError, UsageError
 
 METRICS = ["map@5", "ndcg@3", "mrr", "gap", "precision@2"]
@@ -44,7 +45,7 @@ def side(kind: str, which: str) -> text.Lists:
 def scored(labels: Any, predictions: Any, **options: Any) -> tuple[Any, ...]:
     """The values with all bits, what was counted, and the values of each query."""
     metrics = options.pop("metrics", METRICS)
-    result = rankmill.evaluate(labels, predictions, metrics, **options)
+    result = flat(rankmill.evaluate, labels, predictions, metrics, **options)
     rows = result.per_query.to_pydict()
     names, *columns = rows.values()
     each = sorted(zip(map(str, names), *columns, strict=True))
@@ -169,7 +170,9 @@ def test_folders_of_text_give_columns(tmp_path: Path) -> None:
     assert scored(labels, str(tmp_path / "run")) == expected
     assert scored(labels, str(tmp_path / "run" / "*" / "*.csv.gz")) == expected
     result = rankmill.evaluate(
-        labels, str(tmp_path / "run"), ["map"], query="day", label_query="query_id"
+        rankmill.Labels(labels, query="query_id"),
+        rankmill.Predictions(str(tmp_path / "run"), query="day"),
+        ["map"],
     )
     assert result.inputs["predictions"]["columns"]["query"] == "day"
 
@@ -214,10 +217,10 @@ def test_what_no_row_tells_is_asked_for(tmp_path: Path) -> None:
     predictions = pa.table({"user": ["last"], "items": [["a b"]]})
     with pytest.raises(InputError, match=r"l.csv: line 200002: the item 'a b' may be one item or"):
         rankmill.evaluate(path, predictions, ["map"])
-    as_long = rankmill.evaluate(path, predictions, ["map"], labels_as="csv-long")
+    as_long = rankmill.evaluate(rankmill.Labels(path, format="csv-long"), predictions, ["map"])
     assert as_long.audit["queries_in_both"] == 1
     assert as_long["map"] == 1 / 200_001
-    as_wide = rankmill.evaluate(path, predictions, ["map"], labels_as="csv-wide")
+    as_wide = rankmill.evaluate(rankmill.Labels(path, format="csv-wide"), predictions, ["map"])
     assert as_wide["map"] == 0
 
 
@@ -233,9 +236,20 @@ def test_what_no_row_tells_is_asked_for(tmp_path: Path) -> None:
 def test_columns_without_a_header_are_named(tmp_path: Path, columns: Any, content: bytes) -> None:
     path = text.write(tmp_path, "p.csv", content)
     labels = pa.table({"user": [1], "items": [[8]]})
-    assert rankmill.evaluate(labels, path, ["mrr"], columns=columns)["mrr"] == 1
+    assert (
+        rankmill.evaluate(
+            rankmill.Labels(labels, columns=columns),
+            rankmill.Predictions(path, columns=columns),
+            ["mrr"],
+        )["mrr"]
+        == 1
+    )
     with pytest.raises(UsageError, match=r"columns= names 2 columns, but .*line 1: . columns"):
-        rankmill.evaluate(labels, path, ["mrr"], columns="query,item")
+        rankmill.evaluate(
+            rankmill.Labels(labels, columns="query,item"),
+            rankmill.Predictions(path, columns="query,item"),
+            ["mrr"],
+        )
 
 
 @pytest.mark.small
@@ -462,7 +476,11 @@ def test_a_run_of_ms_marco_is_read_by_the_names_of_its_columns(tmp_path):
         InputError, match=r"MS MARCO, say predictions_as=.tsv., columns=.query,item"
     ):
         rankmill.evaluate(qrels, run, "mrr@10")
-    result = rankmill.evaluate(qrels, run, "mrr@10", columns="query,item,rank")
+    result = rankmill.evaluate(
+        rankmill.Labels(qrels, columns="query,item,rank"),
+        rankmill.Predictions(run, columns="query,item,rank"),
+        "mrr@10",
+    )
     assert result.metrics == {"mrr@10": 0.75}
 
 

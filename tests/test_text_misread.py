@@ -7,6 +7,7 @@ import pytest
 
 import rankmill
 import text_files as text
+from flat import flat
 from rankmill.errors import InputError
 
 LABELS = {"q1": ["a", "b"], "q2": ["c", "d"]}
@@ -14,7 +15,7 @@ LABELS = {"q1": ["a", "b"], "q2": ["c", "d"]}
 
 def scored(labels: Any, predictions: Any, **options: Any) -> float:
     """The map of some inputs."""
-    return float(rankmill.evaluate(labels, predictions, metrics=["map"], **options)["map"])
+    return float(flat(rankmill.evaluate, labels, predictions, metrics=["map"], **options)["map"])
 
 
 @pytest.mark.small
@@ -169,6 +170,10 @@ def test_the_name_of_a_column_does_not_tell_whether_it_holds_lists(
         scored(*sides, in_order=True)
     with pytest.raises(InputError, match=r"query '1' stands a second time"):
         scored(*sides, in_order=True, labels_as="csv-wide", predictions_as="csv-wide")
-    lists = rankmill.evaluate(path, path, ["recall"], query=["session", "type"], in_order=True)
+    lists = rankmill.evaluate(
+        rankmill.Labels(path, query=["session", "type"]),
+        rankmill.Predictions(path, query=["session", "type"], in_order=True),
+        ["recall"],
+    )
     assert (lists["recall"], lists.queries) == (1, 4)
     assert lists.audit["labels"] == len(cells.replace(";", " ").split())

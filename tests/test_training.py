@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import catalogue_oracle
 import rankmill
 from conftest import tells
+from flat import flat
 from rankmill import InputError, UsageError
 from strategies import examples
 from test_catalogue import KINDS, LISTS, assert_values, table
@@ -60,7 +61,7 @@ def test_the_oracle(
     if every is not None:
         given["items"] = pa.table({"item_id": pa.array([*every, every[0]], arrow)})
     tables = [table(one, arrow) for one in sides]
-    whole = rankmill.evaluate_part(*tables, METRICS, **given)
+    whole = flat(rankmill.parts.evaluate_part, *tables, METRICS, **given)
     found = whole.result()
     assert_values(found.metrics, expected)
     known = every if every is not None else {item for one in before.values() for item in one}
@@ -73,15 +74,17 @@ def test_the_oracle(
             one.filter(pa.array([q % 2 == half for q in one["query"].to_pylist()], pa.bool_()))
             for one in tables
         ]
-        row = rankmill.evaluate_part(*cut, METRICS, **given).to_row()
-        halves.append(rankmill.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
+        row = flat(rankmill.parts.evaluate_part, *cut, METRICS, **given).to_row()
+        halves.append(rankmill.parts.State.from_row(pa.Table.from_pylist([row]).to_pylist()[0]))
     assert halves[1].merge(halves[0]).result().metrics == found.metrics
     left = {
         query: [item for item in listed if item not in before.get(query, ())]
         for query, listed in sides[1].items()
     }
-    dropped = rankmill.evaluate_part(*tables, METRICS, **given, drop_seen=True).result()
-    again = rankmill.evaluate_part(tables[0], table(left, arrow), METRICS, **given).result()
+    dropped = flat(rankmill.parts.evaluate_part, *tables, METRICS, **given, drop_seen=True).result()
+    again = flat(
+        rankmill.parts.evaluate_part, tables[0], table(left, arrow), METRICS, **given
+    ).result()
     assert dropped.metrics == again.metrics
     assert dropped.audit["seen_items"] == found.audit["seen_items"]
 
@@ -101,7 +104,9 @@ def tables(*sides: dict[int, list[str]]) -> list[pa.Table]:
 def test_known_answers() -> None:
     labels, predictions, train = tables(LATER, RECO, BEFORE)
     metrics = "serendipity@1,serendipity@2,novelty@1,popularity@1,head_share,tail_share,coverage"
-    found = rankmill.evaluate(labels, predictions, metrics, train=train, items=ITEMS)
+    found = rankmill.evaluate(
+        labels, predictions, metrics, catalogue=rankmill.Catalogue(train=train, items=ITEMS)
+    )
     assert found["serendipity@1"] == 0.5 / 4
     assert found["serendipity@2"] == (0.5 + 0.125) / 4
     assert found["novelty@1"] == pytest.approx((np.log2(3 / 2) * 2 + np.log2(3)) / 4, rel=1e-14)
@@ -123,7 +128,9 @@ def test_known_answers() -> None:
 def test_every_shape_and_format(tmp_path: Path) -> None:
     """Lists, rows, repeated rows, CSV and Parquet; columns named otherwise than in the labels."""
     labels, predictions, train = tables(LATER, RECO, BEFORE)
-    first = rankmill.evaluate(labels, predictions, METRICS, train=train, items=ITEMS)
+    first = rankmill.evaluate(
+        labels, predictions, METRICS, catalogue=rankmill.Catalogue(train=train, items=ITEMS)
+    )
     rows = [(query, item) for query, items in BEFORE.items() for item in items]
     long = pa.table({"user_id": [q for q, _ in rows], "movieId": [i for _, i in rows]})
     twice = pa.concat_tables([long, long]).take([9, 1, 2, 3, 4, 5, 6, 7, 8, 0])
@@ -140,7 +147,9 @@ def test_every_shape_and_format(tmp_path: Path) -> None:
         (str(tmp_path / "qrels.txt"), ITEMS.append_column("genre", pa.array(["a"] * 4))),
         (BEFORE, ITEMS),
     ]:
-        again = rankmill.evaluate(labels, predictions, METRICS, train=before, items=items)
+        again = rankmill.evaluate(
+            labels, predictions, METRICS, catalogue=rankmill.Catalogue(train=before, items=items)
+        )
         assert again.metrics == first.metrics
 
 
@@ -170,11 +179,20 @@ def test_the_command_line_and_the_file(tmp_path: Path, run: Any) -> None:
 def test_a_comparison_and_a_gate_know_them() -> None:
     labels, predictions, train = tables(LATER, RECO, BEFORE)
     runs = {"a": predictions, "b": labels}
-    found = rankmill.compare(labels, runs, "map,novelty@1", train=train, items=ITEMS)
-    alone = rankmill.evaluate(labels, predictions, "novelty@1", train=train)
+    found = rankmill.compare(
+        labels, runs, "map,novelty@1", catalogue=rankmill.Catalogue(train=train, items=ITEMS)
+    )
+    alone = rankmill.evaluate(
+        labels, predictions, "novelty@1", catalogue=rankmill.Catalogue(train=train)
+    )
     assert found.values["novelty@1"]["a"].value == alone["novelty@1"]
     assert not found.differences["novelty@1"]["b"].tests
-    verdict = rankmill.gate(labels, predictions, ["novelty@1 >= 9", "seen_items <= 2"], train=train)
+    verdict = rankmill.gate(
+        labels,
+        predictions,
+        ["novelty@1 >= 9", "seen_items <= 2"],
+        catalogue=rankmill.Catalogue(train=train),
+    )
     assert {one.word for one in verdict.outcomes} == {"regressed", "bad audit"}
 
 
@@ -184,10 +202,18 @@ def test_drop_seen_with_gap_reads_predictions_once() -> None:
     labels = table({1: ["a"], 2: ["b"]}, pa.string())
     rows = {"query": [1, 1, 2, 2], "item": ["x", "a", "b", "y"], "score": [0.9, 0.8, 0.7, 0.1]}
     train = table({1: ["x"], 2: ["z"]}, pa.string())
-    found = rankmill.evaluate(labels, pa.table(rows), "gap,map", train=train, drop_seen=True)
+    found = rankmill.evaluate(
+        labels, pa.table(rows), "gap,map", catalogue=rankmill.Catalogue(train=train, drop_seen=True)
+    )
     assert (found["gap"], found["map"]) == (1.0, 1.0)
     with pytest.raises(InputError, match="gap with drop_seen holds all predictions in memory"):
-        rankmill.evaluate(labels, pa.table(rows), "gap", train=train, drop_seen=True, memory=1)
+        rankmill.evaluate(
+            labels,
+            pa.table(rows),
+            "gap",
+            memory=1,
+            catalogue=rankmill.Catalogue(train=train, drop_seen=True),
+        )
 
 
 @pytest.mark.small
@@ -213,7 +239,7 @@ def test_drop_seen_with_gap_reads_predictions_once() -> None:
 def test_refused(options: dict[str, Any], words: list[str]) -> None:
     labels, predictions = tables(LATER, RECO)
     with pytest.raises((UsageError, InputError)) as caught:
-        rankmill.evaluate(labels, predictions, **({"metrics": "novelty@3"} | options))
+        flat(rankmill.evaluate, labels, predictions, **({"metrics": "novelty@3"} | options))
     tells(caught.value, words)
 
 
@@ -221,7 +247,9 @@ def test_refused(options: dict[str, Any], words: list[str]) -> None:
 def test_states_of_two_training_sets_do_not_merge() -> None:
     labels, predictions, train = tables(LATER, RECO, BEFORE)
     parts = [
-        rankmill.evaluate_part(labels, predictions, "novelty@1", train=one)
+        rankmill.parts.evaluate_part(
+            labels, predictions, "novelty@1", catalogue=rankmill.Catalogue(train=one)
+        )
         for one in (train, labels)
     ]
     with pytest.raises(UsageError) as caught:
@@ -232,9 +260,16 @@ def test_states_of_two_training_sets_do_not_merge() -> None:
 @pytest.mark.small
 def test_explain_drops_nothing() -> None:
     labels, predictions, train = tables(LATER, RECO, BEFORE)
-    assert rankmill.explain(labels, predictions, "map", 1, train=train).value == 1.0
+    assert (
+        rankmill.explain(
+            labels, predictions, "map", 1, catalogue=rankmill.Catalogue(train=train)
+        ).value
+        == 1.0
+    )
     with pytest.raises(UsageError, match="drop_seen is for evaluate"):
-        rankmill.explain(labels, predictions, "map", 1, train=train, drop_seen=True)
+        rankmill.explain(
+            labels, predictions, "map", 1, catalogue=rankmill.Catalogue(train=train, drop_seen=True)
+        )
 
 
 # ------------------------------------------------------------------ RecTools
@@ -273,8 +308,10 @@ def test_they_equal_rectools(seed: int) -> None:
         pa.Table.from_pandas(later[["user_id", "item_id"]]),
         pa.Table.from_pandas(reco),
         list(made),
-        train=pa.Table.from_pandas(before[["user_id", "item_id"]]),
-        items=pa.table({"item_id": catalogue}),
+        catalogue=rankmill.Catalogue(
+            train=pa.Table.from_pandas(before[["user_id", "item_id"]]),
+            items=pa.table({"item_id": catalogue}),
+        ),
     )
     assert found.metrics == pytest.approx(made, rel=1e-12, abs=1e-12)
 
@@ -293,6 +330,6 @@ def test_serendipity_counts_an_item_once(listed: list[str], repeated: str) -> No
         "semantics": {"repeated_predictions": repeated},
     }
     labels, predictions = {"q1": ["a"]}, {"q1": listed}
-    found = rankmill.evaluate(labels, predictions, "serendipity,serendipity@2", **how)
+    found = flat(rankmill.evaluate, labels, predictions, "serendipity,serendipity@2", **how)
     whole = {"serendipity": 0.5, "serendipity@2": 0.5 if listed[1] == "x" else 1.0}
     assert found.metrics == whole

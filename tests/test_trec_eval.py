@@ -12,6 +12,7 @@ import pytest
 import pytrec_eval
 
 import rankmill
+from flat import flat
 from rankmill.errors import UsageError
 from test_levels import random_run, tables
 
@@ -20,8 +21,13 @@ CLOSE = {"rel": 1e-12, "abs": 1e-14}
 
 
 def evaluate(qrels: Any, run: Any, metrics: Any, preset: Any, **options: Any) -> rankmill.Result:
-    return rankmill.evaluate(
-        *tables(qrels, run), metrics, gain="relevance", semantics=preset, **options
+    return flat(
+        rankmill.evaluate,
+        *tables(qrels, run),
+        metrics,
+        gain="relevance",
+        semantics=preset,
+        **options,
     )
 
 

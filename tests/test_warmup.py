@@ -22,15 +22,16 @@ USES = """
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
 from rankmill.metrics import confidence, diversity
 from rankmill.metrics.registry import examples, parse
-from rankmill.semantics.presets import semantics_of
 from rankmill.semantics.choices import CHOICES
 others = (*confidence.METRICS, *diversity.METRICS)
 names = [name for name in examples() if parse(name).spec not in others]
 generator = np.random.default_rng(0)
-def given(labels):
+def given(labels, train=None):
     items = pa.table({"item": labels["item"], "group": [n % 3 for n in range(len(labels))]})
     vectors = {item: [1.0, n] for n, item in enumerate(labels["item"].unique().to_pylist())}
-    return {"train": labels, "items": items, "item_group": "group", "features": vectors}
+    had = labels if train is None else train
+    catalogue = rankmill.Catalogue(train=had, items=items, group="group", features=vectors)
+    return {"catalogue": catalogue}
 for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
     for item in (pa.int32(), pa.string(), pa.dictionary(pa.int8(), pa.string())):
         for score in (pa.float16(), pa.float32(), pa.float64(), pa.int16()):
@@ -54,15 +55,17 @@ for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(
                 rankmill.compare(labels, {"a": table, "b": table}, ["gap", "gap@2", "map"])
                 rankmill.evaluate(
                     labels.take(mixed), table, names,
-                    gain_function="exp", threads=2, **given(labels)
+                    semantics=rankmill.Semantics(gain_function="exp"), threads=2, **given(labels)
                 )
                 weighted = labels.append_column("weight", pa.array(np.ones(rows)))
                 for labels_too in (weighted, weighted.take(mixed)):
-                    rankmill.evaluate(labels_too, table, "map", weight="weight")
+                    heavy = rankmill.Labels(labels_too, weight="weight")
+                    rankmill.evaluate(heavy, table, "map")
                 for order in ("item_ascending", "best", "expected") if query == pa.int8() else ():
                     semantics = {"order": order, "repeated_predictions": "each"}
                     semantics |= {"repeated_labels": "count", "gap_total": "hits"}
-                    open_ended = [n for n in examples(semantics_of(semantics)) if n in names]
+                    choices = rankmill.Semantics(**semantics).choices
+                    open_ended = [n for n in examples(choices) if n in names]
                     rankmill.evaluate(
                         labels.take(mixed), table, open_ended, semantics=semantics, **given(labels)
                     )
@@ -70,22 +73,22 @@ pq.write_table(table, "p.parquet")
 for ties in CHOICES["gap_ties"]:
     semantics = {"repeated_predictions": "drop", "gap_ties": ties, "order": "best"}
     rankmill.evaluate("p.parquet", table, ["gap@3", "ndcg@3"], semantics=semantics)
-rankmill.evaluate("p.parquet", "p.parquet", names, **given(table) | {"train": "p.parquet"})
+rankmill.evaluate("p.parquet", "p.parquet", names, **given(table, "p.parquet"))
 for lists in ([[1], [2, 3]], [["a"], ["b", "c"]]):
-    lists = rankmill.Ragged.from_lists(lists)
-    scores = rankmill.Ragged(lists.offsets, np.float32([1, 2, 3]))
+    lists = rankmill.arrays.Ragged.from_lists(lists)
+    scores = rankmill.arrays.Ragged(lists.offsets, np.float32([1, 2, 3]))
     table = pa.table({"item": lists.values})
-    rankmill.evaluate(
-        lists, lists, names, score=scores, gain=scores, **given(table) | {"train": lists}
-    )
+    both = rankmill.Labels(lists, gain=scores), rankmill.Predictions(lists, score=scores)
+    rankmill.evaluate(*both, names, **given(table, lists))
     for name in ("average_precision", "first_hit_precision", "recall", "hit", "r_precision", "dcg"):
-        getattr(rankmill, name)(lists, lists)
-    rankmill.dcg(lists, lists, 3, gain=scores, gain_function="exp")
+        getattr(rankmill.arrays, name)(lists, lists)
+    rankmill.arrays.dcg(lists, lists, 3, gain=scores, gain_function="exp")
 topics = pa.table({"query": ["1", "1"], "item": ["a", "b"], "subtopic": ["x", "y"]})
 diverse = [f"{one.name}@9" for one in diversity.METRICS]
-rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse, subtopic="subtopic")
+topics = rankmill.Labels(topics, subtopic="subtopic")
+rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse)
 rankmill.fuse(["p.parquet", "p.parquet"], method="combmed", top=3, weights=[1, 2])
-rankmill.global_average_precision(np.float16([1, 2]), [True, False], 2)
+rankmill.arrays.global_average_precision(np.float16([1, 2]), [True, False], 2)
 from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):
     listwise_ap(scores, [[0, 1]], 5, tied=True)

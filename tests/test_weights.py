@@ -19,13 +19,15 @@ import oracle
 import rankmill
 import semantics_oracle
 import strategies
-from rankmill import InputError, State, UsageError
+from flat import flat
+from rankmill import InputError, UsageError
 from rankmill.columns.ids import slice_ids, take_ids, to_ids
 from rankmill.engine import labels as labels_of_jobs
 from rankmill.engine import memory
 from rankmill.matching.index import LabelIndex
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import LabelLists
 from rankmill.metrics.registry import parse
+from rankmill.parts import State
 from rankmill.semantics.presets import preset
 from rankmill.sources.facts import Facts
 from strategies import Case, examples
@@ -67,8 +69,15 @@ def test_the_oracle(case: Case, chosen: dict[str, str], data: st.DataObject, thr
     options = {"gain": "gain"} if case.graded else {}
 
     def evaluate() -> rankmill.Result:
-        return rankmill.evaluate(
-            labels, predictions, metrics, semantics=chosen, threads=threads, weight="w", **options
+        return flat(
+            rankmill.evaluate,
+            labels,
+            predictions,
+            metrics,
+            semantics=chosen,
+            threads=threads,
+            weight="w",
+            **options,
         )
 
     try:
@@ -101,7 +110,7 @@ def test_equal_weights_give_the_bits_of_none(case: Case, weight: float) -> None:
         plain = rankmill.evaluate(labels, predictions, SOME)
     except InputError:
         return
-    found = rankmill.evaluate(weighted, predictions, SOME, weight="w")
+    found = rankmill.evaluate(rankmill.Labels(weighted, weight="w"), predictions, SOME)
     assert numbers(found)[:3] == numbers(plain)[:3]
     assert (found.effective_queries, plain.effective_queries) == (plain.queries or None, None)
     assert found.per_query.drop_columns("weight").equals(plain.per_query)
@@ -142,7 +151,7 @@ def test_all_shapes_and_formats_give_the_same_bits(tmp_path: Path, text: bool) -
     pq.write_table(wide, tmp_path / "wide.parquet", row_group_size=50)
     pq.write_table(long, tmp_path / "long.parquet", row_group_size=50)
     pa_csv.write_csv(long, tmp_path / "long.csv")
-    expected = numbers(rankmill.evaluate(wide, predictions, SOME, weight="w"))
+    expected = numbers(rankmill.evaluate(rankmill.Labels(wide, weight="w"), predictions, SOME))
     draw = np.random.default_rng(0)
     for labels in (
         *(tmp_path / name for name in ("wide.parquet", "long.parquet", "long.csv")),
@@ -151,7 +160,7 @@ def test_all_shapes_and_formats_give_the_same_bits(tmp_path: Path, text: bool) -
         wide.to_reader(),
     ):
         options = {"threads": 2, "memory": 1 << 12, "binary": True}
-        found = rankmill.evaluate(labels, predictions, SOME, weight="w", **options)
+        found = flat(rankmill.evaluate, labels, predictions, SOME, weight="w", **options)
         assert numbers(found) == expected
         assert "unread" not in found.inputs["labels"]
 
@@ -161,7 +170,7 @@ def test_weights_are_joined_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights that are read in another order than the labels belong to the same queries."""
     wide, predictions = inputs()
     labels = to_long(wide)
-    expected = numbers(rankmill.evaluate(labels, predictions, SOME, weight="w"))
+    expected = numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
     in_order = labels_of_jobs.read_facts
 
     def reversed_facts(*arguments: Any, **options: Any) -> Facts:
@@ -171,14 +180,17 @@ def test_weights_are_joined_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
         return Facts(take_ids(found.queries, places), columns)
 
     monkeypatch.setattr(labels_of_jobs, "read_facts", reversed_facts)
-    assert numbers(rankmill.evaluate(labels, predictions, SOME, weight="w")) == expected
+    assert (
+        numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
+        == expected
+    )
 
 
 @pytest.mark.small
 def test_unknown_queries_have_no_weight() -> None:
     one = to_ids(np.array([7]), "ids")
-    empty = LabelIndex(slice_ids(one, 0, 0), Labels(np.zeros(1, np.int64), one, np.empty(0)))
-    index = LabelIndex(one, Labels(np.zeros(2, np.int64), one, np.empty(0)))
+    empty = LabelIndex(slice_ids(one, 0, 0), LabelLists(np.zeros(1, np.int64), one, np.empty(0)))
+    index = LabelIndex(one, LabelLists(np.zeros(2, np.int64), one, np.empty(0)))
     assert index.weights_at(np.array([0])) is None
     index.weights, empty.weights = np.array([3.0]), np.empty(0)
     assert index.weights_at(np.array([-1, 0, -1])).tolist() == [0, 3, 0]
@@ -191,7 +203,7 @@ def test_ranges_of_ids_give_the_same_bits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: bool
 ) -> None:
     labels, predictions = inputs(text=text)
-    expected = numbers(rankmill.evaluate(labels, predictions, SOME, weight="w"))
+    expected = numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
     read = []
     restrict = memory.restrict
     monkeypatch.setattr("rankmill.engine.memory.LEAST", 1)
@@ -201,7 +213,9 @@ def test_ranges_of_ids_give_the_same_bits(
     for name, table in (("l", labels), ("p", predictions)):
         pq.write_table(table, tmp_path / name, row_group_size=40)
     files = tmp_path / "l", tmp_path / "p"
-    found = rankmill.evaluate(*files, SOME, weight="w", memory=3000, per_query=False, threads=2)
+    found = flat(
+        rankmill.evaluate, *files, SOME, weight="w", memory=3000, per_query=False, threads=2
+    )
     assert len(read) > 4
     assert numbers(found) == expected
 
@@ -212,14 +226,14 @@ def test_merged_parts_are_the_whole(name: str) -> None:
     semantics = preset(name).semantics.to_dict() | {"unlabelled": "skip"}
     options = {"weight": "w", "semantics": semantics}
     labels, predictions = inputs()
-    whole = rankmill.evaluate(labels, predictions, SOME, **options)
+    whole = flat(rankmill.evaluate, labels, predictions, SOME, **options)
 
     def part(number: int) -> State:
         sides = [
             table.filter(pa.array(np.asarray(table["query"]) % 4 == number))
             for table in (labels, predictions)
         ]
-        state = rankmill.evaluate_part(*sides, SOME, **options)
+        state = flat(rankmill.parts.evaluate_part, *sides, SOME, **options)
         return State.from_row(pa.Table.from_pylist([state.to_row()]).to_pylist()[0])
 
     merged = functools.reduce(State.merge, [part(number) for number in (2, 0, 3, 1)])
@@ -231,7 +245,8 @@ def test_states_with_other_weights_do_not_merge() -> None:
     labels, predictions = inputs(9)
     labels = labels.append_column("v", labels["w"])
     states = [
-        rankmill.evaluate_part(labels, predictions, "map", weight=w) for w in ("w", "v", None)
+        rankmill.parts.evaluate_part(rankmill.Labels(labels, weight=w), predictions, "map")
+        for w in ("w", "v", None)
     ]
     for other in states[1:]:
         with pytest.raises(UsageError, match="states of other scope do not merge"):
@@ -249,11 +264,14 @@ def test_several_systems_and_their_joined_table(tmp_path: Path) -> None:
     labels, predictions = inputs()
     runs = {"a": predictions, "b": predictions.slice(0, 100)}
     results = rankmill.evaluate_runs(
-        labels, runs, "map", weight="w", semantics={"unpredicted": "skip"}
+        rankmill.Labels(labels, weight="w"), runs, "map", semantics={"unpredicted": "skip"}
     )
     for name, one in results.items():
         alone = rankmill.evaluate(
-            labels, runs[name], "map", weight="w", semantics={"unpredicted": "skip"}
+            rankmill.Labels(labels, weight="w"),
+            runs[name],
+            "map",
+            semantics={"unpredicted": "skip"},
         )
         assert numbers(one) == numbers(alone)
     from rankmill.compare.aligned import join_per_query
@@ -273,13 +291,13 @@ PREDICTIONS = pa.table({"query": [1, 2], "items": [[1], [9, 2]]})
 
 @pytest.mark.small
 def test_a_query_without_predictions_keeps_its_weight() -> None:
-    result = rankmill.evaluate(LABELS, PREDICTIONS, "map", weight="w")
+    result = rankmill.evaluate(rankmill.Labels(LABELS, weight="w"), PREDICTIONS, "map")
     assert result["map"] == (1 * 1 + 3 * 0.5 + 4 * 0) / 8
     assert result.effective_queries == 8**2 / (1 + 9 + 16)
     skipped = {"unpredicted": "skip"}
-    assert rankmill.evaluate(LABELS, PREDICTIONS, "map", weight="w", semantics=skipped)["map"] == (
-        (1 * 1 + 3 * 0.5) / 4
-    )
+    assert rankmill.evaluate(
+        rankmill.Labels(LABELS, weight="w"), PREDICTIONS, "map", semantics=skipped
+    )["map"] == ((1 * 1 + 3 * 0.5) / 4)
 
 
 def weighted_by(values: Any) -> pa.Table:
@@ -303,38 +321,48 @@ def weighted_by(values: Any) -> pa.Table:
 )
 def test_what_is_no_weight_is_refused(values: list[Any], told: str) -> None:
     with pytest.raises(InputError, match=f"the table of labels: .*{told}"):
-        rankmill.evaluate(weighted_by(values), PREDICTIONS, "map", weight="w")
+        rankmill.evaluate(rankmill.Labels(weighted_by(values), weight="w"), PREDICTIONS, "map")
 
 
 def test_weights_that_are_accepted() -> None:
     for values in ([1, 3, 4], pa.array([1, 3, 4], pa.uint8()), pa.array([1, 3, 4], pa.float32())):
-        result = rankmill.evaluate(weighted_by(values), PREDICTIONS, "map", weight="w")
+        result = rankmill.evaluate(
+            rankmill.Labels(weighted_by(values), weight="w"), PREDICTIONS, "map"
+        )
         assert result["map"] == 2.5 / 8
-    zeros = rankmill.evaluate(weighted_by([0.0, -0.0, 0.0]), PREDICTIONS, "map", weight="w")
+    zeros = rankmill.evaluate(
+        rankmill.Labels(weighted_by([0.0, -0.0, 0.0]), weight="w"), PREDICTIONS, "map"
+    )
     assert numbers(zeros)[:4] == [{"map": None}, {"map": None}, 3, None]
-    one = rankmill.evaluate(weighted_by([0.0, 1e100, 0.0]), PREDICTIONS, "map", weight="w")
+    one = rankmill.evaluate(
+        rankmill.Labels(weighted_by([0.0, 1e100, 0.0]), weight="w"), PREDICTIONS, "map"
+    )
     assert numbers(one)[:4] == [{"map": 0.5}, {"map": None}, 3, 1.0]
 
 
 def test_rows_of_a_query_must_agree() -> None:
     labels = pa.table({"query": [1, 1, 2], "item": [1, 2, 2], "w": [1.0, 1.5, 2.0]})
     with pytest.raises(InputError, match=r"query 1 has 1\.0 and 1\.5 in column 'w'"):
-        rankmill.evaluate(labels, PREDICTIONS, "map", weight="w", binary=True)
+        rankmill.evaluate(rankmill.Labels(labels, weight="w", binary=True), PREDICTIONS, "map")
 
 
 def test_the_column_of_weights_is_no_gain(recwarn: pytest.WarningsRecorder) -> None:
     long = to_long(LABELS)
-    found = rankmill.evaluate(long, PREDICTIONS, SOME, weight="w")
-    assert numbers(found) == numbers(rankmill.evaluate(LABELS, PREDICTIONS, SOME, weight="w"))
+    found = rankmill.evaluate(rankmill.Labels(long, weight="w"), PREDICTIONS, SOME)
+    assert numbers(found) == numbers(
+        rankmill.evaluate(rankmill.Labels(LABELS, weight="w"), PREDICTIONS, SOME)
+    )
     named = long.rename_columns(["query", "score", "item"])  # a name of gains, too
-    assert numbers(rankmill.evaluate(named, PREDICTIONS, SOME, weight="score")) == numbers(found)
+    assert numbers(
+        rankmill.evaluate(rankmill.Labels(named, weight="score"), PREDICTIONS, SOME)
+    ) == numbers(found)
     assert not recwarn.list
 
 
 def test_requests_that_cannot_be_weighted() -> None:
     def refused(told: str, labels: Any = LABELS, metrics: str = "map", **options: Any) -> None:
         with pytest.raises((UsageError, InputError), match=told):
-            rankmill.evaluate(labels, PREDICTIONS, metrics, **({"weight": "w"} | options))
+            flat(rankmill.evaluate, labels, PREDICTIONS, metrics, **({"weight": "w"} | options))
 
     refused("gap is no mean over queries, .*: leave out this metric, or weight=", metrics="map,gap")
     refused("unlabelled 'zero' counts them: choose", semantics={"unlabelled": "zero"})
@@ -343,15 +371,18 @@ def test_requests_that_cannot_be_weighted() -> None:
     no_columns = "holds lists of items and no columns, so that there is no weight 'w'"
     refused(f"the dict of labels {no_columns}", {1: [1], 2: [2]})
     refused(no_columns, [[1], [2]])
-    refused(no_columns, rankmill.Ragged.from_lists([[1], [2]]))
+    refused(no_columns, rankmill.arrays.Ragged.from_lists([[1], [2]]))
 
 
 def test_explain_shows_the_query_alone() -> None:
     """The weight of a query changes no value of its own."""
-    found = rankmill.explain(LABELS, PREDICTIONS, "map", 2, weight="w")
+    found = rankmill.explain(rankmill.Labels(LABELS, weight="w"), PREDICTIONS, "map", 2)
     assert (found.value, found.scope.weight) == (0.5, None)
     compared = rankmill.explain_evaluators(
-        LABELS, PREDICTIONS, "map", ["default", "trec_eval", "torchmetrics"], weight="w"
+        rankmill.Labels(LABELS, weight="w"),
+        PREDICTIONS,
+        "map",
+        ["default", "trec_eval", "torchmetrics"],
     )
     assert compared.value == 2.5 / 8
     assert compared.wholes["trec_eval"].value == 2.5 / 4
@@ -406,7 +437,7 @@ def test_the_plan_knows_the_column(tmp_path: Path) -> None:
     pq.write_table(LABELS, tmp_path / "l.parquet")
     pq.write_table(PREDICTIONS, tmp_path / "p.parquet")
     files = tmp_path / "l.parquet", tmp_path / "p.parquet"
-    plain, weighted = (rankmill.plan(*files, "map", weight=one) for one in (None, "w"))
+    plain, weighted = (flat(rankmill.plan, *files, "map", weight=one) for one in (None, "w"))
     assert weighted["labels"]["bytes"] > plain["labels"]["bytes"]
     assert weighted["memory"] - plain["memory"] == 3 * memory.A_WEIGHT
     assert weighted["scope"]["weight"] == "w"

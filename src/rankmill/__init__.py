@@ -1,6 +1,7 @@
 """rankmill: a fast, exact evaluator of ranked predictions.
 
 Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are loaded on first use.
+The modules arrays, config, kaggle, metrics, parts, spark and torch hold what fewer programs need.
 """
 
 from __future__ import annotations
@@ -17,166 +18,128 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rankmill.cli.config import Config, read_config
-    from rankmill.columns.ragged import Ragged
-    from rankmill.compare.compare import compare, compare_part, compare_state
-    from rankmill.compare.comparison import Comparison
-    from rankmill.compare.stability import stability
-    from rankmill.compare.stability_view import Stability
-    from rankmill.compare.state import ComparisonState
-    from rankmill.engine.convert import convert
-    from rankmill.engine.evaluate import evaluate, evaluate_runs
-    from rankmill.engine.parts import evaluate_part, second_pass
-    from rankmill.engine.plan import plan
-    from rankmill.engine.results import Results
-    from rankmill.engine.state import State
-    from rankmill.errors import (
-        InputError,
-        RankmillError,
-        RegressionError,
-        ResourceError,
-        UsageError,
-    )
-    from rankmill.explain.evaluators import explain_evaluators
-    from rankmill.explain.evaluators_view import EvaluatorDifferences
-    from rankmill.explain.trace import explain
-    from rankmill.explain.trace_view import Trace
-    from rankmill.fuse.fuse import fuse
-    from rankmill.gate.gate import gate
-    from rankmill.gate.history import History, history
-    from rankmill.gate.power import gate_power
-    from rankmill.gate.power_view import GatePower
-    from rankmill.gate.record import record
-    from rankmill.gate.verdict import Verdict
-    from rankmill.metrics.arrays import (
-        average_precision,
-        dcg,
-        f1,
-        first_hit_precision,
-        hit,
-        ndcg,
-        precision,
-        r_precision,
-        recall,
-    )
-    from rankmill.metrics.gap_array import global_average_precision
-    from rankmill.results.result import Result
-    from rankmill.semantics.choices import Semantics
+    from rankmill import arrays as arrays
+    from rankmill import config as config
+    from rankmill import kaggle as kaggle
+    from rankmill import metrics as metrics
+    from rankmill import parts as parts
+    from rankmill import spark as spark
+    from rankmill import torch as torch
+    from rankmill.compare.asked import Tests as Tests
+    from rankmill.compare.compare import compare as compare
+    from rankmill.compare.comparison import Comparison as Comparison
+    from rankmill.compare.stability import stability as stability
+    from rankmill.compare.stability_view import Stability as Stability
+    from rankmill.engine.convert import convert as convert
+    from rankmill.engine.evaluate import evaluate as evaluate
+    from rankmill.engine.evaluate import evaluate_runs as evaluate_runs
+    from rankmill.engine.head import head as head
+    from rankmill.engine.plan import plan as plan
+    from rankmill.engine.results import Results as Results
+    from rankmill.errors import InputError as InputError
+    from rankmill.errors import RankmillError as RankmillError
+    from rankmill.errors import RegressionError as RegressionError
+    from rankmill.errors import ResourceError as ResourceError
+    from rankmill.errors import UsageError as UsageError
+    from rankmill.explain.evaluators import explain_evaluators as explain_evaluators
+    from rankmill.explain.trace import explain as explain
+    from rankmill.explain.trace_view import Trace as Trace
+    from rankmill.fuse.fuse import fuse as fuse
+    from rankmill.gate.asked import Rules as Rules
+    from rankmill.gate.gate import gate as gate
+    from rankmill.gate.history import History as History
+    from rankmill.gate.power import gate_power as gate_power
+    from rankmill.gate.verdict import Verdict as Verdict
+    from rankmill.results.result import Result as Result
+    from rankmill.semantics.semantics import Semantics as Semantics
+    from rankmill.sources.nouns import Catalogue as Catalogue
+    from rankmill.sources.nouns import Labels as Labels
+    from rankmill.sources.nouns import Predictions as Predictions
 
 # Public name -> the module that defines it.
 _HOMES = {
-    "Config": "cli.config",
-    "read_config": "cli.config",
+    "Catalogue": "sources.nouns",
     "Comparison": "compare.comparison",
-    "ComparisonState": "compare.state",
-    "compare": "compare.compare",
-    "compare_part": "compare.compare",
-    "compare_state": "compare.compare",
-    "Stability": "compare.stability_view",
-    "stability": "compare.stability",
-    "EvaluatorDifferences": "explain.evaluators_view",
-    "explain_evaluators": "explain.evaluators",
+    "History": "gate.history",
     "InputError": "errors",
+    "Labels": "sources.nouns",
+    "Predictions": "sources.nouns",
     "RankmillError": "errors",
     "RegressionError": "errors",
     "ResourceError": "errors",
-    "UsageError": "errors",
-    "Trace": "explain.trace_view",
-    "explain": "explain.trace",
-    "fuse": "fuse.fuse",
-    "History": "gate.history",
-    "history": "gate.history",
-    "record": "gate.record",
-    "Ragged": "columns.ragged",
     "Result": "results.result",
     "Results": "engine.results",
-    "Semantics": "semantics.choices",
-    "State": "engine.state",
-    "second_pass": "engine.parts",
+    "Rules": "gate.asked",
+    "Semantics": "semantics.semantics",
+    "Stability": "compare.stability_view",
+    "Tests": "compare.asked",
+    "Trace": "explain.trace_view",
+    "UsageError": "errors",
     "Verdict": "gate.verdict",
+    "compare": "compare.compare",
     "convert": "engine.convert",
-    "gate": "gate.gate",
-    "GatePower": "gate.power_view",
-    "gate_power": "gate.power",
     "evaluate": "engine.evaluate",
-    "evaluate_part": "engine.parts",
     "evaluate_runs": "engine.evaluate",
-    "global_average_precision": "metrics.gap_array",
+    "explain": "explain.trace",
+    "explain_evaluators": "explain.evaluators",
+    "fuse": "fuse.fuse",
+    "gate": "gate.gate",
+    "gate_power": "gate.power",
+    "head": "engine.head",
     "plan": "engine.plan",
-    "average_precision": "metrics.arrays",
-    "dcg": "metrics.arrays",
-    "f1": "metrics.arrays",
-    "first_hit_precision": "metrics.arrays",
-    "hit": "metrics.arrays",
-    "ndcg": "metrics.arrays",
-    "precision": "metrics.arrays",
-    "r_precision": "metrics.arrays",
-    "recall": "metrics.arrays",
+    "stability": "compare.stability",
 }
+# The public modules, which hand the other names on.
+_MODULES = ("arrays", "config", "kaggle", "metrics", "parts", "spark", "torch")
 
 __all__ = [
+    "Catalogue",
     "Comparison",
-    "ComparisonState",
-    "Config",
-    "EvaluatorDifferences",
-    "GatePower",
     "History",
     "InputError",
-    "Ragged",
+    "Labels",
+    "Predictions",
     "RankmillError",
     "RegressionError",
     "ResourceError",
     "Result",
     "Results",
+    "Rules",
     "Semantics",
     "Stability",
-    "State",
+    "Tests",
     "Trace",
     "UsageError",
     "Verdict",
-    "average_precision",
     "compare",
-    "compare_part",
-    "compare_state",
     "convert",
-    "dcg",
     "evaluate",
-    "evaluate_part",
     "evaluate_runs",
     "explain",
     "explain_evaluators",
-    "f1",
-    "first_hit_precision",
     "fuse",
     "gate",
     "gate_power",
-    "global_average_precision",
-    "history",
-    "hit",
-    "ndcg",
+    "head",
     "plan",
-    "precision",
-    "r_precision",
-    "read_config",
-    "recall",
-    "record",
-    "second_pass",
     "stability",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _HOMES and name not in _MODULES:
         raise AttributeError(f"module 'rankmill' has no attribute {name!r}")
     import importlib
 
+    if name in _MODULES:
+        return importlib.import_module(f"rankmill.{name}")
     value = getattr(importlib.import_module(f"rankmill.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *(one for one in globals() if one.startswith("__"))])
+    return sorted([*__all__, *_MODULES, *(one for one in globals() if one.startswith("__"))])
 
 
 class _Package(ModuleType):

@@ -12,6 +12,7 @@ from data import FIELDS, KINDS, same, tables
 
 import rankmill
 import rankmill.spark
+from flat import flat
 from rankmill.errors import UsageError as Undefined
 from rankmill.metrics.gap import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse
@@ -56,10 +57,10 @@ def test_presets_shapes_and_ids_give_the_same_bits(spark: Any, number: int) -> N
     if "error" in (semantics.unpredicted, semantics.unlabelled):
         semantics = replace(semantics, unpredicted="zero", unlabelled="skip")
     options: dict[str, Any] = {"semantics": semantics}
-    whole = rankmill.evaluate(*both, metrics_of(name), **options)
+    whole = flat(rankmill.evaluate, *both, metrics_of(name), **options)
     assert len(whole.metrics) > 5
-    found = rankmill.spark.evaluate(
-        *frames(spark, *both), metrics_of(name), partitions=3, **options
+    found = flat(
+        rankmill.spark.evaluate, *frames(spark, *both), metrics_of(name), partitions=3, **options
     )
     same(found, whole)
 
@@ -86,8 +87,8 @@ def test_any_number_of_partitions_gives_the_same_bits(spark: Any, partitions: in
 def test_options_give_the_same_bits(spark: Any, options: dict[str, Any]) -> None:
     labels, predictions = tables("strings", "long", "wide")
     metrics = ["map", "ndcg@3", "rprec"]
-    found = rankmill.spark.evaluate(*frames(spark, labels, predictions), metrics, **options)
-    same(found, rankmill.evaluate(labels, predictions, metrics, **options))
+    found = flat(rankmill.spark.evaluate, *frames(spark, labels, predictions), metrics, **options)
+    same(found, flat(rankmill.evaluate, labels, predictions, metrics, **options))
 
 
 @pytest.mark.parametrize("shape", ["wide", "long"])
@@ -150,9 +151,13 @@ def test_values_of_queries_are_a_frame_that_nothing_collects(spark: Any, semanti
     labels, predictions = tables("strings", "long", "wide")
     options: dict[str, Any] = {"weight": "weight"} if semantics == "default" else {}
     options |= {"semantics": semantics}
-    whole = rankmill.evaluate(labels, predictions, ["map", "p@3"], **options)
-    found = rankmill.spark.evaluate(
-        *frames(spark, labels, predictions), ["map", "p@3"], per_query=True, **options
+    whole = flat(rankmill.evaluate, labels, predictions, ["map", "p@3"], **options)
+    found = flat(
+        rankmill.spark.evaluate,
+        *frames(spark, labels, predictions),
+        ["map", "p@3"],
+        per_query=True,
+        **options,
     )
     assert type(found.per_query).__name__ == "DataFrame"
     assert_same_queries(found.per_query, whole.per_query)
@@ -227,8 +232,10 @@ def test_wrong_requests_are_refused_before_a_job(
 ) -> None:
     labels, predictions = tables("integers", "long", "long")
     with pytest.raises(rankmill.RankmillError, match=message):
-        rankmill.spark.evaluate(
-            *frames(spark, labels, predictions), **{"metrics": "map", **options}
+        flat(
+            rankmill.spark.evaluate,
+            *frames(spark, labels, predictions),
+            **{"metrics": "map", **options},
         )
     with pytest.raises(rankmill.UsageError, match="labels cannot be a Table; expected a DataFrame"):
         rankmill.spark.evaluate(labels, predictions, "map")

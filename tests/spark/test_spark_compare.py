@@ -13,6 +13,7 @@ from data import tables
 
 import rankmill
 import rankmill.spark
+from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -81,7 +82,8 @@ def test_a_comparison_has_the_same_bits(
         by[by.index(classes)] = table
         sent = spark.createDataFrame(table) if "weight" in options else table
         on_spark[on_spark.index(classes)] = sent
-    found = rankmill.spark.compare(
+    found = flat(
+        rankmill.spark.compare,
         spark.createDataFrame(labels),
         frames,
         metrics,
@@ -89,7 +91,7 @@ def test_a_comparison_has_the_same_bits(
         per_query=partitions == 2,
         **{**options, "by": on_spark},
     )
-    whole = rankmill.compare(labels, runs, metrics, **{**options, "by": by})
+    whole = flat(rankmill.compare, labels, runs, metrics, **{**options, "by": by})
     for field in ALIKE:
         assert getattr(found, field) == getattr(whole, field), field
     if partitions == 2:
@@ -119,8 +121,11 @@ def test_wrong_comparisons_are_refused_before_a_job(
 ) -> None:
     frames = [spark.createDataFrame(one) for one in tables("integers", "wide", "wide")]
     with pytest.raises(rankmill.RankmillError, match=message):
-        rankmill.spark.compare(
-            frames[0], {"a": frames[1], "b": frames[1]}, **{"metrics": "map", **options}
+        flat(
+            rankmill.spark.compare,
+            frames[0],
+            {"a": frames[1], "b": frames[1]},
+            **{"metrics": "map", **options},
         )
 
 
@@ -146,7 +151,7 @@ def test_the_command_does_what_evaluate_does(spark: Any, tmp_path: Path, run_cli
             assert outcome.exit_code == 0, outcome.stderr
             table = pq.read_table(values)
             told = json.loads(outcome.stdout)
-            recorded = rankmill.history(runs).runs[-1]
+            recorded = rankmill.History(runs).runs[-1]
             outputs[command] = told, table, recorded
         (found, table, recorded), (whole, values_here, recorded_here) = outputs.values()
         for one, of in ((found, whole), *zip(*map(_systems, (found, whole)), strict=True)):

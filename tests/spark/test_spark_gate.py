@@ -12,6 +12,7 @@ from data import tables
 
 import rankmill
 import rankmill.spark
+from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -82,14 +83,14 @@ def test_an_earlier_run_is_a_baseline(spark: Any, data: Any, tmp_path: Path) -> 
 def test_queries_of_one_side_are_counted_as_here(spark: Any, data: Any, unpredicted: str) -> None:
     labels, old, new = data
     options: dict[str, Any] = {"semantics": {"unpredicted": unpredicted}}
-    values = rankmill.evaluate(labels, old, ["map@3"], **options).per_query
+    values = flat(rankmill.evaluate, labels, old, ["map@3"], **options).per_query
     values = values.replace_schema_metadata(None).slice(0, len(values) * 2 // 3)
     frames = [spark.createDataFrame(one) for one in (labels, new)]
     for before in (values, old.slice(0, len(old) // 2)):
         asked = {"rules": [RULES[0], RULES[1], RULES[3]], **options}
         on_spark = spark.createDataFrame(before)
-        found = rankmill.spark.gate(*frames, baseline=on_spark, partitions=3, **asked)
-        here = rankmill.gate(labels, new, baseline=before, **asked)
+        found = flat(rankmill.spark.gate, *frames, baseline=on_spark, partitions=3, **asked)
+        here = flat(rankmill.gate, labels, new, baseline=before, **asked)
         same_verdict(found, here)
         assert found.notes == here.notes
         few = here.outcomes[0]
@@ -131,4 +132,4 @@ def test_wrong_gates_are_refused(
     if isinstance(options.get("baseline"), dict):
         options = {"baseline": spark.createDataFrame(pa.table(options["baseline"]))}
     with pytest.raises(rankmill.RankmillError, match=message):
-        rankmill.spark.gate(*frames, rules, partitions=1, **options)
+        flat(rankmill.spark.gate, *frames, rules, partitions=1, **options)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill.spark
+from flat import flat
 from rankmill.spark import broadcasting, merging, planning
 from rankmill.spark.broadcasting import Matching
 from rankmill.spark.counting import Counting
@@ -122,9 +123,9 @@ def test_a_task_needs_the_memory_that_the_plan_tells(
         monkeypatch.setattr(module, "function_of", measuring)
     frames = [spark.read.parquet(path) for path in files[shape]]
     options = {"partitions": 1 if placing == "shuffle" else None}
-    told = rankmill.spark.plan(*frames, METRICS, **options)
+    told = flat(rankmill.spark.plan, *frames, METRICS, **options)
     assert told["predictions"]["placing"] == placing
-    rankmill.spark.evaluate(*frames, METRICS, **options)
+    flat(rankmill.spark.evaluate, *frames, METRICS, **options)
     tasks = {file.name: tuple(map(int, file.read_text().split())) for file in tmp_path.iterdir()}
     assert len({name.partition("-")[0] for name in tasks}) == 2  # both passes
     peak, size = max(peak for _, peak in tasks.values()), max(size for size, _ in tasks.values())

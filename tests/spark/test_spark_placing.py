@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import rankmill
 import rankmill.spark
+from flat import flat, job_of
 from rankmill.cli.spark import command
 from rankmill.engine.parts import evaluate_part
 from rankmill.engine.state import State
@@ -28,19 +29,20 @@ from rankmill.spark import broadcasting, placing
 from rankmill.spark.broadcasting import broadcast
 from rankmill.spark.partitions import partition_count
 from rankmill.spark.placing import placing_of
-from rankmill.spark.request import request_of
+from rankmill.spark.request import Request, request_of
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 
 METRICS = ["map@3", "gap", "gap@2", "first_hit", "ndcg"]
-OPTIONS: dict[str, Any] = {
-    **dict.fromkeys(("query", "item", "score", "rank", "gain", "label_query", "label_item")),
-    **dict.fromkeys(("rel", "depth", "weight", "partitions")),
-    **dict.fromkeys(("in_order", "binary", "judged_only", "per_query"), False),
-    **{"gain_function": "linear", "semantics": "default", "memory": 1 << 30},
-}
+
+
+def request_for(labels: Any, predictions: Any, metrics: Any, **options: Any) -> Request:
+    """Return the request to score one system."""
+    partitions = options.pop("partitions", None)
+    job, *inputs = job_of(labels, {"": predictions}, metrics, options, part=True, keep_values=False)
+    return request_of(*inputs, job, partitions)
 
 
 @pytest.fixture
@@ -94,7 +96,7 @@ def test_any_placing_of_predictions_gives_the_state_of_all(
     for number in numbers:
         draw.choice(parts).append(batch.slice(number, 1))
     frames = FakeFrame([labels.to_batches()], labels.schema), FakeFrame(parts, batch.schema)
-    request = request_of(frames[0], {"": frames[1]}, metrics, OPTIONS | options)
+    request = request_for(frames[0], frames[1], metrics, **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(broadcasting, "AT_ONCE", at_once)
         patch.setattr(broadcasting, "FAN", 1)  # so that keys are checked in several groups
@@ -104,7 +106,7 @@ def test_any_placing_of_predictions_gives_the_state_of_all(
             found = broadcast(request, 1, labels.select(list(request.sides[0].slots)))
     assert (found is None) == twice
     if found is not None:
-        expected = evaluate_part(labels, predictions, metrics, **options).to_row()
+        expected = flat(evaluate_part, labels, predictions, metrics, **options).to_row()
         row = State.from_row(found.fields or {}).to_row()
         assert {k: str(v) for k, v in row.items()} == {k: str(v) for k, v in expected.items()}
         assert (found.label_rows, found.rows) == (len(labels), len(predictions))
@@ -116,9 +118,9 @@ def test_labels_that_fit_go_to_the_tasks(spark: Any, ways: list[str], kind: str)
     both = tables(kind, shape, "wide")
     options: dict[str, Any] = {"semantics": {"unlabelled": "zero"}}
     frames = [spark.createDataFrame(one) for one in both]
-    found = rankmill.spark.evaluate(frames[0], frames[1].repartition(5), METRICS, **options)
+    found = flat(rankmill.spark.evaluate, frames[0], frames[1].repartition(5), METRICS, **options)
     assert ways == ["broadcast"]
-    same(found, rankmill.evaluate(*both, METRICS, **options))
+    same(found, flat(rankmill.evaluate, *both, METRICS, **options))
 
 
 def test_each_system_is_placed_by_itself(spark: Any, ways: list[str]) -> None:
@@ -141,7 +143,7 @@ def test_long_predictions_stay_if_spark_knows_that_queries_are_together(
     assert ways == ["broadcast"]
     same(found, rankmill.evaluate(*both, METRICS))
     for other in (predictions.repartition(4, "item"), predictions.repartition(4)):
-        assert placing_of(request_of(labels, {"": other}, "map", OPTIONS), 1).how == "shuffle"
+        assert placing_of(request_for(labels, other, "map"), 1).how == "shuffle"
 
 
 @pytest.mark.parametrize("query", [1, 7])  # with labels, and without
@@ -171,7 +173,7 @@ def test_wrong_data_is_one_clear_error(
     labels: Any, predictions: Any, semantics: Any, message: str
 ) -> None:
     both = [FakeFrame([one.to_batches()], one.schema) for one in (rows(labels), rows(predictions))]
-    request = request_of(both[0], {"": both[1]}, "map", OPTIONS | {"semantics": semantics})
+    request = request_for(both[0], both[1], "map", semantics=semantics)
     with pytest.raises(rankmill.InputError, match=message):
         broadcast(request, 1, rows(labels))
 
@@ -200,7 +202,7 @@ def test_tables_bucketed_by_query_are_not_shuffled(
     found = rankmill.spark.evaluate(*frames, METRICS)
     assert ways == ["score_joined"]
     same(found, rankmill.evaluate(*both, METRICS))
-    rows = placing_of(request_of(frames[0], {"": frames[1]}, METRICS, OPTIONS), 1).rows
+    rows = placing_of(request_for(frames[0], frames[1], METRICS), 1).rows
     tasks = rows.mapInArrow(lambda batches: batches, rows.schema)
     plan = tasks._jdf.queryExecution().executedPlan().toString()
     assert "MapInArrow" in plan
@@ -226,7 +228,7 @@ def test_frames_partitioned_by_query_are_not_shuffled_again(unsent: Any, ways: l
         with pytest.raises(rankmill.InputError, match=message):
             rankmill.spark.evaluate(*found, "map")
     assert ways == ["score_joined"] * 3
-    other = request_of(of_labels, {"": of_predictions.repartition(3, "query")}, "map", OPTIONS)
+    other = request_for(of_labels, of_predictions.repartition(3, "query"), "map")
     assert placing_of(other, 1).how == "shuffle"
 
 
@@ -235,7 +237,7 @@ def test_partitions_too_large_for_a_task_are_shuffled(
 ) -> None:
     both = [unsent.createDataFrame(one) for one in tables("integers", "wide", "wide")]
     both = [one.repartition(4, "query") for one in both]
-    request = request_of(both[0], {"": both[1]}, "map", OPTIONS)
+    request = request_for(both[0], both[1], "map")
     assert placing_of(request, 1).tasks == 4
     size = sum(request.sizes)
     monkeypatch.setattr(placing, "LARGEST", size // 4)
@@ -254,7 +256,7 @@ def test_what_spark_knows_of_sizes_decides(spark: Any, tmp_path: Any) -> None:
     frame = spark.read.parquet(str(tmp_path / "some"))
 
     def request(labels: Any, predictions: Any, **options: Any) -> Any:
-        return request_of(labels, {"": predictions}, "map", OPTIONS | options)
+        return request_for(labels, predictions, "map", **options)
 
     def how(*arguments: Any, **options: Any) -> str:
         return placing_of(request(*arguments, **options), 1).how
@@ -299,7 +301,7 @@ def test_a_plan_tells_what_would_move(unsent: Any, tmp_path: Any) -> None:
     for path, one in zip(paths, (labels, predictions, predictions), strict=True):
         pq.write_table(one, path)
     of_labels, one, other = map(unsent.read.parquet, paths)
-    sizes = request_of(of_labels, {"": one}, "map", OPTIONS).sizes
+    sizes = request_for(of_labels, one, "map").sizes
     runs = {"a": one, "b": other.repartition(2)}
     found = rankmill.spark.plan_runs(of_labels, runs, ["map", "gap"], partitions=5)
     assert found["labels"]["bytes"] == sizes[0]

@@ -149,7 +149,7 @@ for shapes in (("wide", "wide"), ("wide", "long")):
 runs = dict.fromkeys(("old", "new"), frames[1])
 assert rankmill.spark.compare(frames[0], runs, "map").values
 try:
-    rankmill.spark.evaluate(*frames, "gap", score="nope")
+    rankmill.spark.evaluate(frames[0], rankmill.Predictions(frames[1], score="nope"), "gap")
 except rankmill.InputError as error:
     print("error:", error)
 print("the same")

@@ -13,6 +13,7 @@ from data import same
 
 import rankmill
 import rankmill.spark
+from flat import flat
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -76,9 +77,9 @@ def test_giant_queries_have_the_same_bits(
         predictions = predictions.repartition(4, *by)
     both = {"labels": labels, "predictions": predictions, "metrics": METRICS}
     partitions = {"shuffle": 4, "broadcast": None}[placing]
-    plan = rankmill.spark.plan(**both, partitions=partitions)
+    plan = flat(rankmill.spark.plan, **both, partitions=partitions)
     assert plan["predictions"]["placing"] == placing
-    found = rankmill.spark.evaluate(**both, partitions=partitions)
+    found = flat(rankmill.spark.evaluate, **both, partitions=partitions)
     whole = rankmill.evaluate(*map(pq.read_table, skewed[shape]), METRICS)
     assert whole.audit["predictions"] == SIZES.sum()
     same(found, whole)

@@ -14,7 +14,7 @@ from rankmill.cli.recording import TIME, recording_of
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
 from rankmill.semantics.choices import CHOICES
-from rankmill.semantics.presets import semantics_of
+from rankmill.semantics.semantics import Semantics
 
 __all__ = ["WHOLE", "Command", "click_option", "table_command"]
 
@@ -194,7 +194,7 @@ def _semantics(preset: str, fields: tuple[str, ...]) -> dict[str, str]:
                 param_hint="--semantics",
             )
     chosen = {"preset": preset} | {field: choice for field, _, choice in pairs}
-    semantics_of(chosen)  # so that an unknown one is told at once
+    Semantics.of(chosen)  # so that an unknown one is told at once
     return chosen
 
 

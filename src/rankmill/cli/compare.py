@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
+from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.paging import check_page, page_of, trends_of
@@ -77,19 +78,21 @@ def command(
     if plot is not None:
         check_picture(plot)
 
-    from rankmill.compare.compare import compare
+    from rankmill.compare.asked import Request
+    from rankmill.compare.compare import compare, compare_as
     from rankmill.compare.comparison import view_of
 
     with Progress() as progress:
         names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
-        found = compare(label_source, runs, metrics, **options, details=report is not None)
+        given = face_of(compare, label_source, runs, options | {"metrics": metrics})
+        found = compare_as(Request(**given), details=report is not None)
     more = [] if per_query is None else [(per_query, found.per_query)]
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))
     if report is not None:
         trends = trends_of(found, recording.history, recording.time)
-        more.append((report, page_of(found, label_source, runs, options, trends)))
+        more.append((report, page_of(found, given, trends)))
     if found.queries:
         more += recording.record_run(found, label_source, runs)
     # explain drops no predictions that were seen, so that its values would be others.

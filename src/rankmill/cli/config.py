@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from rankmill.cli.command import click_option
+from rankmill.cli.face import face_of, options_taken
 from rankmill.cli.inputs import system_names
 from rankmill.config.document import Document, read_document
 from rankmill.config.filling import parse_date
@@ -54,20 +55,23 @@ class Config:
 
         Names of files that a command writes are left out.
         """
-        wanted = inspect.signature(function).parameters
+        wanted, taken = inspect.signature(function).parameters, options_taken(function)
         if "semantics" in wanted:
-            self.check_taken(function.__name__, wanted)
-        given: dict[str, Any] = {"labels": self.labels, "runs": self.systems}
+            self.check_taken(function.__name__, taken)
+        given: dict[str, Any] = {"runs": self.systems}
+        if "predictions" in wanted:
+            given |= self.one(function.__name__, "baseline" in wanted)
+        elif "baseline" in wanted:
+            given |= self.several(function.__name__)
         given |= {
             name: one
             for name, one in self.options.items()
             if name not in keys() or keys()[name].parameter
         }
-        if "predictions" in wanted:
-            given |= self.one(function.__name__, "baseline" in wanted)
-        elif "baseline" in wanted:
-            given |= self.several(function.__name__)
-        return {name: given[name] for name in wanted if given.get(name) is not None}
+        runs = given.pop("predictions", None) or given["runs"]
+        told = {name: one for name, one in given.items() if name in taken and name != "runs"}
+        found = face_of(function, self.labels, runs, told)
+        return {name: found[name] for name in wanted if found.get(name) is not None}
 
     def check_taken(self, taker: str, wanted: Collection[str]) -> None:
         """Raise UsageError if a taker of these options would count otherwise than the file says."""

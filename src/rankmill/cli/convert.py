@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.progress import Progress
 
@@ -33,7 +34,7 @@ rankmill convert 'scores/*.csv' scores.parquet --query user --score sim
     help=_HELP,
     examples=_EXAMPLES,
 )
-def command(source: str, output: str, told_format: str | None, **options: Any) -> None:
+def command(source: str, output: str, **options: Any) -> None:
     """Check the names, convert, and tell what was written."""
     paths = source_of(source, "INPUT")
     from rankmill.engine.convert import check_path, convert
@@ -43,5 +44,6 @@ def command(source: str, output: str, told_format: str | None, **options: Any) -
     check_path(output)
     check_outputs(output, [paths])
     with Progress() as progress:
-        told = convert(paths, output, format=told_format, **options, progress=progress)
+        options |= {"path": output, "progress": progress}
+        told = convert(**face_of(convert, paths, None, options))
     emit(plain_text(converted_lines(told)) + "\n")

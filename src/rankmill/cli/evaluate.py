@@ -6,6 +6,7 @@ from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.paging import check_page, page_of, trends_of
@@ -61,24 +62,25 @@ def command(
     from rankmill.metrics.registry import parse_all
 
     output = None if output == "-" else output
-    asked = parse_all(metrics, semantics=options["semantics"])
+    parsed = parse_all(metrics, semantics=options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     files = {"per_query": per_query, "curve": curve, "report": report}
     files["history"] = recording.place
     check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
     check_page(report)
-    if curve is not None and not any(map(has_curve, asked)):
+    if curve is not None and not any(map(has_curve, parsed)):
         raise UsageError("--curve is for metrics such as auprc, best_f1 and ece: ask for one (-m)")
     if report is not None and len(runs) > 1:
         raise UsageError("--report shows one system: 'rankmill report' compares several")
     chosen = format_for(format, output)
-    options["per_query"] = per_query is not None
+    options |= {"metrics": metrics, "per_query": per_query is not None}
 
     if only_plan:
         from rankmill.engine.plan import plan_runs
 
-        deliver(plan_view(plan_runs(label_source, runs, metrics, **options)), chosen, output)
+        asked = face_of(plan_runs, label_source, runs, options)
+        deliver(plan_view(plan_runs(**asked)), chosen, output)
         return
     recorded: list[tuple[str, Any]] = []
     results: dict[str, Result]
@@ -86,18 +88,19 @@ def command(
         from rankmill.engine.evaluate import evaluate_runs
 
         with Progress() as progress:
-            results = evaluate_runs(label_source, runs, metrics, **options, progress=progress)
+            given = face_of(evaluate_runs, label_source, runs, options | {"progress": progress})
+            results = evaluate_runs(**given)
     else:
         from rankmill.compare.details import evaluate_in_detail
 
         del options["per_query"]
         with Progress() as progress:
-            results, details = evaluate_in_detail(
-                label_source, runs, metrics, **options, progress=progress
-            )
+            options["progress"] = progress
+            given = face_of(evaluate_in_detail, label_source, runs, options)
+            results, details = evaluate_in_detail(**given)
         (only,) = results.values()
         trends = trends_of(only, recording.history, recording.time)
-        page = page_of(only, label_source, runs, options, trends, details)
+        page = page_of(only, given, trends, details)
         recorded.append((report, page))
     if curve is not None:
         recorded.append((curve, _curves(results, curve)))

@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
@@ -70,8 +71,8 @@ def command(
     from rankmill.explain.trace_view import view_of
 
     with Progress() as progress:
-        options |= {"rows": rows, "progress": progress}
-        found = explain(sources[0], sources[1], metric, query_id, **options)
+        options |= {"metric": metric, "query_id": query_id, "rows": rows, "progress": progress}
+        found = explain(**face_of(explain, sources[0], sources[1], options))
     if as_table and output is not None:
         writing.write_table(output, found.table)
     else:

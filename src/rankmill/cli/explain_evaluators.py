@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.progress import Progress
 
@@ -59,7 +60,6 @@ def command(
     from rankmill.explain.evaluators_view import view_of
 
     with Progress() as progress:
-        found = explain_evaluators(
-            sources[0], sources[1], metric, named, progress=progress, **options
-        )
+        options |= {"metric": metric, "presets": named, "progress": progress}
+        found = explain_evaluators(**face_of(explain_evaluators, sources[0], sources[1], options))
     deliver(view_of(found), chosen, output)

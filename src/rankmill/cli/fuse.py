@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.progress import Progress
 from rankmill.errors import UsageError
@@ -39,7 +40,6 @@ def command(
     runs: tuple[str, ...],
     output: str,
     weights: str | None,
-    told_format: str | None,
     **options: Any,
 ) -> None:
     """Check the names, fuse, and tell what was written."""
@@ -50,7 +50,8 @@ def command(
     check_path(output)
     check_outputs(output, list(inputs.values()))
     with Progress() as progress:
-        fused = fuse(inputs, output, format=told_format, **options, progress=progress)
+        options |= {"path": output, "progress": progress}
+        fused = fuse(**face_of(fuse, None, inputs, options))
     emit(f"{fused!r}\n")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, emit, format_for
+from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.no_verdict import Outputs, append
@@ -111,13 +113,15 @@ def command(
         times_opened(),
     )
     context.meta[FAILED] = outputs.fail
-    from rankmill.gate.gate import gate
+    from rankmill.gate.asked import Request
+    from rankmill.gate.gate import gate, gate_as
+    from rankmill.sources.nouns import Predictions
 
     with Progress() as progress:
-        asked = {"baseline": base, "history": recording.history, **options}
-        asked["time"] = recording.time
-        asked["details"] = report is not None
-        found = gate(*sources, rules, **asked, progress=progress)
+        asked = {"rules": rules, "baseline": base, "history": recording.history, **options}
+        asked |= {"time": recording.time, "progress": progress}
+        given = face_of(gate, sources[0], sources[1], asked)
+        found = gate_as(Request(**given), details=report is not None)
     shown = report is not None or summary is not None
     trends = trends_of(found, recording.history, recording.time) if shown else {}
     texts = {"summary": summary_line(found, trends)} if summary is not None else {}
@@ -129,10 +133,11 @@ def command(
     if per_query is not None:
         written.append((per_query, found.result.per_query))
     if report is not None:
-        runs: dict[str, Any] = {"candidate": sources[1]}
+        candidate = Predictions.of(given["predictions"])
+        runs = {"candidate": candidate}
         if (found.baseline or {}).get("kind") == "predictions":
-            runs["baseline"] = base
-        written.append((report, page_of(found, sources[0], runs, options, trends)))
+            runs["baseline"] = replace(candidate, data=base)
+        written.append((report, page_of(found, given | {"runs": runs}, trends)))
     written += recording.record_run(found, *sources)
     only_line = summary == STANDARD_OUTPUT and output is None
     if only_line or not _shows_table_beside_errors(chosen, output):
@@ -197,7 +202,8 @@ def _show_power(
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
     with Progress() as progress:
         asked = {"baseline": base, "history": recording.history, "time": recording.time, **left}
-        found = gate_power(*sources, rules, **asked, progress=progress)
+        asked |= {"rules": rules, "progress": progress}
+        found = gate_power(**face_of(gate_power, sources[0], sources[1], asked))
     deliver(view_of(found), chosen, output, [])
 
 

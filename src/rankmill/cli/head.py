@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import source_of
 from rankmill.errors import InputError
 from rankmill.results.understood import head_view
@@ -31,19 +32,14 @@ rankmill head scores.csv --score sim --format json
 )
 def command(
     source: str,
-    role: Any,
-    told_format: str | None,
-    columns: str | None,
-    encoding: str | None,
     format: str,
-    **named: Any,
+    **options: Any,
 ) -> None:
     """Look at the first rows, show them, and fail if something is wrong with them."""
     paths = source_of(source, "INPUT")
     from rankmill.engine.head import head
-    from rankmill.engine.role import Named
 
-    told = head(paths, role, Named(**named), told_format, columns, encoding)
-    deliver(head_view(told, role is not None), format, None)
+    told = head(**face_of(head, paths, None, options))
+    deliver(head_view(told, options["role"] is not None), format, None)
     if told["problem"] is not None:
         raise InputError(told["problem"])

@@ -83,7 +83,7 @@ def command(
         from rankmill.compare.drawing import check_picture, rendered
 
         check_picture(plot)
-    found = histories.history(history, since)
+    found = histories.History(history, since)
     trends = [
         found.trend(metric, system)
         for metric, system in (found.named(metrics) if metrics else found.metrics)

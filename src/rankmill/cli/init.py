@@ -13,6 +13,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
+from rankmill.cli.face import face_of, options_taken
 from rankmill.cli.inputs import source_of, system_names
 from rankmill.cli.progress import Progress
 from rankmill.config.filling import dates_in, is_filled, with_holes
@@ -132,21 +133,13 @@ def _paths(source: str | list[str], folder: str) -> str | list[str]:
 def _told(source: Any, is_labels: bool, given: dict[str, Any]) -> dict[str, Any]:
     """Return how an input is understood under the options."""
     from rankmill.engine.head import head
-    from rankmill.engine.role import Named
+    from rankmill.engine.plan import plan
+    from rankmill.sources.nouns import Labels, Predictions
 
-    prefix = "label_" if is_labels else ""
-    own = {"gain", "binary"} if is_labels else {"score", "rank", "in_order"}
-    named = {name: given[name] for name in own if name in given}
-    for name in ("query", "item"):
-        named[name] = given.get(prefix + name, given.get(name))
-    told = head(
-        source,
-        "labels" if is_labels else "predictions",
-        Named(**named),
-        given.get("labels_as" if is_labels else "predictions_as"),
-        given.get(f"{prefix}columns", given.get("columns")),
-        given.get(f"{prefix}encoding", given.get("encoding")),
-    )
+    known = {name: one for name, one in given.items() if name in options_taken(plan)}
+    both = face_of(plan, source, source, known)
+    one = Labels.of(both["labels"]) if is_labels else Predictions.of(both["predictions"])
+    told = head(one)
     if told["problem"] is not None:
         raise InputError(told["problem"])
     return told
@@ -191,5 +184,5 @@ def _result(labels: Any, predictions: Any, metrics: list[str], given: dict[str, 
     from rankmill.engine.evaluate import evaluate
 
     with Progress() as progress:
-        options = given | {"per_query": False, "progress": progress}
-        return evaluate(labels, predictions, metrics, **options)
+        options = given | {"metrics": metrics, "per_query": False, "progress": progress}
+        return evaluate(**face_of(evaluate, labels, predictions, options))

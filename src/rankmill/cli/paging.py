@@ -30,9 +30,7 @@ def check_page(report: str | None) -> None:
 
 def page_of(
     found: Any,
-    labels: Any,
-    runs: Mapping[str, Any],
-    options: Mapping[str, Any],
+    given: Mapping[str, Any],
     trends: Trends,
     details: Details | None = None,
 ) -> str:
@@ -42,10 +40,9 @@ def page_of(
     ----------
     found, details
         As for `rankmill.report.page`.
-    labels, runs
-        What was read: the predictions of each system by its name in `found`.
-    options
-        Those that were given for reading and counting.
+    given
+        The arguments of `evaluate_runs`, with the predictions of each system by its name in
+        `found`, perhaps among others.
     trends
         The history, as `trends_of` reads it.
     """
@@ -57,7 +54,7 @@ def page_of(
     return page(
         found,
         details=details,
-        lists=lists_of(details, labels, runs, options),
+        lists=lists_of(details, given),
         history=trends,
         command=command_line(),
     )
@@ -87,13 +84,13 @@ def trends_of(found: Any, folder: str | None, time: datetime | None = None) -> T
         return {}
     from rankmill.gate.beside import beside_of
     from rankmill.gate.broken import slice_trends
-    from rankmill.gate.history import history
+    from rankmill.gate.history import History
     from rankmill.gate.runs import rules_text
     from rankmill.report.subject import subject_of
 
     subject = subject_of(found)
     with suppress(InputError):  # this may be the first run of the history
-        earlier = history(folder)
+        earlier = History(folder)
         semantics, scope = subject.rules
         inputs = getattr(subject.comparison or subject.result, "inputs", {})
         rules = rules_text(semantics, vars(scope) | beside_of(inputs))

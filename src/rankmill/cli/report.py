@@ -7,6 +7,7 @@ from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
+from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.paging import check_page, page_of, trends_of
@@ -60,25 +61,27 @@ def command(
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
 
-    from rankmill.compare.compare import compare
+    from rankmill.compare.asked import Request
+    from rankmill.compare.compare import compare, compare_as
     from rankmill.compare.details import evaluate_in_detail
     from rankmill.results.result import check_values
 
     found: Any
     details = None
+    options |= {"metrics": metrics, "by": by}
     with Progress() as progress:
         if len(runs) == 1:
-            results, details = evaluate_in_detail(
-                source, runs, metrics, by=by, **options, progress=progress
-            )
+            given = face_of(evaluate_in_detail, source, runs, options | {"progress": progress})
+            results, details = evaluate_in_detail(**given)
             check_values(results)
             found = next(iter(results.values()))
         else:
             names = {text: name for name, text in systems.items()}
             base = names.get(baseline or "", baseline) or [*runs][min(1, len(runs) - 1)]
-            more = {"baseline": base, "by": by, "details": True, "progress": progress}
-            found = compare(source, runs, metrics, **options, **more)
-    page = page_of(found, source, runs, options, trends_of(found, history), details)
+            options |= {"baseline": base, "progress": progress}
+            given = face_of(compare, source, runs, options)
+            found = compare_as(Request(**given), details=True)
+    page = page_of(found, given, trends_of(found, history), details)
     writing.write_files([] if report is None else [(report, page)])
     if report is None:
         emit(page)

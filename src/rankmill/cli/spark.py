@@ -8,6 +8,7 @@ from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.recording import Recording, by_system
@@ -71,6 +72,7 @@ def command(
             "Spark does not drop padding: replace it by null in the files, or use rankmill evaluate"
         )
     output = None if output == "-" else output
+    options["metrics"] = metrics
     parse_all(metrics, semantics=options["semantics"])
     # Those that are files of this machine, and not in the file system of Spark.
     inputs = [one for text in (labels, *systems.values()) for one in text.split(",")]
@@ -94,14 +96,15 @@ def command(
     if only_plan:
         from rankmill.spark.planning import plan_runs
 
-        deliver(cluster_plan_view(plan_runs(frame, runs, metrics, **options)), chosen, output)
+        planned = plan_runs(**face_of(plan_runs, frame, runs, options))
+        deliver(cluster_plan_view(planned), chosen, output)
         return
     results = {
         name: _named(one, labels, systems[name])
-        for name, one in evaluate_runs(frame, runs, metrics, **options).items()
+        for name, one in evaluate_runs(**face_of(evaluate_runs, frame, runs, options)).items()
     }
     if per_query is not None:
-        write(values_of_runs(frame, runs, metrics, **options), per_query)
+        write(values_of_runs(**face_of(values_of_runs, frame, runs, options)), per_query)
     recorded: list[tuple[str, Any]] = []
     if all(None not in one.metrics.values() for one in results.values()):
         sources = {name: _files(text, predictions_as) for name, text in systems.items()}

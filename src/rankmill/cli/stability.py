@@ -8,6 +8,7 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
+from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
@@ -70,7 +71,8 @@ def command(
 
     with Progress() as progress:
         runs = dict(zip(system_names(predictions), sources, strict=True))
-        found = stability(label_source, runs, metrics, **options, progress=progress)
+        options |= {"metrics": metrics, "progress": progress}
+        found = stability(**face_of(stability, label_source, runs, options))
     more = [] if plot is None else [(plot, rendered(found.plot(), plot))]
     deliver(view_of(found), chosen, output, more)
     if not found.queries:

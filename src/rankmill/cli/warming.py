@@ -25,8 +25,9 @@ from rankmill.metrics.arrays import average_precision, ndcg
 from rankmill.metrics.gap_array import global_average_precision
 from rankmill.metrics.item_counts import ItemCounts
 from rankmill.metrics.registry import examples, parse
-from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.semantics.presets import semantics_of
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.semantics import Semantics
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.training.listwise import listwise_ap_loss
 
 QUERIES = 30
@@ -73,18 +74,20 @@ def warmup() -> WarmUp:
     diverse = [spec.example for spec in diversity.METRICS]
     for labels, predictions in _tables():
         items = _items(labels)
-        beside = {"train": labels, "items": items, "item_group": "group", "features": items}
-        evaluate(labels, predictions, names, threads=1, **beside)
+        beside = Catalogue(train=labels, items=items, group="group", features=items)
+        evaluate(labels, predictions, names, threads=1, catalogue=beside)
         evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
         compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
-        evaluate(_weighted(labels), predictions, ["map"], threads=1, weight="weight")
+        weighted = Labels(_weighted(labels), weight="weight")
+        evaluate(weighted, predictions, ["map"], threads=1)
         for semantics in SEMANTICS:
-            chosen = semantics_of(semantics)
+            chosen = Semantics.of(semantics).choices
             per_query = [name for name in _plain(chosen) if parse(name).spec.kernel]
             evaluate(labels, predictions, per_query, threads=1, semantics=chosen)
     topics = _long(False, None, None)
     topics = topics.append_column("subtopic", pa.array(np.arange(len(topics)) % 3))
-    evaluate(topics, _wide(_long(False, None, None)), diverse, threads=1, subtopic="subtopic")
+    labels = Labels(topics, subtopic="subtopic")
+    evaluate(labels, _wide(_long(False, None, None)), diverse, threads=1)
     run = _wide(_long(False, "score", pa.float64()))
     fuse([run, run], threads=1)
     _evaluate_arrays()
@@ -122,7 +125,7 @@ def _tables() -> Iterator[tuple[Any, Any]]:
         yield _long(text, None, None), _scattered(ranked.append_column("rank", ranks))
 
 
-def _plain(semantics: Semantics) -> list[str]:
+def _plain(semantics: Choices) -> list[str]:
     """The metrics that any labels and predictions have.
 
     Those by confidence have the kernels of gap, and some of them refuse confidences above 1.

@@ -1,16 +1,16 @@
 """What is computed aside for a page: metrics at more cutoffs, more slices, and calibration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rankmill.compare.segments import Segments
+from rankmill.engine.job import Job
 from rankmill.metrics.base import REL, Metric, MetricSpec
 from rankmill.metrics.gap_groups import GapGroups, Tagged
-from rankmill.metrics.registry import is_defined, parse_all
-from rankmill.semantics.presets import semantics_of
+from rankmill.metrics.registry import is_defined
 from rankmill.threads import Workers
 
 WAYS = ("label_count", "label_popularity")
@@ -49,12 +49,9 @@ class Aside(NamedTuple):
         return tuple({one.text: one for one in every}.values())
 
 
-def aside_of(metrics: Any, options: Mapping[str, Any]) -> Aside:
-    """Return what to compute aside for metrics, given the options of `evaluate`."""
-    rel = options["rel"]
-    semantics = semantics_of(options["semantics"])
-    of_all = None if rel is None else REL.read(str(rel), "all metrics")
-    asked = parse_all(metrics, of_all, options["semantics"])
+def aside_of(job: Job) -> Aside:
+    """Return what to compute aside for the metrics of a job."""
+    rel, semantics, asked = job.scope.rel, job.semantics, job.metrics
     limit = max(one.limit for one in asked)
     lines = [one for one in asked if one.spec.kernel and one.spec.cutoff != "none"]
     cutoffs = {

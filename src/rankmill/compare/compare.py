@@ -1,52 +1,50 @@
 """compare() scores systems over the same queries and tests how they differ from a baseline."""
 
-import inspect
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
-from rankmill.compare.aligned import check_names
+from rankmill.compare.asked import (
+    Asked,
+    Request,
+    Tests,
+    asked_of,
+    baseline_of,
+    check_systems,
+    settings_of,
+)
 from rankmill.compare.comparison import Comparison
-from rankmill.compare.corrections import CORRECTIONS
-from rankmill.compare.cutting import Cuts, cuts_of
-from rankmill.compare.dependence import covariate_name, with_dependence
+from rankmill.compare.cutting import cuts_of
 from rankmill.compare.details import details_of
 from rankmill.compare.differences import Settings
 from rankmill.compare.finish import finish
-from rankmill.compare.joined import Joined, join
+from rankmill.compare.joined import Joined, Reading, join
 from rankmill.compare.kept import check_alone, join_results
-from rankmill.compare.paired import LARGEST
 from rankmill.compare.pooled import Without, pooled
-from rankmill.compare.significance import TESTS, TUKEY, check_weighted
+from rankmill.compare.significance import TUKEY
 from rankmill.compare.state import ComparisonState
-from rankmill.engine.evaluate import evaluate
-from rankmill.engine.options import options_of
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import make_job
+from rankmill.engine.progress import Progress
 from rankmill.engine.results import Results
-from rankmill.errors import UsageError, positive, share
+from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.registry import parse_all
 from rankmill.results.described import beside
 from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import Workers, thread_count
 
-# The options of `compare` that say how to compare, and not how to score.
-OPTIONS = (
-    *("baseline", "tests", "correction", "confidence", "margin", "by", "worst_slices", "moved"),
-    *("replicates", "seed", "cluster", "adjust"),
-)
 
-
-@options_of(evaluate, without=("per_query",))
 def compare(
     labels: Any,
     runs: Mapping[str, Any] | None = None,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     baseline: str | None = None,
-    tests: str | Iterable[str] = ("t",),
-    correction: str = "holm",
+    tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
     by: Any = (),
@@ -54,10 +52,11 @@ def compare(
     moved: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
-    replicates: int = 10_000,
-    seed: int = 0,
-    details: bool = False,
-    **options: Any,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> Comparison:
     """Compare systems with a baseline: differences, intervals, tests, and the queries behind them.
 
@@ -80,12 +79,10 @@ def compare(
         predictions.
     baseline : str, optional
         The system that all others are compared with; by default the first.
-    tests : str or iterable of str
+    tests : str, iterable of str, or Tests
         The names of tests; the first one decides the verdict. "t" is the paired t-test,
-        ``rankmill docs comparing`` tells of all of them.
-    correction : str
-        How p-values are corrected over all metrics and systems: "holm", "bonferroni", "bh"
-        (Benjamini and Hochberg) or "none".
+        ``rankmill docs comparing`` tells of all of them. `Tests` also says how their p-values are
+        corrected, and how often some of them resample.
     confidence : float
         The confidence of intervals; a difference is shown if its corrected p-value is at most
         1 - `confidence`.
@@ -111,81 +108,58 @@ def compare(
         A number that was known of each query before, such as its value last month: a column of the
         labels, or a path or a table with query ids and the numbers. Differences are adjusted by it
         (CUPED), which narrows their intervals; slices are not. It takes the test "t".
-    replicates, seed : int
-        The number of random replicates of the tests that use them, and their seed.
-    details : bool
-        Whether to collect in the same pass what the page of `rankmill.report` shows beyond the
-        numbers, as `Comparison.details`.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
 
     Returns
     -------
     Comparison
-        All other parameters and the errors are those of `evaluate`. A UsageError is also raised if
+        The errors are those of `evaluate`. A UsageError is also raised if
         there are fewer than two systems, or an option of the comparison is wrong.
 
     Examples
     --------
     >>> import rankmill
-    >>> labels = rankmill.Ragged.from_lists([[1], [2], [3], [4]])
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2], [3], [4]])
     >>> runs = {"old": [[1], [9], [9], [9]], "new": [[1], [9, 2], [3], [9, 4]]}
-    >>> runs = {name: rankmill.Ragged.from_lists(lists) for name, lists in runs.items()}
+    >>> runs = {name: rankmill.arrays.Ragged.from_lists(lists) for name, lists in runs.items()}
     >>> found = rankmill.compare(labels, runs, ["map@2"])
     >>> new = found.differences["map@2"]["new"]
     >>> new.value, new.won, new.tied, new.lost, new.verdict
     (0.5, 3, 1, 0, 'no difference shown')
     """
+    how = baseline, tests, confidence, margin, by, worst_slices, moved, cluster, adjust
+    job = semantics, catalogue, threads, memory, progress
+    return compare_as(Request(labels, runs, metrics, *how, *job))
+
+
+def compare_as(request: Request, *, details: bool = False) -> Comparison:
+    """Do what is asked of `compare`; with `details`, what a page shows comes of the same pass."""
     began = time.perf_counter()
-    given = locals()
-    given = {name: given[name] for name in OPTIONS}
-    if isinstance(labels, Results):
-        usual = inspect.signature(evaluate).parameters
-        check_alone(runs, [name for name in options if options[name] is not usual[name].default])
-        weight = next((one.scope.weight for one in labels.values()), None)
-        asked = asked_of(labels, given, weight)
-        how = asked.baseline, asked.cuts
-        with Workers(options["threads"]) as workers:
-            joined = join_results(labels, metrics, *how, workers, options["memory"])
+    if isinstance(request.labels, Results):
+        asked, joined = _of_results(request)
     else:
-        asked = asked_of(runs, given, options["weight"])
-        assert runs is not None  # as they were checked
-        joined = join(labels, runs, metrics, asked.baseline, asked.cuts, options, details=details)
-    with Workers(options["threads"]) as workers:
+        asked, given = asked_of(request), Labels.of(request.labels)
+        job = make_job(
+            request.metrics, given, request.semantics, request.catalogue, memory=request.memory
+        )
+        reading = Reading(request.threads, request.progress)
+        joined = join(job, given, asked.runs, asked.baseline, asked.cuts, reading, details=details)
+    with Workers(request.threads) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=asked.rows)
         found = comparison_of(joined, state, asked.settings, workers)
     return replace(found, seconds=time.perf_counter() - began)
 
 
-class Asked(NamedTuple):
-    """How to compare: the checked options of `compare`."""
-
-    settings: Settings
-    baseline: str
-    cuts: Cuts
-
-    @property
-    def crossed(self) -> bool:
-        """Whether slices of two ways to cut are needed."""
-        return self.settings.worst_slices > 0
-
-    @property
-    def rows(self) -> bool:
-        """Whether the values of all systems are needed, query by query."""
-        return TUKEY in self.settings.tests
-
-
-def asked_of(runs: Any, given: Mapping[str, Any], weight: str | None) -> Asked:
-    """Check the options of a comparison, those of `OPTIONS`, before anything is read."""
-    names = [name for name in OPTIONS if name not in ("baseline", "by", "tests", "adjust")]
-    own = {name: given[name] for name in names}
-    settings = Settings(_names(given["tests"]), adjust=covariate_name(given["adjust"]), **own)
-    _check(settings)
-    for name in settings.tests if weight is not None else ():
-        check_weighted(name)
-    base = _baseline(runs, given["baseline"])
-    cuts = with_dependence(cuts_of(given["by"]), settings, given["adjust"], weight)
-    if settings.worst_slices and cuts == Cuts(cluster=cuts.cluster, adjust=cuts.adjust):
-        raise UsageError("worst_slices needs a way to cut queries into slices: give by")
-    return Asked(settings, base, cuts)
+def _of_results(request: Request) -> tuple[Asked, Joined]:
+    """Join what `evaluate_runs` has scored and kept; nothing is read again."""
+    scoring = {"semantics": "default", "catalogue": None}
+    given = [name for name, usual in scoring.items() if getattr(request, name) != usual]
+    check_alone(request.runs, given)
+    asked = asked_of(request)
+    how = asked.baseline, asked.cuts
+    with Workers(request.threads) as workers:
+        return asked, join_results(request.labels, request.metrics, *how, workers, request.memory)
 
 
 def comparison_of(
@@ -246,7 +220,6 @@ def _without_queries(no_means: list[str], state: ComparisonState, settings: Sett
     return [f"{', '.join(no_means)}: no {missing}"] if no_means and missing else []
 
 
-@options_of(evaluate, without=("per_query",))
 def compare_part(
     labels: Any,
     runs: Mapping[str, Any],
@@ -256,7 +229,11 @@ def compare_part(
     by: Any = (),
     crossed: bool = False,
     tukey: bool = False,
-    **options: Any,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> ComparisonState:
     """Return the state of a comparison of some queries, with all that the systems have for them.
 
@@ -267,6 +244,8 @@ def compare_part(
         needs all labels.
     crossed, tukey : bool
         Whether to add what `worst_slices` and Tukey's test need.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
 
     Returns
     -------
@@ -281,7 +260,7 @@ def compare_part(
     Examples
     --------
     >>> import rankmill
-    >>> lists = rankmill.Ragged.from_lists
+    >>> lists = rankmill.arrays.Ragged.from_lists
     >>> parts = [
     ...     compare_part(lists([[1]]), {"old": lists([[2, 1]]), "new": lists([[1]])}, ["map@2"]),
     ...     compare_part(lists([[3]]), {"old": lists([[3]]), "new": lists([[3]])}, ["map@2"]),
@@ -289,30 +268,30 @@ def compare_part(
     >>> compare_state(parts[0].merge(parts[1])).differences["map@2"]["new"].value
     0.25
     """
-    base, cuts = _baseline(runs, baseline), cuts_of(by)
+    check_systems(runs)
+    given, systems = Labels.of(labels), runs_of(runs)
+    base, cuts = baseline_of(systems, baseline), cuts_of(by)
     if "label_popularity" in cuts.derived:
         raise UsageError("label_popularity needs the labels of all queries: compare does that")
-    for metric in parse_all(metrics, semantics=options["semantics"]):
+    job = make_job(metrics, given, semantics, catalogue, memory=memory, part=True)
+    for metric in job.metrics:
         if metric.spec.kernel is None:
             raise UsageError(
                 f"{metric.text} is no mean over queries, and is not part of a state: compare all "
                 "queries at once with compare"
             )
-    joined = join(labels, runs, metrics, base, cuts, options, part=True)
-    with Workers(options["threads"]) as workers:
+    joined = join(job, given, systems, base, cuts, Reading(threads, progress))
+    with Workers(threads) as workers:
         return joined.state(workers, crossed=crossed, rows=tukey)
 
 
 def compare_state(
     state: ComparisonState,
     *,
-    tests: str | Iterable[str] = ("t",),
-    correction: str = "holm",
+    tests: str | Iterable[str] | Tests = ("t",),
     confidence: float = 0.95,
     margin: float | None = None,
     worst_slices: int = 0,
-    replicates: int = 10_000,
-    seed: int = 0,
     threads: int | None = None,
 ) -> Comparison:
     """Test the differences of a state that `compare_part` made, or of several that were merged.
@@ -320,7 +299,7 @@ def compare_state(
     Parameters
     ----------
     state : ComparisonState
-    tests, correction, confidence, margin, worst_slices, replicates, seed, threads
+    tests, confidence, margin, worst_slices, threads
         As for `compare`.
 
     Returns
@@ -333,10 +312,7 @@ def compare_state(
     UsageError
         If an option is wrong, or the state lacks what a test needs.
     """
-    settings = Settings(
-        _names(tests), correction, confidence, margin, 0, replicates, seed, worst_slices
-    )
-    _check(settings)
+    settings = settings_of(tests, confidence, margin, 0, worst_slices)
     if not isinstance(state, ComparisonState):
         raise UsageError(
             f"state is a {type(state).__name__}; expected what compare_part returns, or "
@@ -350,47 +326,3 @@ def compare_state(
     if TUKEY in settings.tests and state.metrics and not state.whole.rows:
         raise UsageError("the state has no rows for Tukey's test: make it with tukey=True")
     return finish(state, settings, thread_count(threads))
-
-
-def _names(tests: Any) -> tuple[str, ...]:
-    if not isinstance(tests, Iterable):
-        raise UsageError(f"tests is {tests!r}; expected names of tests: {', '.join(TESTS)}")
-    several = [tests] if isinstance(tests, str) else list(tests)
-    for test in several:
-        _check_name("test", test, {**TESTS, TUKEY: None})
-    return tuple(dict.fromkeys(several))
-
-
-def _check(settings: Settings) -> None:
-    """Raise UsageError if an option is wrong, before anything is read."""
-    _check_name("correction", settings.correction, CORRECTIONS)
-    if not settings.tests:
-        raise UsageError(f"tests is empty; expected one or more of {', '.join(TESTS)}")
-    share(settings.confidence, "confidence", 0.95)
-    margin = settings.margin
-    if margin is not None and not (isinstance(margin, Real) and 0 < margin <= LARGEST):
-        raise UsageError(f"margin is {margin!r}; expected a positive number, such as 0.01")
-    for name in ("moved", "worst_slices"):
-        if getattr(settings, name) != 0:
-            positive(getattr(settings, name), name)
-    positive(settings.replicates, "replicates")
-    if settings.seed != 0:
-        positive(settings.seed, "seed")
-
-
-def _check_name(what: str, chosen: object, known: Mapping[str, object]) -> None:
-    if not isinstance(chosen, str) or chosen not in known:
-        raise UsageError(f"there is no {what} {chosen!r}; expected one of {', '.join(known)}")
-
-
-def _baseline(runs: Any, baseline: str | None) -> str:
-    if not isinstance(runs, Mapping) or len(runs) < 2:
-        found = f"{len(runs)} of them" if isinstance(runs, Mapping) else f"a {type(runs).__name__}"
-        raise UsageError(
-            f"runs is {found}; expected a mapping of two systems or more to their predictions, "
-            'such as {"old": ..., "new": ...}'
-        )
-    check_names(runs)
-    if baseline is not None and (not isinstance(baseline, str) or baseline not in runs):
-        raise UsageError(f"there is no system {baseline!r}; expected one of {', '.join(runs)}")
-    return next(iter(runs)) if baseline is None else baseline

@@ -27,7 +27,7 @@ from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Comparison(Answer):
     settings: Settings = field(default_factory=Settings)
     clusters: int | None = None
     details: Details | None = None
-    semantics: Semantics = DEFAULT
+    semantics: Choices = DEFAULT
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -9,15 +9,19 @@ import numpy as np
 from rankmill.compare.aside import Bin
 from rankmill.compare.cutting import cuts_of
 from rankmill.compare.differences import Estimate, Moved, Settings, Slice
-from rankmill.compare.joined import Joined, join
+from rankmill.compare.joined import Joined, Reading, join
 from rankmill.compare.segments import Segments
 from rankmill.compare.slices import tested_slices
-from rankmill.engine.evaluate import evaluate
-from rankmill.engine.options import options_of
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import make_job
+from rankmill.engine.progress import Progress
 from rankmill.metrics.base import Metric
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse_all
 from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import Workers
 
 BARS = 20
@@ -90,14 +94,17 @@ class Details:
     cluster: str | None = None
 
 
-@options_of(evaluate, without=("per_query",))
 def evaluate_in_detail(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
     by: Any = (),
-    **options: Any,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> tuple[dict[str, Result], Details]:
     """Score systems as `evaluate_runs` does, and return the details for a page with the results.
 
@@ -106,15 +113,18 @@ def evaluate_in_detail(
     Examples
     --------
     >>> import rankmill
-    >>> lists = rankmill.Ragged.from_lists
+    >>> lists = rankmill.arrays.Ragged.from_lists
     >>> runs = {"new": lists([[1], [3, 2]])}
     >>> results, details = evaluate_in_detail(lists([[1], [2]]), runs, ["map@2"])
     >>> results["new"]["map@2"], details.hits["new"]
     (0.75, [0.5, 0.5])
     """
     baseline = next(iter(runs), "")
-    joined = join(labels, runs, metrics, baseline, cuts_of(by), options, details=True)
-    with Workers(options["threads"]) as workers:
+    given, systems = Labels.of(labels), runs_of(runs)
+    job = make_job(metrics, given, semantics, catalogue, memory=memory)
+    reading = Reading(threads, progress)
+    joined = join(job, given, systems, baseline, cuts_of(by), reading, details=True)
+    with Workers(threads) as workers:
         return joined.results, details_of(joined, Settings(), workers, joined.segments)
 
 

@@ -20,11 +20,14 @@ from rankmill.compare.segments import DERIVED, NO_ROW, Classes, Known, Segments,
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Column, Sums, column_of, columns_of_slices, joined
 from rankmill.engine.evaluate import Scored, score_systems
+from rankmill.engine.job import Job
+from rankmill.engine.progress import Progress
 from rankmill.engine.state import State
 from rankmill.metrics.gap_groups import LeftOut
 from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.sources.facts import Kind
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.threads import Workers
 
 
@@ -204,33 +207,40 @@ def _sorted(way: Segments) -> tuple[np.ndarray, list[int]]:
     return order, np.cumsum(counts).tolist()
 
 
+class Reading(NamedTuple):
+    """With how many threads inputs are read, and who is told of it."""
+
+    threads: int | None = None
+    progress: Progress | bool | None = None
+
+
 def join(
-    labels: Any,
-    runs: Mapping[str, Any],
-    metrics: Any,
+    job: Job,
+    labels: Labels,
+    runs: Mapping[str, Predictions],
     baseline: str,
     cuts: Cuts,
-    options: dict[str, Any],
+    reading: Reading,
     *,
     details: bool = False,
-    **fields: Any,
 ) -> Joined:
-    """Score all systems and join them; `options` are those of `evaluate_runs`.
-
-    With `details`, more is computed aside for a page. `fields` are more fields of the `Job`.
-    """
+    """Score all systems and join them; with `details`, more is computed aside for a page."""
     facts: dict[str, Kind] = cuts.facts
     lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
     results: dict[str, Result] = {}
-    aside = aside_of(metrics, options) if details else None
-    fields["aside"] = () if aside is None else aside.metrics
-    gathered = _Gathered(baseline, cuts, options, WAYS if details else ())
-    systems = score_systems(
-        labels, runs, metrics, options, facts=facts, keep_lengths=lengths, gap_groups=True, **fields
+    aside = aside_of(job) if details else None
+    gathered = _Gathered(baseline, cuts, job.memory, reading.threads, WAYS if details else ())
+    job = replace(
+        job,
+        keep_values=True,
+        keep_lengths=lengths,
+        gap_groups=True,
+        aside=() if aside is None else aside.metrics,
     )
+    systems = score_systems(job, labels, runs, *reading, facts)
     states: dict[str, State] = {}
     without: dict[str, dict[str, LeftOut | str]] = {}
-    with closing(systems), Workers(options["threads"]) as workers:
+    with closing(systems), Workers(reading.threads) as workers:
         for one in systems:
             results[one.name] = one.result
             if one.tally.job.part:
@@ -262,7 +272,7 @@ def join(
             gathered.clusters(every[of]),
             None,
             [segments_of(way, each, every[of]) for way, each in classes.items()],
-            options["gain_function"],
+            job.gain_function,
             {},
         )
 
@@ -276,7 +286,7 @@ def join(
         gathered.clusters(rows),
         gathered.covariate(rows),
         [segments_of(name, of, rows) for name, of in classes.items()],
-        options["gain_function"],
+        job.gain_function,
         without,
         gathered.seen(aside, rows) if aside is not None else None,
         alone,
@@ -295,14 +305,20 @@ class _Gathered:
     """What is known of the queries of the labels, gathered while the systems are scored."""
 
     def __init__(
-        self, baseline: str, cuts: Cuts, options: Mapping[str, Any], ways: Sequence[str]
+        self,
+        baseline: str,
+        cuts: Cuts,
+        memory: int,
+        threads: int | None,
+        ways: Sequence[str],
     ) -> None:
         self.bins: dict[str, list[Bin]] = {}
         self._baseline = baseline
         self._cuts = cuts
         self._ways = ways
         self._aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
-        self._options = options
+        self._memory = memory
+        self._threads = threads
         self._among: np.ndarray | None = None
         self._read: dict[str, Classes] = {}
         self._given: dict[str, Classes] = {}
@@ -325,10 +341,9 @@ class _Gathered:
             return
         if self._known is None:
             self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
-            memory = self._options["memory"]
-            with Workers(self._options["threads"]) as workers:
+            with Workers(self._threads) as workers:
                 index = one.tally.index
-                known = one.labels, index, workers, memory, one.tally.job.part
+                known = one.labels, index, workers, self._memory, one.tally.job.part
                 self._read, self._clusters = read_classes(self._cuts, *known)
                 if self._cuts.adjust is not None:
                     self._covariate = read_covariate(self._cuts.adjust, *known[:-1])

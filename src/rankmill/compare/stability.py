@@ -15,8 +15,8 @@ from rankmill.compare.halves import Halves, half_sums, halves_of, random_keys
 from rankmill.compare.intervals import interval_of
 from rankmill.compare.power import Needed, queries_needed
 from rankmill.compare.stability_view import Design, Stability
-from rankmill.engine.evaluate import evaluate, evaluate_runs
-from rankmill.engine.options import options_of
+from rankmill.engine.evaluate import evaluate_runs
+from rankmill.engine.progress import Progress
 from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.mean import Mean
@@ -24,12 +24,14 @@ from rankmill.metrics.registry import parse, split_names
 from rankmill.results.described import beside
 from rankmill.results.result import Result
 from rankmill.results.systems import side_notes
+from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Catalogue
 from rankmill.threads import Workers
 
 CUTOFFS = (1, 2, 3, 5, 10, 20, 50)
 
 
-@options_of(evaluate, without=("per_query",))
 def stability(
     labels: Any,
     runs: Any,
@@ -40,7 +42,11 @@ def stability(
     power: float = 0.8,
     splits: int = 100,
     seed: int = 0,
-    **options: Any,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> Stability:
     """Tell how far the ranking of systems depends on the cutoff, the metric and the queries.
 
@@ -66,19 +72,21 @@ def stability(
         needed.
     splits, seed : int
         How often the queries are halved at random, and the seed of the halves.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
 
     Returns
     -------
     Stability
-        All other parameters and the errors are those of `evaluate`. A UsageError is also raised if
+        The errors are those of `evaluate`. A UsageError is also raised if
         a metric takes no cutoff or already has one, or an option is wrong.
 
     Examples
     --------
     >>> import rankmill
-    >>> labels = rankmill.Ragged.from_lists([[1], [2], [3], [4]])
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2], [3], [4]])
     >>> runs = {"top": [[1], [2], [9], [9]], "deep": [[9, 1], [9, 2], [9, 3], [9, 4]]}
-    >>> runs = {name: rankmill.Ragged.from_lists(lists) for name, lists in runs.items()}
+    >>> runs = {name: rankmill.arrays.Ragged.from_lists(lists) for name, lists in runs.items()}
     >>> found = rankmill.stability(labels, runs, "hit", cutoffs=[1, 2])
     >>> found.ranks["hit"]["top"], found.between_cutoffs["hit"][1][2].tau_b
     ({1: 1, 2: 2}, -1.0)
@@ -86,13 +94,22 @@ def stability(
     began = time.perf_counter()
     design = Design(_cutoffs(cutoffs), confidence, power, splits, seed)
     _check(design)
-    named = _named(metrics, design.cutoffs, options["rel"])
+    named = _named(metrics, design.cutoffs, Semantics.of(semantics).rel)
     runs = runs if isinstance(runs, Mapping) else {"predictions": runs}
     if not runs:
         raise UsageError('runs is empty; expected a system or more, such as {"old": ...}')
     check_names(runs)
     texts = [text for at in named.values() for text in at.values()]
-    results = evaluate_runs(labels, runs, texts, **options)
+    results = evaluate_runs(
+        labels,
+        runs,
+        texts,
+        semantics=semantics,
+        catalogue=catalogue,
+        threads=threads,
+        memory=memory,
+        progress=progress,
+    )
     systems = _Systems.of(results)
     first = next(iter(results.values()))
     values = {metric: systems.values(at, confidence) for metric, at in named.items()}
@@ -104,7 +121,7 @@ def stability(
     # One system has no ranking that could be compared.
     compared = orders if len(results) > 1 else {}
     halves, needed = {}, {}
-    with Workers(options["threads"]) as workers:
+    with Workers(threads) as workers:
         keys = random_keys(systems.ids(), seed)
         for metric, order in compared.items():
             at = named[metric]

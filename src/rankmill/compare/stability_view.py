@@ -15,7 +15,7 @@ from rankmill.results.answer import Answer
 from rankmill.results.described import facts_of, rules_of
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Stability(Answer):
     differing: int
     unpredicted: dict[str, int]
     design: Design
-    semantics: Semantics = DEFAULT
+    semantics: Choices = DEFAULT
     scope: Scope = WHOLE
     notes: list[str] = field(default_factory=list)
     inputs: dict[str, dict[str, Any]] = field(default_factory=dict)

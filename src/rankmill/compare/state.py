@@ -18,7 +18,7 @@ from rankmill.metrics import rows
 from rankmill.metrics.fingerprints import FORMAT
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.weighted import WeightedMean
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 
 Slices = Mapping[tuple[str, ...], Mapping[tuple[str | None, ...], Sums]]
@@ -63,7 +63,7 @@ class ComparisonState:
     systems: tuple[str, ...]
     baseline: str
     metrics: tuple[str, ...]
-    semantics: Semantics
+    semantics: Choices
     gain_function: str
     scope: Scope
     whole: Sums
@@ -198,7 +198,7 @@ class ComparisonState:
             systems=tuple(job["systems"]),
             baseline=job["baseline"],
             metrics=tuple(job["metrics"]),
-            semantics=Semantics(**job["semantics"]),
+            semantics=Choices(**job["semantics"]),
             gain_function=rows.text(job, "gain_function"),
             scope=Scope(**job["scope"]),
             whole=whole,

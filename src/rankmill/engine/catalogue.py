@@ -7,7 +7,7 @@ from dataclasses import replace
 from rankmill.engine.job import Job
 from rankmill.engine.labels import read_labels
 from rankmill.errors import InputError, UsageError
-from rankmill.matching.catalogue import Catalogue, Training
+from rankmill.matching.catalogue import KnownItems, Training
 from rankmill.matching.features import Features
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.item_counter import ItemCounter
@@ -21,6 +21,7 @@ from rankmill.sources.features import open_features, read_features
 from rankmill.sources.finding import warn
 from rankmill.sources.inputs import Input, check_positions, open_input, with_one_id_type
 from rankmill.sources.made import USUAL_PADDING, is_id, padding_told
+from rankmill.sources.nouns import Labels
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import among
 from rankmill.threads import Workers
@@ -61,18 +62,18 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
             f"the catalogue holds the item {USUAL_PADDING}, which counts as any other: if it is "
             f"padding, say {padding_told()}"
         )
-    return replace(job, catalogue=Catalogue(items, training, described, groups, features))
+    return replace(job, catalogue=KnownItems(items, training, described, groups, features))
 
 
 def beside(job: Job, labels: Input) -> dict[str, Callable[[], Input]]:
     """Return how to open each input that a job has beside its labels and predictions."""
-    item = labels.columns.item
+    item, given = labels.columns.item, job.beside
     openers = {
         "train": lambda: _open_training(job, labels),
-        "items": lambda: open_items(job.items, item, job.item_group, labels.columns.padding),
-        "features": lambda: open_features(job.features, item, job.item_group),
+        "items": lambda: open_items(given.items, item, given.group, labels.columns.padding),
+        "features": lambda: open_features(given.features, item, given.group),
     }
-    return {name: one for name, one in openers.items() if getattr(job, name) is not None}
+    return {name: one for name, one in openers.items() if getattr(given, name) is not None}
 
 
 @contextmanager
@@ -108,12 +109,10 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
 def _open_training(job: Job, labels: Input) -> Input:
     """Open what queries had in training; each column may be called as in the labels."""
     query, item = labels.source.key or labels.columns.query, labels.columns.item
-    source = open_source(job.train, None, Asked("train", query=query, item=item))
+    source = open_source(job.beside.train, None, Asked("train", query=query, item=item))
     chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
-    padding = labels.columns.padding
-    return open_input(
-        source, "train", None, chosen, binary=True, memory=job.memory, padding=padding
-    )
+    had = Labels(source, binary=True, padding=labels.columns.padding, **chosen)
+    return open_input(had, role="train", memory=job.memory)
 
 
 def _read_training(one: Input, job: Job, workers: Workers) -> tuple[Training, int]:

@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.columns.ids import is_text_type
-from rankmill.engine.job import Progress
-from rankmill.engine.options import progress_of
-from rankmill.engine.role import Named, open_as
+from rankmill.engine.progress import Progress, progress_of
+from rankmill.engine.role import open_as
 from rankmill.engine.wide_rows import RowBlocks
 from rankmill.engine.wide_writer import write_rows
 from rankmill.errors import UsageError, positive
@@ -29,18 +28,6 @@ def convert(
     source: Any,
     path: str | Path,
     *,
-    role: Role | None = None,
-    format: str | None = None,
-    columns: Sequence[str] | str | None = None,
-    encoding: str | None = None,
-    query: str | Sequence[str] | None = None,
-    item: str | None = None,
-    score: Any = None,
-    rank: str | None = None,
-    gain: Any = None,
-    in_order: bool = False,
-    padding: Any = None,
-    binary: bool = False,
     integers: Sequence[str] = (),
     threads: int | None = None,
     memory: int = MEMORY,
@@ -60,25 +47,11 @@ def convert(
 
     Parameters
     ----------
-    source : str, path, list of paths, pyarrow.Table or Ragged
-        The input, as for `evaluate`.
+    source : Labels, Predictions, or what these hold
+        The input, as for `evaluate`. Given bare it is labels if it has gains but neither ranks nor
+        confidences, and else predictions.
     path : str or path
         The file to write; its name ends in .parquet. It is written whole or not at all.
-    role : {"labels", "predictions"}, optional
-        What the input is. By default it is labels if it has gains but neither ranks nor
-        confidences, and else predictions.
-    format, columns, encoding
-        The format of files that do not tell it, the names of columns without a header, and the
-        encoding of text that is not UTF-8, such as "latin-1".
-    query, item, score, rank, gain : str, optional
-        The names of columns that are not found by their usual names. Beside a `Ragged`, `score` or
-        `gain` is a Ragged. Where several columns make a query, `query` names them as for
-        `evaluate`; their joined text is written.
-    in_order, binary : bool
-        Whether long predictions are written in the order of their rows, whatever their ranks and
-        confidences, and whether labels are written without gains.
-    padding : int or str, optional
-        The item that is none, such as -1: it is left out, as null items are.
     integers : sequence of {"query", "item"}
         Which ids of text are written as integers. By default they are strings, as text alone does
         not tell, and then they can be compared with strings only.
@@ -104,6 +77,11 @@ def convert(
     UsageError
         If the file cannot be written.
 
+    Notes
+    -----
+    Long predictions with `Predictions.in_order` are written in the order of their rows, labels with
+    `Labels.binary` without gains. Where several columns make a query, their joined text is written.
+
     Examples
     --------
     >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
@@ -118,9 +96,8 @@ def convert(
     """
     memory, report = positive(memory, "memory"), progress_of(progress)
     check_path(path)
-    named = Named(query, item, score, rank, gain, in_order, binary, padding)
     with ExitStack() as stack:
-        role, one = open_as(source, role, named, format, columns, encoding, memory)
+        role, one = open_as(source, memory)
         stack.callback(one.source.close)
         one = _with_integers(one, integers)
         check_comparable((one.source, one.columns), (one.source, one.columns))

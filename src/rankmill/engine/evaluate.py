@@ -1,28 +1,26 @@
 """evaluate() scores predictions against labels and returns a Result."""
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
 from rankmill.engine.finish import finish, sealed
 from rankmill.engine.first_pass import run
-from rankmill.engine.job import Progress, make_job, open_job
+from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import options_of, split_options
+from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
 from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.semantics import Counting
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import Input
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
-
-# The parameters of `evaluate` that are no options.
-_INPUTS = ("labels", "predictions", "metrics")
 
 
 def evaluate(
@@ -30,34 +28,8 @@ def evaluate(
     predictions: Any,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
-    query: str | Sequence[str] | None = None,
-    item: str | None = None,
-    score: Any = None,
-    rank: str | None = None,
-    gain: Any = None,
-    label_query: str | Sequence[str] | None = None,
-    label_item: str | None = None,
-    labels_as: str | None = None,
-    predictions_as: str | None = None,
-    columns: str | Sequence[str] | None = None,
-    label_columns: str | Sequence[str] | None = None,
-    encoding: str | None = None,
-    label_encoding: str | None = None,
-    in_order: bool = False,
-    binary: bool = False,
-    subtopic: str | None = None,
-    padding: Any = None,
-    gain_function: str = "linear",
-    semantics: str | Semantics | Mapping[str, str] = "default",
-    rel: float | None = None,
-    depth: int | None = None,
-    judged_only: bool = False,
-    weight: str | None = None,
-    train: Any = None,
-    items: Any = None,
-    item_group: str | None = None,
-    features: Any = None,
-    drop_seen: bool = False,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
     threads: int | None = None,
     memory: int = MEMORY,
     per_query: bool = True,
@@ -73,7 +45,10 @@ def evaluate(
 
     Parameters
     ----------
-    labels, predictions : str, path, list of paths, frame, dict, lists or Arrow data
+    labels, predictions : Labels and Predictions, or what these hold
+        `Labels` and `Predictions` say how their data are read, such as the names of columns that
+        are not found by their usual names (user_id, query_id, item_id, items, score, rank, gain
+        and so on). Data whose columns have usual names are taken as they are.
         A Parquet file, several, a glob, a directory (also Hive-partitioned); or a frame of pandas
         or Polars, a DuckDB relation, a pyarrow.Table or anything that exports an Arrow stream; or
         ``{query: [items]}``, ``{query: {item: score or gain}}``, or lists aligned by position
@@ -86,81 +61,13 @@ def evaluate(
         and list q of both belongs to query q.
     metrics : str or iterable of str
         Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all of them.
-    query, item, score, rank, gain : str (query also a list), optional
-        The names of columns that are not found by their usual names (such as user_id, query_id,
-        item_id, items, score, rank, gain). `query` and `item` apply to both sides, `score` and
-        `rank` to predictions, `gain` to labels. With `Ragged` inputs, `score` and `gain` are
-        Ragged numbers with the offsets of predictions and labels. Where several columns make a
-        query, `query` is a list of them, or their names with commas between. If the other side has
-        one column with their joined text, it is a template of this text, such as
-        "{session}_{type}". Results show the joined ids.
-    label_query, label_item : str, optional
-        Columns of the labels, if they differ from `query` and `item`.
-    labels_as, predictions_as : str, optional
-        The format of the files, where neither their names nor their content tell it: "parquet",
-        "arrow", "orc", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
-        "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
-        "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, parted by these).
-    columns, label_columns : str or sequence of str, optional
-        The names of the columns of text without a header, in order, such as "query,item,score".
-        `columns` applies to both sides, unless `label_columns` is given.
-    encoding, label_encoding : str, optional
-        The encoding of text that is not UTF-8, by any name that Python has for it: "latin-1",
-        "cp1252", "utf-16". `encoding` applies to both sides, unless `label_encoding` is given.
-    in_order : bool
-        Whether the rows of long predictions are in rank order: neither ranks nor confidences order
-        them. gap still reads the confidences. The semantics must keep the order "given".
-    binary : bool
-        Whether labels are just relevant or not: no gains are read, and every label is relevant. By
-        default, a RuntimeWarning names columns of numbers in labels that could be gains but have no
-        name by which they are found.
-    subtopic : str, optional
-        The column of long labels that says which subtopic of its query a row is about, for
-        alpha_ndcg, err_ia and subtopic_recall; "iteration" for TREC's qrels of diversity. Other
-        metrics see an item as relevant if it is to any subtopic.
-    padding : int or str, optional
-        The item that is none, such as the -1 with which FAISS and implicit fill short lists. It is
-        read as a null item in all inputs: dropped, and counted so in the audit.
-    gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
-        What a label of gain g is worth in ndcg, dcg and their like: g, 2**g - 1, or what a map says
-        for every gain above 0, as trec_eval's ndcg.1=3,2=7. ``rel`` is in units of the gain itself.
     semantics : str, Semantics or mapping
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
-        (``rankmill presets`` prints all of them), or a choice for each field. A mapping names only
-        the fields that differ from the default.
-    rel : float, optional
-        The least gain that counts as relevant, for every metric that has the parameter ``rel`` and
-        no value for it in its name; trec_eval's -l. "map" becomes "map(rel=2)" in the result, which
-        has it as "map" too. ndcg, dcg, judged and gap do not have the parameter.
-    depth : int, optional
-        Only so many predictions of each query count, the first ones in the order of the semantics,
-        for all metrics; trec_eval's -M.
-    judged_only : bool
-        Whether predictions that are not judged are dropped, so that those behind move up;
-        trec_eval's -J. An item is judged if it is among the labels with a gain of 0 or more. They
-        are dropped after the cut at `depth`.
-    weight : str, optional
-        A column of the labels with the weight of each query: 0, or a number from 1e-100 to 1e100.
-        Means are then sum(weight * value) / sum(weight), with standard errors that are made for
-        it (``rankmill docs counting``), and the result tells the effective number of queries. gap
-        is no mean over queries and is refused.
-    train : optional
-        The items that queries had in training, in any form that labels may have; repeated rows are
-        one interaction. novelty, popularity and their kin need it (``rankmill docs catalogue``).
-        The audit counts the predictions that their query had.
-    items : optional
-        The catalogue, which coverage and gini are over: a table or file with a column of items. By
-        default it is the items of `train`, else of `features`, else all labels and predictions.
-    item_group : str, optional
-        The column of `items` with the group of each item, or a list of its groups, such as genres;
-        for exposure_parity, miscalibration, ild and epd.
-    features : optional
-        The vectors of items, such as embeddings: a table or file with a column of items, each once,
-        and a column of lists of numbers or several columns of numbers; or {item: vector}. For
-        ild_cosine and epd_cosine.
-    drop_seen : bool
-        Whether predictions that their query had in `train` are dropped, so that those behind move
-        up.
+        (``rankmill presets`` prints all of them), or a `Semantics` with choices of your own, and
+        with what counts at all. A mapping names only its fields that differ from the default.
+    catalogue : Catalogue, optional
+        The items that can be shown, and what queries had in training, for metrics such as coverage,
+        novelty and ild.
     threads : int, optional
         The number of threads; by default the number of CPUs that this process may use. The result
         does not depend on it.
@@ -199,22 +106,28 @@ def evaluate(
     >>> result["map@12"], result["first_hit"]
     (0.6666666666666666, 0.75)
     """
-    options = {name: value for name, value in locals().items() if name not in _INPUTS}
-    return _evaluate(labels, {"": predictions}, metrics, options)[""]
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
+    return _evaluate(job, given, {"": Predictions.of(predictions)}, threads, progress)[""]
 
 
-@options_of(evaluate)
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    **options: Any,
+    *,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    per_query: bool = True,
+    progress: Progress | bool | None = None,
 ) -> Results:
     """Score several systems against the same labels, which are read only once.
 
     Parameters
     ----------
-    labels
+    labels, metrics, semantics, catalogue, threads, memory, per_query, progress
         As for `evaluate`.
     runs : mapping of str to predictions
         The predictions of each system, each as for `evaluate`.
@@ -222,26 +135,33 @@ def evaluate_runs(
     Returns
     -------
     Results
-        A dict with the result of each system, shown as a table. All other parameters and the errors
-        are those of `evaluate`. A UsageError is also raised if `runs` is no mapping.
+        A dict with the result of each system, shown as a table. The errors are those of `evaluate`.
+        A UsageError is also raised if `runs` is no mapping.
 
     Examples
     --------
     >>> import rankmill
-    >>> labels = rankmill.Ragged.from_lists([[1], [2]])
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2]])
     >>> runs = {"old": [[1], [3]], "new": [[1], [3, 2]]}
-    >>> runs = {name: rankmill.Ragged.from_lists(lists) for name, lists in runs.items()}
+    >>> runs = {name: rankmill.arrays.Ragged.from_lists(lists) for name, lists in runs.items()}
     >>> results = rankmill.evaluate_runs(labels, runs, ["first_hit"])
     >>> {name: result["first_hit"] for name, result in results.items()}
     {'old': 0.5, 'new': 0.75}
     """
+    given, systems = Labels.of(labels), runs_of(runs)
+    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
+    results = _evaluate(job, given, systems, threads, progress)
+    return Results(results)
+
+
+def runs_of(runs: Mapping[str, Any]) -> dict[str, Predictions]:
+    """Return the predictions of each system; UsageError if it is no mapping of them."""
     if not isinstance(runs, Mapping):
         raise UsageError(
             f"runs is a {type(runs).__name__}; expected a mapping of names to predictions, such as "
             '{"old": ..., "new": ...}'
         )
-    results = _evaluate(labels, runs, metrics, options)
-    return Results(results)
+    return {name: Predictions.of(one) for name, one in runs.items()}
 
 
 class Scored(NamedTuple):
@@ -255,10 +175,14 @@ class Scored(NamedTuple):
 
 
 def _evaluate(
-    labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
+    job: Job,
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    threads: int | None,
+    progress: Progress | bool | None,
 ) -> dict[str, Result]:
     results = {}
-    with closing(score_systems(labels, runs, metrics, options)) as systems:
+    with closing(score_systems(job, labels, runs, threads, progress)) as systems:
         for one in systems:
             results[one.name] = sealed(one.result)
             del one  # frees the tally before the next system is scored
@@ -266,38 +190,29 @@ def _evaluate(
 
 
 def score_systems(
-    labels: Any,
-    runs: Mapping[str, Any],
-    metrics: Any,
-    options: dict[str, Any],
-    *,
+    job: Job,
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
-    **fields: Any,
 ) -> Generator[Scored, None, None]:
     """Score one system after the other; the caller closes the generator.
 
-    Parameters
-    ----------
-    labels, runs, metrics, options
-        As for `evaluate_runs`.
-    facts
-        Columns of the labels with a value a query, which the caller reads while a system is given.
-    **fields
-        More fields of the `Job`.
+    `facts` are columns of the labels with a value a query, which the caller reads while a system is
+    given.
     """
     began = time.perf_counter()
-    columns, resources, choices = split_options(options)
-    job = make_job(metrics, **choices, **fields)
+    told = progress_of(progress)
     with (
-        open_job(job, labels, runs, columns, facts) as (label_input, inputs),
-        Workers(resources["threads"]) as workers,
+        open_job(job, labels, runs, facts) as (label_input, inputs),
+        Workers(threads) as workers,
+        closing(run(job, HeldLabels(label_input), inputs, workers, told)) as tallies,
     ):
-        tallies = run(job, HeldLabels(label_input), inputs, workers, resources["progress"])
-        with closing(tallies):
-            several = len(runs) > 1
-            for name, one in inputs.items():
-                tally = next(tallies)  # zip would hold it while the next system is scored
-                result = finish(tally, label_input, one, workers, began, several=several)
-                yield Scored(name, tally, result, label_input, one)
-                del tally
-                began = time.perf_counter()
+        several = len(runs) > 1
+        for name, one in inputs.items():
+            tally = next(tallies)  # zip would hold it while the next system is scored
+            result = finish(tally, label_input, one, workers, began, several=several)
+            yield Scored(name, tally, result, label_input, one)
+            del tally
+            began = time.perf_counter()

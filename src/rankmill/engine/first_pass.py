@@ -7,9 +7,10 @@ from functools import partial
 from typing import Any, cast
 
 from rankmill.engine.catalogue import with_catalogue
-from rankmill.engine.job import Job, Progress
+from rankmill.engine.job import Job
 from rankmill.engine.labels import HeldLabels, check_labelled, read_labels
 from rankmill.engine.memory import IdRange, id_ranges, restrict
+from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
 from rankmill.engine.state import State
 from rankmill.engine.tally import Tally

@@ -3,17 +3,21 @@
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import Any
 
 from rankmill.columns.ids import id_value
 from rankmill.columns.ranked import Lists
-from rankmill.engine.role import NOTHING, Named, open_as
+from rankmill.engine.role import open_as
 from rankmill.errors import InputError, RankmillError
-from rankmill.sources.asked import MEMORY, Asked, Role, column_names
+from rankmill.results.understood import head_view
+from rankmill.results.writers import plain_text
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.base import Batch, Source, batch_of
 from rankmill.sources.formats import compression_of
 from rankmill.sources.inputs import Input
 from rankmill.sources.long import group_lists, long_rows
+from rankmill.sources.nouns import Given
 from rankmill.sources.opening import open_source
 from rankmill.sources.wide import wide_lists
 
@@ -21,25 +25,25 @@ QUERIES = 3
 ITEMS = 5
 
 
-def head(
-    source: Any,
-    role: Role | None = None,
-    named: Named = NOTHING,
-    told_format: str | None = None,
-    columns: str | None = None,
-    encoding: str | None = None,
-) -> dict[str, Any]:
+class Head(dict[str, Any]):
+    """How an input is understood, shown as ``rankmill head`` shows it."""
+
+    def __repr__(self) -> str:
+        return plain_text(head_view(self, role_told=True).screen())
+
+
+def head(source: Any) -> Head:
     """Tell how an input is understood; only its first batch is read.
 
     Parameters
     ----------
-    source, role, named, told_format, columns, encoding
-        As for `open_as`.
+    source : Labels, Predictions, or what these hold
+        As for `convert`.
 
     Returns
     -------
-    dict
-        "source", "format", "compression", "files", "rows" (None if they are not known yet), "role",
+    Head
+        A dict: "source", "format", "compression", "files", "rows" (None if not known yet), "role",
         "shape", "order", "columns", "queries", the first ones, "looked_at", the number of rows
         that these come from, "doubts", those of these rows that do not fit how text is read,
         "comment_lines", and "problem". If a column is missing or the first rows are wrong,
@@ -50,19 +54,18 @@ def head(
     InputError, UsageError
         If the input cannot be opened.
     """
+    given = Given.of(source)
     try:
-        found, one = open_as(source, role, named, told_format, columns, encoding, MEMORY)
+        found, one = open_as(given, MEMORY)
     except InputError as error:
         try:
-            names = column_names(columns or None)
-            asked = Asked(role or "predictions", told_format, names, encoding=encoding)
-            opened = open_source(source, None, asked)
+            opened = open_source(given.data, None, replace(given.asked(), query=None, item=None))
         except RankmillError:
             raise error from None
         with closing(opened):
-            return _described(opened, None, named) | {"problem": str(error)}
+            return Head(_described(opened, None, given) | {"problem": str(error)})
     with closing(one.source):
-        told = _described(one.source, one, named) | {"role": found}
+        told = Head(_described(one.source, one, given) | {"role": found})
         try:
             batch = _first_batch(one)
             if batch is not None:
@@ -84,7 +87,7 @@ def _look_for_doubts(one: Input, told: dict[str, Any]) -> None:
         doubts.check()
 
 
-def _described(source: Source, one: Input | None, named: Named) -> dict[str, Any]:
+def _described(source: Source, one: Input | None, given: Given) -> dict[str, Any]:
     file, schema = next(iter(source.schemas.items()))
     return {
         "source": source.name,
@@ -95,7 +98,7 @@ def _described(source: Source, one: Input | None, named: Named) -> dict[str, Any
         "role": None,
         "shape": None if one is None else "wide" if one.columns.wide else "long",
         "order": None if one is None else _order(one),
-        "columns": _columns(schema, one, named),
+        "columns": _columns(schema, one, given),
         "queries": [],
         "looked_at": 0,
         "doubts": [],
@@ -104,7 +107,7 @@ def _described(source: Source, one: Input | None, named: Named) -> dict[str, Any
     }
 
 
-def _columns(schema: Any, one: Input | None, named: Named) -> list[dict[str, Any]]:
+def _columns(schema: Any, one: Input | None, given: Given) -> list[dict[str, Any]]:
     """Each column with its type, its role, and whether that was told or found by the name."""
     roles: dict[str, list[str]] = {}
     for role, name in one.columns.mapping().items() if one is not None else ():
@@ -114,7 +117,7 @@ def _columns(schema: Any, one: Input | None, named: Named) -> list[dict[str, Any
     described = []
     for field in schema:
         its = roles.get(field.name, [])
-        told = any(getattr(named, role) is not None for role in its)
+        told = any(getattr(given, role, None) is not None for role in its)
         described.append(
             {
                 "name": field.name,

@@ -1,13 +1,13 @@
 """The job: what to compute and how, the same for all steps of an evaluation."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from rankmill.errors import UsageError, positive
-from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.gains import canonical_gain_function, least_gain
 from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
@@ -18,14 +18,13 @@ from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import GapGroups
 from rankmill.metrics.refused import check_under
 from rankmill.metrics.registry import check_defined, parse_all, skipped_names, split_names
-from rankmill.semantics.choices import Semantics
-from rankmill.semantics.presets import semantics_of
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import Input, open_inputs
-
-Progress = Callable[[int, int | None], None]
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 
 
 @dataclass(frozen=True)
@@ -51,17 +50,16 @@ class Job:
     part : bool
         Whether this is a part of an evaluation, which may have no labels of its own.
     scope : Scope
-    train, items, item_group, features
-        What queries had in training, the items that can be shown, the column of their groups, and
-        the vectors of items, as the caller gave them.
-    catalogue : Catalogue or None
-        All of them, once they are read.
+    beside : Catalogue
+        The items that can be shown, and what queries had in training, as the caller gave them.
+    catalogue : KnownItems or None
+        The same, once they are read.
     skipped : tuple of str
         Notes on what was asked for and is not computed: see `skipped_names`.
     """
 
     metrics: tuple[Metric, ...]
-    semantics: Semantics
+    semantics: Choices
     gain_function: str = "linear"
     memory: int = MEMORY
     keep_values: bool = True
@@ -71,11 +69,8 @@ class Job:
     part: bool = False
     scope: Scope = WHOLE
     aside: tuple[Metric, ...] = ()
-    train: Any = None
-    items: Any = None
-    item_group: str | None = None
-    features: Any = None
-    catalogue: Catalogue | None = None
+    beside: Catalogue = field(default_factory=Catalogue)
+    catalogue: KnownItems | None = None
     skipped: tuple[str, ...] = ()
 
     @property
@@ -101,7 +96,8 @@ class Job:
         of = {one: kind for one, kind in found.items() if issubclass(kind, OfExposure)}
         if not of:
             return None
-        told = any(one is not None for one in (self.train, self.items, self.features))
+        given = self.beside.train, self.beside.items, self.beside.features
+        told = any(one is not None for one in given)
         whole = any(kind.whole for kind in of.values()) and not told
         # What is shown behind the last cutoff is in the catalogue too.
         cutoffs = {one.limit for one in of} | ({NO_CUTOFF} if whole else set())
@@ -211,20 +207,11 @@ class Job:
 
 def make_job(
     metrics: str | Iterable[str],
+    labels: Labels,
+    semantics: Counting,
+    catalogue: Catalogue | None,
     *,
-    semantics: str | Semantics | Mapping[str, str] = "default",
-    gain_function: str = "linear",
     memory: int = MEMORY,
-    per_query: bool = True,
-    rel: float | None = None,
-    depth: int | None = None,
-    judged_only: bool = False,
-    weight: str | None = None,
-    train: Any = None,
-    items: Any = None,
-    item_group: str | None = None,
-    features: Any = None,
-    drop_seen: bool = False,
     **more: Any,
 ) -> Job:
     """Check a request and make its job; `more` are fields of `Job`.
@@ -234,35 +221,36 @@ def make_job(
     UsageError
         If a metric or a choice does not exist, or a number is out of range.
     """
+    given, beside = Semantics.of(semantics), Catalogue.of(catalogue)
+    rel, depth, weight = given.rel, given.depth, labels.weight
     if rel is not None:
         rel = REL.read(str(rel), "all metrics")
     if depth is not None:
         depth = positive(depth, "depth")
-    counting = semantics_of(semantics)
-    asked = parse_all(metrics, rel, semantics)
+    choices = given.choices
+    asked = parse_all(metrics, rel, given.preset)
     memory = positive(memory, "memory")
-    gain_function = canonical_gain_function(gain_function)
-    check_under(semantics, asked)
+    gain_function = canonical_gain_function(given.gain_function)
+    check_under(given.preset, asked)
     for metric in asked:
-        check_defined(metric, counting)
+        check_defined(metric, choices)
         if metric.rel is not None:
             least_gain(metric.rel, gain_function)
-    if depth is not None and counting.ties_open:
+    if depth is not None and choices.ties_open:
         raise UsageError(
-            f"depth {depth} may cut through equal confidences, which order {counting.order!r} does "
+            f"depth {depth} may cut through equal confidences, which order {choices.order!r} does "
             "not put in order: choose another order, such as item_descending, or leave out depth"
         )
     if weight is not None:
-        _check_weight(weight, asked, counting)
-    _check_training(train, asked, drop_seen)
-    _check_groups(items, item_group, asked)
-    _check_features(features, asked)
-    scope = Scope(rel, depth, bool(judged_only), weight, bool(drop_seen))
-    beside = {"train": train, "items": items, "item_group": item_group, "features": features}
-    skipped = skipped_names(split_names(metrics), semantics)
+        _check_weight(weight, asked, choices)
+    _check_training(beside.train, asked, beside.drop_seen)
+    _check_groups(beside.items, beside.group, asked)
+    _check_features(beside.features, asked)
+    scope = Scope(rel, depth, bool(given.judged_only), weight, bool(beside.drop_seen))
+    skipped = skipped_names(split_names(metrics), given.preset)
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
-    beside |= {"skipped": told, **more}
-    return Job(tuple(asked), counting, gain_function, memory, per_query, scope=scope, **beside)
+    more = {"scope": scope, "beside": beside, "skipped": told, **more}
+    return Job(tuple(asked), choices, gain_function, memory, **more)
 
 
 def _needs(what: str, metric: Metric) -> bool:
@@ -306,7 +294,7 @@ def _check_training(train: Any, metrics: Iterable[Metric], drop_seen: bool) -> N
         )
 
 
-def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Semantics) -> None:
+def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices) -> None:
     """Raise UsageError if queries cannot have weights under this request."""
     if not isinstance(weight, str):
         raise UsageError(
@@ -344,16 +332,15 @@ def _check_subtopics(job: Job, subtopic: str | None) -> None:
 @contextmanager
 def open_job(
     job: Job,
-    labels: Any,
-    runs: Mapping[str, Any],
-    columns: Mapping[str, Any],
+    labels: Labels,
+    runs: Mapping[str, Predictions],
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open the labels and the predictions of each system, with the columns that the job needs.
 
     `facts` are columns of the labels with a value a query, which the caller will read.
     """
-    _check_subtopics(job, columns.get("subtopic"))
+    _check_subtopics(job, labels.subtopic)
     weight: dict[str, Kind] = {} if job.scope.weight is None else {job.scope.weight: "number"}
     with open_inputs(
         labels,
@@ -363,6 +350,5 @@ def open_job(
         semantics=job.semantics,
         may_be_empty=job.part,
         facts={**facts, **weight},
-        **columns,
     ) as opened:
         yield opened

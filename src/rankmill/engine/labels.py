@@ -14,7 +14,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
-from rankmill.matching.labels import Labels, clean_labels, with_worths
+from rankmill.matching.labels import LabelLists, clean_labels, with_worths
 from rankmill.results import audit
 from rankmill.sources.facts import Facts, read_columns, read_facts
 from rankmill.sources.inputs import Input, map_lists
@@ -133,7 +133,7 @@ def check_labelled(labels: Input, job: Job, count: int) -> None:
         )
 
 
-def clean_lists(lists: Lists, job: Job) -> tuple[Lists, Labels, dict[str, int]]:
+def clean_lists(lists: Lists, job: Job) -> tuple[Lists, LabelLists, dict[str, int]]:
     """Label lists, as they were and cleaned, and what was counted."""
     try:
         cleaned, dropped = clean_labels(

@@ -1,33 +1,43 @@
 """Evaluating in parts, as on a cluster: a state for each part, and the second pass of gap."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
-from rankmill.engine.evaluate import evaluate
 from rankmill.engine.first_pass import run
 from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import options_of, split_options
+from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
 from rankmill.errors import UsageError, positive
+from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap_counts import Among
-from rankmill.sources.inputs import check_options, open_input
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.inputs import check_told, open_input
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 
 
-@options_of(evaluate, without=("per_query",))
-def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -> State:
+def evaluate_part(
+    labels: Any,
+    predictions: Any,
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> State:
     """Return the state of a part: some queries with all their labels and all their predictions.
 
     Parameters
     ----------
-    labels, predictions, metrics
+    labels, predictions, metrics, semantics, catalogue, threads, memory, progress
         As for `evaluate`, but both sides may have no rows.
-    **options
-        The options of `evaluate` except ``per_query``.
 
     Returns
     -------
@@ -43,7 +53,7 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     Examples
     --------
     >>> import rankmill
-    >>> lists = rankmill.Ragged.from_lists
+    >>> lists = rankmill.arrays.Ragged.from_lists
     >>> metrics = ["map", "first_hit"]
     >>> states = [
     ...     evaluate_part(lists([[1, 2]]), lists([[1, 5]]), metrics),
@@ -52,23 +62,27 @@ def evaluate_part(labels: Any, predictions: Any, metrics: Any, **options: Any) -
     >>> states[0].merge(states[1]).result().metrics
     {'map': 0.5, 'first_hit': 0.75}
     """
-    return part_states(labels, {"": predictions}, metrics, options)[""]
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, catalogue, memory=memory, part=True)
+    return part_states(job, given, {"": Predictions.of(predictions)}, threads, progress)[""]
 
 
 def part_states(
-    labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
+    job: Job,
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    threads: int | None = None,
+    progress: Progress | bool | None = None,
 ) -> dict[str, State]:
     """Do the same as `evaluate_part` for several systems; the labels are read once."""
-    columns, resources, choices = split_options(options)
-    job = make_job(metrics, per_query=False, part=True, **choices)
     check_in_parts(job)
+    job, told = replace(job, keep_values=False), progress_of(progress)
     with (
-        open_job(job, labels, runs, columns) as (label_input, inputs),
-        Workers(resources["threads"]) as workers,
+        open_job(job, labels, runs) as (label_input, inputs),
+        Workers(threads) as workers,
+        closing(run(job, HeldLabels(label_input), inputs, workers, told)) as tallies,
     ):
-        held = HeldLabels(label_input)
-        with closing(run(job, held, inputs, workers, resources["progress"])) as tallies:
-            return {name: next(tallies).state for name in inputs}
+        return {name: next(tallies).state for name in inputs}
 
 
 def check_in_parts(job: Job) -> None:
@@ -77,43 +91,17 @@ def check_in_parts(job: Job) -> None:
         raise UsageError(f"{job.holds_rows} needs all predictions at once: evaluate does that")
 
 
-_OTHERS = (
-    "gain",
-    "label_query",
-    "label_item",
-    "labels_as",
-    "label_columns",
-    "label_encoding",
-    "binary",
-    "subtopic",
-    "gain_function",
-    "semantics",
-    "rel",
-    "depth",
-    "judged_only",
-    "weight",
-    "train",
-    "items",
-    "item_group",
-    "features",
-    "drop_seen",
-    "per_query",
-    "progress",
-)
-
-
-@options_of(evaluate, without=_OTHERS)
-def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Among]:
+def second_pass(
+    state: State, predictions: Any, *, threads: int | None = None, memory: int = MEMORY
+) -> dict[str, Among]:
     """Count some of the confidences in a second pass, among those of all correct predictions.
 
     Parameters
     ----------
     state : State
         The merged state of all parts.
-    predictions
+    predictions, threads, memory
         As for `evaluate`.
-    **options
-        The columns of predictions, threads and memory, as for `evaluate`.
 
     Returns
     -------
@@ -121,22 +109,10 @@ def second_pass(state: State, predictions: Any, **options: Any) -> dict[str, Amo
         The counts for each metric that needs them. Merge them with those of the other parts and
         give the sum to `State.result`. Their `to_row` makes a row, which `State.read_counts` reads.
     """
-    threads, memory = options.pop("threads"), positive(options.pop("memory"), "memory")
-    check_options(state.semantics, rank=options["rank"], in_order=options["in_order"])
+    memory, given = positive(memory, "memory"), Predictions.of(predictions)
+    check_told(given, state.semantics)
     one = open_input(
-        predictions,
-        "predictions",
-        options.pop("score"),
-        {name: options[name] for name in ("query", "item", "rank")},
-        need_score=True,
-        semantics=state.semantics,
-        in_order=options["in_order"],
-        may_be_empty=True,
-        memory=memory,
-        told_format=options.pop("predictions_as"),
-        columns=options.pop("columns"),
-        encoding=options.pop("encoding"),
-        padding=options["padding"],
+        given, need_score=True, semantics=state.semantics, may_be_empty=True, memory=memory
     )
     with closing(one.source), Workers(threads) as workers:
         among = reread_among(state, one, workers, memory, checksum=True)

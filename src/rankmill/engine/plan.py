@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankmill.engine.catalogue import beside, described_beside, opened
-from rankmill.engine.evaluate import evaluate
+from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.memory import (
     bytes_of_all,
@@ -15,10 +15,12 @@ from rankmill.engine.memory import (
     id_ranges,
     is_text,
 )
-from rankmill.engine.options import options_of, split_options
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.inputs import Input
 from rankmill.sources.long import BYTES_A_ROW
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import thread_count
 
 # The bytes of Python, NumPy, numba, pyarrow and the compiled kernels.
@@ -31,12 +33,16 @@ COUNTING = 128 << 20
 NOT_GIVEN_BACK = 128 << 20
 
 
-@options_of(evaluate)
 def plan(
     labels: Any,
     predictions: Any,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    **options: Any,
+    *,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    per_query: bool = True,
 ) -> dict[str, Any]:
     """Tell what `evaluate` with the same arguments will read and hold; reads only footers.
 
@@ -63,7 +69,7 @@ def plan(
 
     Parameters
     ----------
-    labels, predictions, metrics, **options
+    labels, predictions, metrics, semantics, catalogue, threads, memory, per_query
         As for `evaluate`.
 
     Returns
@@ -87,22 +93,26 @@ def plan(
     >>> plan(labels, labels, ["map"])["labels"]["values"]
     3
     """
-    whole = plan_runs(labels, {"": predictions}, metrics, **options)
+    how = semantics, catalogue, threads, memory, per_query
+    whole = plan_runs(labels, {"": predictions}, metrics, *how)
     return whole | {"predictions": whole["predictions"][""]}
 
 
-@options_of(evaluate)
 def plan_runs(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    **options: Any,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    per_query: bool = True,
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
-    columns, resources, choices = split_options(options)
-    job = make_job(metrics, **choices)
-    with open_job(job, labels, runs, columns) as (label_input, inputs):
-        return _plan(job, label_input, inputs, thread_count(resources["threads"]))
+    given, systems = Labels.of(labels), runs_of(runs)
+    job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
+    with open_job(job, given, systems) as (label_input, inputs):
+        return _plan(job, label_input, inputs, thread_count(threads))
 
 
 def _plan(

@@ -1,115 +1,60 @@
 """Open a single input as labels or predictions: what it is told to be, or what its columns tell."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from rankmill.errors import InputError, RankmillError, UsageError
-from rankmill.semantics.choices import DEFAULT
-from rankmill.sources.asked import Query, Role
+from rankmill.errors import InputError, RankmillError
+from rankmill.sources.asked import Role
 from rankmill.sources.base import Source
-from rankmill.sources.inputs import Input, check_options, open_input
+from rankmill.sources.inputs import Input, check_told, open_input
+from rankmill.sources.nouns import Given, Labels, Predictions
 
 
-class Named(NamedTuple):
-    """What the caller told of the columns: their names or None, and how they are used."""
+def open_as(source: Any, memory: int) -> tuple[Role, Input]:
+    """Open an input as what it is given as. Given bare, its columns tell what it is.
 
-    query: Query = None
-    item: str | None = None
-    score: Any = None
-    rank: str | None = None
-    gain: Any = None
-    in_order: bool = False
-    binary: bool = False
-    padding: Any = None
-
-    @property
-    def role(self) -> Role | None:
-        """The role of which these are the columns."""
-        if self.gain is not None or self.binary:
-            return "labels"
-        ordered = self.score is not None or self.rank is not None or self.in_order
-        return "predictions" if ordered else None
-
-
-NOTHING = Named()
-
-
-def open_as(
-    source: Any,
-    role: Role | None,
-    named: Named,
-    told_format: str | None,
-    columns: Sequence[str] | str | None,
-    encoding: str | None,
-    memory: int,
-) -> tuple[Role, Input]:
-    """Open an input as what it is. Without a role, it is labels if only then it has all columns.
-
-    Parameters
-    ----------
-    source, role, named
-        The input, its role if it is known, and its columns.
-    told_format, columns, encoding, memory
-        As for `open_input`.
+    It is labels then if only so it has all columns.
 
     Raises
     ------
     InputError, UsageError
         If the input cannot be opened, or if columns that it must have are missing.
     """
-    check_options(
-        DEFAULT, rank=named.rank, in_order=named.in_order, gain=named.gain, binary=named.binary
-    )
-    if role is not None and named.role not in (None, role):
-        theirs = "a score, rank or in_order" if role == "labels" else "a gain or binary"
-        raise UsageError(f"{role} have no use for {theirs}: leave it out, or change the role")
-    options = {
-        "memory": memory,
-        "told_format": told_format,
-        "columns": columns,
-        "encoding": encoding,
-        "padding": named.padding,
-    }
-    role = role or named.role
-    if role == "labels":
-        return role, _as_labels(source, named, options)
-    if role == "predictions":
-        return role, _as_predictions(source, named, options)
+    given = Given.of(source)
+    check_told(given)
+    if isinstance(given, Labels):
+        return "labels", open_input(given, memory=memory)
+    if isinstance(given, Predictions):
+        return "predictions", _as_predictions(given, memory)
+    told = vars(given)
     try:
-        predictions = _as_predictions(source, named, options)
+        predictions = _as_predictions(Predictions(**told), memory)
     except InputError:
         # A column of gains is one that predictions do not have.
         with suppress(RankmillError), _quiet():
-            labels = _as_labels(source, named, options)
+            labels = open_input(Labels(**told), memory=memory)
             if labels.columns.gain is not None:
                 return "labels", labels
             labels.source.close()
         raise
     if predictions.columns.score is None and predictions.columns.rank is None:
         with suppress(InputError), _quiet():
-            labels = _as_labels(_held(predictions), named, options)
+            labels = open_input(Labels(**told | {"data": _held(predictions)}), memory=memory)
             if labels.columns.gain is not None:
                 return "labels", _ending(labels, predictions)
     return "predictions", predictions
 
 
-def _as_labels(source: Any, named: Named, options: dict[str, Any]) -> Input:
-    chosen = {"query": named.query, "item": named.item}
-    return open_input(source, "labels", named.gain, chosen, binary=named.binary, **options)
-
-
-def _as_predictions(source: Any, named: Named, options: dict[str, Any]) -> Input:
-    chosen = {"query": named.query, "item": named.item, "rank": named.rank}
-    more = options | {"in_order": named.in_order}
-    told = named.in_order and named.score is not None
-    found = open_input(source, "predictions", named.score, chosen, need_score=told, **more)
+def _as_predictions(given: Predictions, memory: int) -> Input:
+    told = given.in_order and given.score is not None
+    found = open_input(given, need_score=told, memory=memory)
     if found.columns.score is None:  # confidences that do not order the lists are kept, too
         with suppress(InputError):
-            again = open_input(_held(found), "predictions", None, chosen, need_score=True, **more)
-            return _ending(again, found)
+            held = replace(given, data=_held(found), score=None)
+            return _ending(open_input(held, need_score=True, memory=memory), found)
     return found
 
 

@@ -12,7 +12,7 @@ from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import mark_repeats
-from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits, Patterns, alone, group_hits, match, match_judged
 from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
@@ -205,7 +205,7 @@ def _scored(
     return whole, aggregates, kept
 
 
-def _known(lists: Lists, catalogue: Catalogue, drop_seen: bool) -> tuple[Lists, dict[str, int]]:
+def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists, dict[str, int]]:
     """The lists, without what their queries had in training if so asked, and counts for the audit.
 
     They are of predictions that were seen in training, and of those that no catalogue has.

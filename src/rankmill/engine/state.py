@@ -23,11 +23,11 @@ from rankmill.metrics.parity import table_of_groups
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 
-Rules = TypeVar("Rules", Semantics, Scope)
+Counting = TypeVar("Counting", Choices, Scope)
 # The fields of a row besides those of its audit, its metrics and its exposure.
 _FIELDS: tuple[str, ...] = (
     "format",
@@ -49,7 +49,7 @@ class State:
     ----------
     metrics : tuple of str
         In the order of the request.
-    semantics : Semantics
+    semantics : Choices
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
     scope : Scope
         Which labels and predictions count, and how much: rel, depth, judged_only and weight.
@@ -71,7 +71,7 @@ class State:
     """
 
     metrics: tuple[str, ...]
-    semantics: Semantics
+    semantics: Choices
     gain_function: str
     scope: Scope
     queries: int
@@ -283,7 +283,7 @@ class State:
         scope = _read(Scope, row, "scope")
         state = cls(
             metrics=tuple(one.text for one in metrics),
-            semantics=_read(Semantics, row, "semantics"),
+            semantics=_read(Choices, row, "semantics"),
             gain_function=rows.text(row, "gain_function"),
             scope=scope,
             catalogue=rows.text(row, "catalogue"),
@@ -322,7 +322,7 @@ class State:
         return state
 
 
-def _read(kind: type[Rules], row: Mapping[str, Any], name: str) -> Rules:
+def _read(kind: type[Counting], row: Mapping[str, Any], name: str) -> Counting:
     """Return the rules that a field of a row holds as JSON."""
     try:
         return kind(**json.loads(rows.text(row, name)))

@@ -16,7 +16,7 @@ from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import LabelLists
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.exposure import Exposure, ExposureCounters
@@ -159,7 +159,7 @@ class Tally:
             if name in self.values:
                 self.values[name][rows] = values[name]
 
-    def _exposure(self, labels: Labels) -> Exposure | None:
+    def _exposure(self, labels: LabelLists) -> Exposure | None:
         """Return how many lists show each item, if that was counted."""
         wanted, before = self.job.wanted, self.before.exposure
         if self.exposed is None or wanted is None or before is None:

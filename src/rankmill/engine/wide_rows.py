@@ -11,7 +11,7 @@ from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_type, ids_to_arrow
 from rankmill.columns.lists import is_list_type
 from rankmill.columns.ranked import Lists
-from rankmill.engine.job import Progress
+from rankmill.engine.progress import Progress
 from rankmill.errors import InputError
 from rankmill.sources.asked import Role
 from rankmill.sources.inputs import Input

@@ -6,8 +6,9 @@ import pyarrow as pa
 
 from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
-from rankmill.engine.job import Job, Progress
+from rankmill.engine.job import Job
 from rankmill.engine.labels import HeldLabels
+from rankmill.engine.progress import Progress
 from rankmill.engine.tally import Tally
 from rankmill.explain.trace_view import Trace
 from rankmill.results.curves import thinned

@@ -6,31 +6,34 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from rankmill.columns.ids import id_value
 from rankmill.columns.ragged import Ragged
-from rankmill.engine.evaluate import evaluate
 from rankmill.engine.finish import finish
 from rankmill.engine.first_pass import run
-from rankmill.engine.job import Progress, make_job, open_job
+from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import options_of, progress_of, split_options, untrained
+from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.tally import Tally
-from rankmill.errors import RankmillError, UsageError, positive
+from rankmill.errors import RankmillError, UsageError
 from rankmill.explain.evaluators_view import Change, EvaluatorDifferences, Example
 from rankmill.metrics.base import Metric
 from rankmill.metrics.elsewhere import name_there
 from rankmill.metrics.refused import told_under
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.results.result import check_values
-from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.semantics.presets import PRESETS, preset, semantics_of
-from rankmill.sources.asked import Asked, Role
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.presets import PRESETS, preset
+from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.opening import open_source, reusable
 from rankmill.threads import Workers
+
+Side = TypeVar("Side", Labels, Predictions)
 
 # The fields that only these metrics depend on; all other fields matter to every metric.
 ONLY_FOR = {
@@ -48,13 +51,16 @@ class _Scored(NamedTuple):
     query: Callable[[int], int | str]
 
 
-@options_of(evaluate, without=("semantics", "per_query"))
 def explain_evaluators(
     labels: Any,
     predictions: Any,
     metric: str,
     presets: str | Iterable[str] | Mapping[str, Any] | None = None,
-    **options: Any,
+    *,
+    semantics: Counting = "default",
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> EvaluatorDifferences:
     """Score predictions as several evaluators do, and find the causes of the differences.
 
@@ -76,11 +82,13 @@ def explain_evaluators(
         Names of presets, or a mapping from your own names to semantics, as `evaluate` takes them. A
         single one is compared with the default. If not given, the default and all presets that
         have the metric are compared.
-    progress : callable, optional
-        A function that is called with the number of prediction rows done and the number of all,
-        over all evaluations.
-    **options
-        The options of `evaluate` except ``semantics`` and ``per_query``.
+    semantics : Semantics, optional
+        What counts for all evaluators: its `rel`, `depth`, `judged_only` and `gain_function`. The
+        presets make the choices.
+    threads, memory
+        As for `evaluate`.
+    progress : bool or callable, optional
+        As for `evaluate`, over all evaluations.
 
     Returns
     -------
@@ -96,8 +104,8 @@ def explain_evaluators(
     Examples
     --------
     >>> import rankmill
-    >>> labels = rankmill.Ragged.from_lists([[1], [2, 3], [4]])
-    >>> predictions = rankmill.Ragged.from_lists([[1, 1], [9, 2], []])
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2, 3], [4]])
+    >>> predictions = rankmill.arrays.Ragged.from_lists([[1, 1], [9, 2], []])
     >>> found = explain_evaluators(labels, predictions, "map@3", ["default", "spark"])
     >>> found.value, found.wholes["spark"].value
     (0.4166666666666667, 1.125)
@@ -105,43 +113,42 @@ def explain_evaluators(
     Example(query=0, before=1.0, after=2.0)
     """
     parse(metric)  # one metric, not several
-    job = make_job([metric], **split_options(untrained(options))[2])
+    of_labels, of_predictions = Labels.of(labels), Predictions.of(predictions)
+    scope = Semantics.of(semantics)
+    job = make_job([metric], of_labels, scope, None, memory=memory)
     (asked,) = job.metrics
     given = _named(presets, asked)
-    named = {name: _as_seen_by(asked, semantics) for name, semantics in given.items()}
-    steps = _steps(progress_of(options["progress"]), named)
+    named = {name: _as_seen_by(asked, choices) for name, choices in given.items()}
+    steps = _steps(progress_of(progress), named)
     with ExitStack() as opened:
         # What can be read only once is kept here, because every semantics opens its inputs anew.
-        sides = (
-            _reopenable(labels, "labels", options, opened),
-            _reopenable(predictions, "predictions", options, opened),
-        )
-        score = _scorer(*sides, asked, steps, options)
+        of_labels = _reopenable(of_labels, job.memory, opened)
+        of_predictions = _reopenable(of_predictions, job.memory, opened)
+        score = _scorer(of_labels, of_predictions, job, scope, threads, steps)
         base, first = _first_scored(named, score)
         wholes, fields = _changes(named, base, first, score)
     return EvaluatorDifferences(asked.text, base, first.value, given, wholes, fields, job.scope)
 
 
-def _reopenable(value: Any, role: Role, options: Mapping[str, Any], opened: ExitStack) -> Any:
-    """Return an opened source for several readers; `opened` closes it."""
-    if isinstance(value, Ragged):  # its numbers stand beside it
-        return value
-    source = open_source(value, None, Asked.of(role, options))
-    source = reusable(source, positive(options["memory"], "memory"))
+def _reopenable(one: Side, memory: int, opened: ExitStack) -> Side:
+    """Return an input with an opened source for several readers; `opened` closes it."""
+    if isinstance(one.data, Ragged):  # its numbers stand beside it
+        return one
+    source = reusable(open_source(one.data, None, one.asked()), memory)
     opened.callback(source.close)
-    return source.shared()
+    return replace(one, data=source.shared())
 
 
 def _changes(
-    named: Mapping[str, Semantics],
+    named: Mapping[str, Choices],
     base: str,
     first: _Scored,
-    score: Callable[[Semantics], _Scored],
+    score: Callable[[Choices], _Scored],
 ) -> tuple[dict[str, Change], dict[str, dict[str, Change]]]:
     """Return what each preset changes as a whole, and each of its fields alone."""
 
     @cache
-    def change_to(semantics: Semantics) -> Change:
+    def change_to(semantics: Choices) -> Change:
         try:
             return _change(first, first if semantics == named[base] else score(semantics))
         except RankmillError as error:
@@ -168,10 +175,10 @@ def _changes(
     return wholes, fields
 
 
-def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
+def _named(presets: Any, metric: Metric) -> dict[str, Choices]:
     """Return the semantics to compare, by name."""
     if isinstance(presets, Mapping):
-        named = {str(name): semantics_of(one) for name, one in presets.items()}
+        named = {str(name): Semantics.of(one).choices for name, one in presets.items()}
     elif presets is None:
         having = [
             name for name in PRESETS if name_there(name, metric) and not told_under(name, metric)
@@ -190,28 +197,29 @@ def _named(presets: Any, metric: Metric) -> dict[str, Semantics]:
     return {"default": DEFAULT, **named} if len(named) == 1 else named
 
 
-def _as_seen_by(metric: Metric, semantics: Semantics) -> Semantics:
+def _as_seen_by(metric: Metric, semantics: Choices) -> Choices:
     """Return the semantics with the default in all fields that the metric does not depend on."""
     unseen = [field for field, names in ONLY_FOR.items() if metric.name not in names]
     return replace(semantics, **{field: getattr(DEFAULT, field) for field in unseen})
 
 
 def _scorer(
-    labels: Any,
-    predictions: Any,
-    metric: Metric,
+    labels: Labels,
+    predictions: Predictions,
+    asked: Job,
+    scope: Semantics,
+    threads: int | None,
     steps: Callable[[], Progress | None],
-    options: dict[str, Any],
-) -> Callable[[Semantics], _Scored]:
+) -> Callable[[Choices], _Scored]:
     """Return a function that scores under given semantics; it shares the labels between calls."""
-    columns, resources, choices = split_options(untrained(options))
+    (metric,) = asked.metrics
     held: list[HeldLabels] = []
 
-    def score(semantics: Semantics) -> _Scored:
-        job = make_job([metric.text], semantics=semantics, **choices)
+    def score(choices: Choices) -> _Scored:
+        job = make_job([metric.text], labels, scope.under(choices), None, memory=asked.memory)
         with (
-            open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
-            Workers(resources["threads"]) as workers,
+            open_job(job, labels, {"": predictions}) as (label_input, inputs),
+            Workers(threads) as workers,
         ):
             if not held:
                 held.append(HeldLabels(label_input))
@@ -228,7 +236,7 @@ def _scorer(
 
 
 def _first_scored(
-    named: Mapping[str, Semantics], score: Callable[[Semantics], _Scored]
+    named: Mapping[str, Choices], score: Callable[[Choices], _Scored]
 ) -> tuple[str, _Scored]:
     """Return the first that has a value. Raises the first error if none has a value."""
     (first, semantics), *others = named.items()
@@ -281,7 +289,7 @@ def _short(error: RankmillError) -> str:
 
 
 def _steps(
-    progress: Progress | None, named: Mapping[str, Semantics]
+    progress: Progress | None, named: Mapping[str, Choices]
 ) -> Callable[[], Progress | None]:
     """Return a function that makes the progress of the next of all evaluations."""
     base, *others = named.values()

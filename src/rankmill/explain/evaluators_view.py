@@ -10,7 +10,7 @@ from rankmill.metrics.registry import parse
 from rankmill.results.answer import Answer
 from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, decimals_of
-from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
 
@@ -69,7 +69,7 @@ class EvaluatorDifferences(Answer):
         The name of the semantics that all others are compared with.
     value : float
         The metric there.
-    semantics : dict of str to Semantics
+    semantics : dict of str to Choices
         Name -> semantics, the base's among them, in the order asked for.
     wholes : dict of str to Change
         Name -> what all its choices together make of the metric; not for the base.
@@ -82,7 +82,7 @@ class EvaluatorDifferences(Answer):
     metric: str
     base: str
     value: float
-    semantics: dict[str, Semantics]
+    semantics: dict[str, Choices]
     wholes: dict[str, Change]
     fields: dict[str, dict[str, Change]]
     scope: Scope = WHOLE

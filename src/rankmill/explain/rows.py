@@ -13,7 +13,7 @@ from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import mark_repeats
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import LabelLists
 from rankmill.matching.order import arrange
 from rankmill.matching.scope import only_judged
 
@@ -24,7 +24,7 @@ LISTED = 20
 
 
 def repeats_of(
-    lists: Lists, labels: Labels, rows: np.ndarray, job: Job, count: int
+    lists: Lists, labels: LabelLists, rows: np.ndarray, job: Job, count: int
 ) -> tuple[Ids, np.ndarray]:
     """Repeats that were dropped, and how many predictions stand before each; up to a rank."""
     if job.semantics.repeated_predictions != "drop":

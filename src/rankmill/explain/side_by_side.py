@@ -5,13 +5,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rankmill.columns.ids import id_value, join_ids
-from rankmill.engine.evaluate import evaluate
+from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, make_job, open_job
-from rankmill.engine.options import options_of, split_options, untrained
 from rankmill.explain.one_query import id_of, lists_of
 from rankmill.explain.trace import index_of, walk_list
 from rankmill.kernels.identity import Ids
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.inputs import Input
+from rankmill.sources.nouns import Catalogue, Labels
 from rankmill.threads import Workers
 
 
@@ -23,13 +25,16 @@ class Listed(NamedTuple):
     lists: dict[str, list[tuple[int | str, bool]]]
 
 
-@options_of(evaluate, without=("per_query",))
 def side_by_side(
     labels: Any,
     runs: Mapping[str, Any],
     queries: Sequence[int | str],
     ranks: int,
-    **options: Any,
+    *,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
 ) -> list[Listed]:
     """Return the lists of some queries up to a rank, in the order that counts.
 
@@ -43,17 +48,17 @@ def side_by_side(
     Examples
     --------
     >>> import rankmill
-    >>> lists = rankmill.Ragged.from_lists
+    >>> lists = rankmill.arrays.Ragged.from_lists
     >>> side_by_side(lists([[1], [2, 3]]), {"new": lists([[5], [2, 9]])}, [1], 10)
     [Listed(query=1, labels=[2, 3], lists={'new': [(2, True), (9, False)]})]
     """
-    columns, resources, choices = split_options(untrained(options))
+    given, alone = Labels.of(labels), Catalogue.of(catalogue).without_training()
     # The walk of recall tells at each rank whether there is a hit, and it is always defined.
-    job = make_job([f"recall@{ranks}"], per_query=False, **choices)
+    job = make_job([f"recall@{ranks}"], given, semantics, alone, memory=memory, keep_values=False)
     job = replace(job, scope=replace(job.scope, weight=None))
     with (
-        open_job(job, labels, runs, columns) as (label_input, inputs),
-        Workers(resources["threads"]) as workers,
+        open_job(job, given, runs_of(runs)) as (label_input, inputs),
+        Workers(threads) as workers,
     ):
         ids = join_ids([id_of(one, label_input) for one in queries])
         of_labels = lists_of(ids, label_input, workers)

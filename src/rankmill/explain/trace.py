@@ -11,10 +11,9 @@ from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, tak
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.catalogue import with_catalogue
-from rankmill.engine.evaluate import evaluate
-from rankmill.engine.job import Job, Progress, make_job, open_job
+from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.labels import clean_lists
-from rankmill.engine.options import options_of, split_options, untrained
+from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.score import match_block, score_lists
 from rankmill.engine.tally import Tally
 from rankmill.errors import InputError, UsageError, positive
@@ -33,7 +32,7 @@ from rankmill.explain.walk import (
 )
 from rankmill.kernels.identity import Ids
 from rankmill.matching.index import LabelIndex, LabelStore
-from rankmill.matching.labels import NO_GAINS, Labels
+from rankmill.matching.labels import NO_GAINS, LabelLists
 from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
@@ -42,12 +41,14 @@ from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_rows import join, rank_pooled
 from rankmill.metrics.registry import parse
 from rankmill.metrics.values import Matched
-from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.choices import CHOICES, Choices
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
 from rankmill.sources.inputs import Input
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 
 
-@options_of(evaluate, without=("per_query",))
 def explain(
     labels: Any,
     predictions: Any,
@@ -55,7 +56,11 @@ def explain(
     query_id: Any = None,
     *,
     rows: int | None = None,
-    **options: Any,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> Trace:
     """Walk down one query's list and show how the value of a metric comes about.
 
@@ -66,7 +71,7 @@ def explain(
     Parameters
     ----------
     labels, predictions
-        As for `evaluate`, like all parameters that are not named here.
+        As for `evaluate`.
     metric : str
         Such as "map@12".
     query_id : int or str, optional
@@ -75,9 +80,11 @@ def explain(
         with about 200 bytes a prediction. Nor is there for other metrics of all predictions, such
         as auprc and ece: their rows are the curve of precision and recall, or the bins.
         Means over lists, such as novelty and ild, have a value for each query with predictions;
-        what they need of `train`, `items`, `item_group` and `features` is read.
+        what they need of the catalogue is read.
     rows : int, optional
         How many rows to show; all if not given. Those of a curve are at even steps of recall.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
 
     Returns
     -------
@@ -93,8 +100,8 @@ def explain(
     Examples
     --------
     >>> import rankmill
-    >>> labels = rankmill.Ragged.from_lists([[1], [2, 3]])
-    >>> predictions = rankmill.Ragged.from_lists([[5], [2, 9, 2, 3]])
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2, 3]])
+    >>> predictions = rankmill.arrays.Ragged.from_lists([[5], [2, 9, 2, 3]])
     >>> explain(labels, predictions, "map@4", 1)
     rank  item  hit  precision      term      sum  note
     ----  ----  ---  ---------  --------  -------  --------------
@@ -110,13 +117,21 @@ def explain(
     """
     asked = parse(metric)
     check_walk(asked, "given")
-    needed = untrained(options)
-    if list_walk_of(asked) is not None:
-        needed |= {name: options[name] for name in ("train", "items", "item_group", "features")}
-    columns, resources, choices = split_options(needed)
+    given = Labels.of(labels)
+    alone = Catalogue.of(catalogue).without_training()
+    if catalogue is not None and list_walk_of(asked) is not None:
+        alone = catalogue
     pooled = aggregate_of(asked).needs_confidences
     holds_rows = aggregate_of(asked) is Gap
-    job = make_job([metric], per_query=not pooled, keep_rows=holds_rows, **choices)
+    job = make_job(
+        [metric],
+        given,
+        semantics,
+        alone,
+        memory=memory,
+        keep_values=not pooled,
+        keep_rows=holds_rows,
+    )
     job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:
@@ -128,14 +143,14 @@ def explain(
             f"{metric} has a value for each query: say which, with query_id (--query-id)"
         )
     with (
-        open_job(job, labels, {"": predictions}, columns) as (label_input, inputs),
-        Workers(resources["threads"]) as workers,
+        open_job(job, given, {"": Predictions.of(predictions)}) as (label_input, inputs),
+        Workers(threads) as workers,
     ):
         if pooled:
-            progress = resources["progress"]
+            told = progress_of(progress)
             if not holds_rows:
-                return trace_curve(job, label_input, inputs[""], rows, workers, progress)
-            return _trace_gap(job, label_input, inputs[""], rows, workers, progress)
+                return trace_curve(job, label_input, inputs[""], rows, workers, told)
+            return _trace_gap(job, label_input, inputs[""], rows, workers, told)
         query = id_of(query_id, label_input)
         job = with_catalogue(job, label_input, workers)
         found = _trace_query(job, query, label_input, inputs[""], workers)
@@ -178,14 +193,14 @@ def index_of(query: Ids, lists: Lists | None, job: Job) -> LabelIndex:
     """The labels of one query, as `read_labels` has those of all."""
     none = slice_ids(query, 0, 0)
     if lists is None:
-        return LabelIndex(none, Labels(np.zeros(1, np.int64), none, NO_GAINS))
+        return LabelIndex(none, LabelLists(np.zeros(1, np.int64), none, NO_GAINS))
     _, cleaned, _ = clean_lists(lists, job)
     store = LabelStore(1, 0)
     store.add(lists.queries, cleaned, lists.place)
     return store.finish()
 
 
-def _status(known: bool, predicted: bool, index: LabelIndex, semantics: Semantics) -> str:
+def _status(known: bool, predicted: bool, index: LabelIndex, semantics: Choices) -> str:
     """What the query lacks, and what semantics make of that; "" if it lacks nothing."""
     if not known and not predicted:
         return "not among the labels, and without predictions"

@@ -14,7 +14,7 @@ from rankmill.results.described import rules_of
 from rankmill.results.plain import read_fields
 from rankmill.results.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
@@ -43,7 +43,7 @@ class Trace(Answer):
         A row a group of items for miscalibration.
     facts : dict of str to str
         What else there is to know: title -> text.
-    semantics : Semantics
+    semantics : Choices
     scope : Scope
         Which labels and predictions counted.
     """
@@ -55,7 +55,7 @@ class Trace(Answer):
     divisor: float | None
     table: pa.Table
     facts: dict[str, str] = field(default_factory=dict)
-    semantics: Semantics = DEFAULT
+    semantics: Choices = DEFAULT
     scope: Scope = WHOLE
 
     @property

@@ -6,11 +6,11 @@ from rankmill.columns.ids import slice_ids
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.hits import Hits
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import LabelLists
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import Columns, Metric, Ranked, Tied
 from rankmill.metrics.registry import REGISTRY, parse
-from rankmill.semantics.choices import CHOICES, Semantics
+from rankmill.semantics.choices import CHOICES, Choices
 
 
 def check_walk(metric: Metric, order: str) -> None:
@@ -41,7 +41,7 @@ def _is_explained(metric: Metric) -> bool:
     return aggregate_of(metric).needs_confidences
 
 
-def items_to_hit(labels: Labels, metric: Metric, hits: Hits) -> Ids:
+def items_to_hit(labels: LabelLists, metric: Metric, hits: Hits) -> Ids:
     """The items among which hits are: by falling gain, so that those that count stand first."""
     if metric.spec.needs_judged and labels.judged is not None:
         labels = labels.judged
@@ -129,7 +129,7 @@ def _tied(ranked: Ranked) -> Tied:
     )
 
 
-def divisor_of(metric: Metric, hits: Hits, semantics: Semantics) -> tuple[float, str] | None:
+def divisor_of(metric: Metric, hits: Hits, semantics: Choices) -> tuple[float, str] | None:
     """What the sum over the only list is divided by, and what that is; None if by nothing."""
     if metric.spec.divisor is None:
         return None

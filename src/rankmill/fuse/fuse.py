@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankmill.engine.job import Progress
-from rankmill.engine.options import progress_of
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.wide_writer import write_rows, written_schema
 from rankmill.errors import UsageError, positive
 from rankmill.fuse.block import Block, fuse_block
@@ -19,10 +19,9 @@ from rankmill.fuse.runs import ReadAgainError, Run, check_positions, side_by_sid
 from rankmill.fuse.trec import write_run
 from rankmill.results.files import check_target
 from rankmill.results.fused import Fused
-from rankmill.semantics.choices import DEFAULT
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.comparable import check_comparable
-from rankmill.sources.inputs import check_options, open_input, with_one_id_type
+from rankmill.sources.inputs import check_told, open_input, with_one_id_type
 from rankmill.threads import Workers
 
 WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}
@@ -38,15 +37,6 @@ def fuse(
     weights: Sequence[float] | None = None,
     k: int | None = None,
     top: int | None = None,
-    format: str | None = None,
-    columns: Sequence[str] | str | None = None,
-    encoding: str | None = None,
-    query: str | Sequence[str] | None = None,
-    item: str | None = None,
-    score: Any = None,
-    rank: str | None = None,
-    in_order: bool = False,
-    padding: Any = None,
     threads: int | None = None,
     memory: int = MEMORY,
     progress: Progress | bool | None = None,
@@ -67,7 +57,7 @@ def fuse(
     Parameters
     ----------
     runs : mapping of str to input, or sequence of inputs
-        Two or more inputs, each as the predictions of `evaluate`.
+        Two or more `Predictions`, or what these hold, as for `evaluate`.
     path : str or path, optional
         The file to write, whole or not at all: wide Parquet if its name ends in .parquet, a run of
         TREC if it ends in .run or .trec. Without it a table is returned.
@@ -83,8 +73,6 @@ def fuse(
         The constant of "rrf"; by default 60.
     top : int, optional
         Keep only so many items of each fused list.
-    format, columns, encoding, query, item, score, rank, in_order, padding
-        As for `evaluate`; they hold for all runs.
     threads : int, optional
         The number of threads; by default the number of CPUs.
     memory : int
@@ -120,34 +108,21 @@ def fuse(
     memory = positive(memory, "memory")
     if not isinstance(runs, Mapping):
         runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
+    given = runs_of(runs)
     fusion = fusion_of(len(runs), method, norm, k, weights, top)
     if path is not None:
         check_path(path)
-    check_options(DEFAULT, rank=rank, in_order=in_order)
-    named = {"query": query, "item": item, "rank": rank}
+    for one in given.values():
+        check_told(one)
     with ExitStack() as stack:
         inputs = []
-        for one in runs.values():
-            inputs.append(
-                open_input(
-                    one,
-                    "predictions",
-                    score,
-                    named,
-                    need_score=fusion.needs_scores,
-                    in_order=in_order,
-                    memory=memory,
-                    told_format=format,
-                    columns=columns,
-                    encoding=encoding,
-                    padding=padding,
-                )
-            )
+        for one in given.values():
+            inputs.append(open_input(one, need_score=fusion.needs_scores, memory=memory))
             stack.callback(inputs[-1].source.close)
         inputs = with_one_id_type(inputs)
         check_positions(dict(zip(runs, inputs, strict=True)))
         for each in inputs[1:]:
-            check_comparable(*((one.source, one.columns) for one in (inputs[0], each)))
+            check_comparable(*((side.source, side.columns) for side in (inputs[0], each)))
         share = max(1, memory // len(inputs))
         read = [Run(name, one, inputs, share) for name, one in zip(runs, inputs, strict=True)]
         workers = stack.enter_context(Workers(threads))

@@ -1,15 +1,17 @@
 """What a gate is asked: its rules, baseline and options, checked before anything is read."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
 from numbers import Real
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.dependence import covariate_name, with_dependence
 from rankmill.compare.differences import Settings
-from rankmill.engine.job import make_job
-from rankmill.engine.options import split_options
+from rankmill.engine.job import Job, make_job
+from rankmill.engine.progress import Progress
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.gate.baseline import (
     BASELINE,
@@ -23,22 +25,82 @@ from rankmill.gate.earlier import is_choice
 from rankmill.gate.levels import levelled, look_of
 from rankmill.gate.limits import check_intervals
 from rankmill.gate.rules import Rule, parse_rules
+from rankmill.gate.sides import MIN_OVERLAP
 from rankmill.gate.verdict import ON_UNDECIDED
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.registry import parse, parse_all
+from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 
-# The options of `gate` that say what to hold against the rules, and not how to score.
-OPTIONS = (
-    *("baseline", "history", "metrics", "undecided", "by", "moved", "worst_slices"),
-    *("confidence", "min_overlap", "time", "family_confidence", "cluster", "adjust"),
-)
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a gate, and what holds for all of them.
+
+    Parameters
+    ----------
+    rules : str or iterable of str
+        Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
+        ``rankmill docs gate`` has the grammar.
+    confidence : float
+        The confidence of the intervals of the comparison that comes with the verdict.
+    family_confidence : float, optional
+        With which confidence all rules that have one hold together; each of them gets a part of the
+        error rate. By default each rule has its own.
+    undecided : {"warn", "pass", "fail"}
+        What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
+    min_overlap : float
+        The share of the queries that count on either side that both must have. With fewer, the
+        baseline is compared as a whole, and not query by query: its errors and those of the system
+        add up.
+
+    Examples
+    --------
+    >>> Rules(["map@12 >= 0.08", "queries change <= 10%"], undecided="fail").undecided
+    'fail'
+    """
+
+    rules: str | Iterable[str]
+    _: KW_ONLY
+    confidence: float = 0.95
+    family_confidence: float | None = None
+    undecided: str = "warn"
+    min_overlap: float = MIN_OVERLAP
+
+    @classmethod
+    def of(cls, rules: Any) -> "Rules":
+        """Return what is given as rules."""
+        return rules if isinstance(rules, cls) else cls(rules)
+
+
+class Request(NamedTuple):
+    """The arguments of `gate`, as they are given."""
+
+    labels: Any
+    predictions: Any
+    rules: str | Iterable[str] | Rules
+    baseline: Any = None
+    history: str | Path | None = None
+    metrics: str | Sequence[str] = ()
+    by: Any = ()
+    moved: int = 0
+    worst_slices: int = 0
+    cluster: str | None = None
+    adjust: Any = None
+    time: datetime | None = None
+    semantics: Counting = "default"
+    catalogue: Catalogue | None = None
+    threads: int | None = None
+    memory: int = MEMORY
+    progress: Progress | bool | None = None
 
 
 class Asked(NamedTuple):
     """What to hold against which rules: the checked options of `gate`."""
 
     rules: list[Rule]
-    metrics: Sequence[str]
+    job: Job
     settings: Settings
     cuts: Cuts
     earlier: Baseline | None
@@ -50,48 +112,54 @@ class Asked(NamedTuple):
         """Whether slices of two ways to cut are needed."""
         return self.settings.worst_slices > 0 or any(len(one.slices) > 1 for one in self.rules)
 
-    def runs(self, predictions: Any) -> dict[str, Any]:
-        """Return the systems to score: this one, and the baseline if that is predictions."""
+    def runs(self, predictions: Predictions) -> dict[str, Predictions]:
+        """Return the systems to score: this one, and the baseline if that is predictions.
+
+        Data that are given bare are read as the predictions of this system are.
+        """
         runs = {CANDIDATE: predictions}
         if self.earlier is not None and self.earlier.kind == "predictions":
-            runs = {BASELINE: self.earlier.predictions, CANDIDATE: predictions}
+            base = self.earlier.predictions
+            if not isinstance(base, Predictions):
+                base = replace(predictions, data=base)
+            runs = {BASELINE: base, CANDIDATE: predictions}
         return runs
 
 
 def asked_of(
-    rules: Any,
-    given: Mapping[str, Any],
-    options: dict[str, Any],
-    opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline,
+    request: Request, opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline
 ) -> Asked:
     """Check what is asked of a gate before anything is read.
 
     Parameters
     ----------
-    rules
-        As for `gate`.
-    given
-        The options of `OPTIONS`.
-    options
-        Those of `evaluate`.
+    request
     opened
         How a baseline is opened that is no run of a history.
     """
-    asked = parse_rules(rules)
-    baseline, extra = given["baseline"], given["metrics"]
-    _check(asked, baseline, given["undecided"])
-    _check_overlap(given["min_overlap"])
+    given, baseline, extra = Rules.of(request.rules), request.baseline, request.metrics
+    asked = parse_rules(given.rules)
+    _check(asked, baseline, given.undecided)
+    _check_overlap(given.min_overlap)
     extra = [extra] if isinstance(extra, str) else list(extra)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
     dropping = [one.subject for one in asked if one.measure == "drop"]
-    canonical = [one.text for one in parse_all(dropping, options["rel"])] if dropping else []
-    job = make_job(names or DEFAULT_METRICS, **split_options(options)[2])
+    rel = Semantics.of(request.semantics).rel
+    canonical = [one.text for one in parse_all(dropping, rel)] if dropping else []
+    labels = Labels.of(request.labels)
+    job = make_job(
+        names or DEFAULT_METRICS,
+        labels,
+        request.semantics,
+        request.catalogue,
+        memory=request.memory,
+    )
     check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
     earlier = None
     if isinstance(baseline, str) and is_choice(baseline):
         dropped = [one for one in asked if one.measure == "drop"]
         try:
-            earlier = from_history(baseline, given["history"], dropped, job, given["time"])
+            earlier = from_history(baseline, request.history, dropped, job, request.time)
         except InputError:  # the first night has none, which rules about itself need not know
             if any(one.paired for one in asked):
                 raise
@@ -101,18 +169,21 @@ def asked_of(
         with outside(earlier.source, "evaluate it again"):
             check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
-    names_of_settings = ("confidence", "moved", "worst_slices", "cluster")
-    own = {name: given[name] for name in names_of_settings}
-    settings = Settings(adjust=covariate_name(given["adjust"]), **own)
-    cuts = _cuts(given["by"], asked)
-    cuts = with_dependence(cuts, settings, given["adjust"], options["weight"])
+    settings = Settings(
+        confidence=given.confidence,
+        moved=request.moved,
+        worst_slices=request.worst_slices,
+        cluster=request.cluster,
+        adjust=covariate_name(request.adjust),
+    )
+    cuts = _cuts(request.by, asked)
+    cuts = with_dependence(cuts, settings, request.adjust, labels.weight)
     _check_dependence(asked, earlier, settings)
     since = None if earlier is None else earlier.since
     chosen = earlier is not None and earlier.kind == "history" and since is None
-    look = look_of(asked, given["history"], since, chosen=chosen)
-    levels = levelled(asked, given["family_confidence"], *look)
-    more = given["undecided"], given["min_overlap"]
-    return Asked(levels, names or DEFAULT_METRICS, settings, cuts, earlier, *more)
+    look = look_of(asked, request.history, since, chosen=chosen)
+    levels = levelled(asked, given.family_confidence, *look)
+    return Asked(levels, job, settings, cuts, earlier, given.undecided, given.min_overlap)
 
 
 def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:

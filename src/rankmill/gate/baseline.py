@@ -19,6 +19,7 @@ from rankmill.gate.limits import range_of, range_text
 from rankmill.gate.runs import Measured, Run, SliceKey
 from rankmill.metrics.registry import parse
 from rankmill.results.result import PER_QUERY, Result
+from rankmill.sources.nouns import Predictions
 from rankmill.stores.opened import opened
 
 # The square of a number of a run is a number.
@@ -92,7 +93,8 @@ def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
         table = _read_table(path, metrics)
         if table is not None:
             return _of_table(table, path)
-    name = os.fspath(value) if isinstance(value, str | os.PathLike) else type(value).__name__
+    data = value.data if isinstance(value, Predictions) else value
+    name = os.fspath(data) if isinstance(data, str | os.PathLike) else type(data).__name__
     return Baseline("predictions", name, predictions=value)
 
 

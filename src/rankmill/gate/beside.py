@@ -25,7 +25,8 @@ def beside_of(inputs: Mapping[str, Any]) -> dict[str, str]:
 
 def beside_of_job(job: Job) -> dict[str, str]:
     """Return the same of a job."""
-    return _told([name for name in INPUTS if getattr(job, name) is not None], job.item_group)
+    given = job.beside
+    return _told([name for name in INPUTS if getattr(given, name) is not None], given.group)
 
 
 def _told(names: list[str], group: str | None) -> dict[str, str]:

@@ -11,7 +11,6 @@ from rankmill.gate.beside import beside_of_job
 from rankmill.gate.earlier import is_pinned, read_choice
 from rankmill.gate.folder import MissingHistoryError, open_folder
 from rankmill.gate.history import History
-from rankmill.gate.history import history as read_history
 from rankmill.gate.rules import Rule
 from rankmill.gate.runs import rules_text
 from rankmill.gate.sliced import slices_before
@@ -44,9 +43,10 @@ def from_history(
         )
     name = os.fspath(history)
     try:
-        runs = read_history(name)
+        runs = History(name)
+        _ = runs.runs
     except MissingHistoryError:
-        runs = History(name, [])
+        runs = History.held(name, [])
     scope = vars(job.scope) | beside_of_job(job)
     rules = rules_text(job.semantics, scope, job.gain_function)
     named = [(one, parse_all([one.subject], job.scope.rel)[0].text) for one in drops]

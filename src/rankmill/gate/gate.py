@@ -13,15 +13,14 @@ from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import details_of
 from rankmill.compare.few import few_notes
 from rankmill.compare.intervals import estimates
-from rankmill.compare.joined import Joined, join
+from rankmill.compare.joined import Joined, Reading, join
 from rankmill.compare.pooled import Without
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
-from rankmill.engine.evaluate import evaluate
 from rankmill.engine.finish import sealed
-from rankmill.engine.options import options_of
+from rankmill.engine.progress import Progress
 from rankmill.errors import InputError, UsageError
-from rankmill.gate.asked import OPTIONS, Asked, asked_of, numbers_of_run
+from rankmill.gate.asked import Asked, Request, Rules, asked_of, numbers_of_run
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
@@ -31,39 +30,39 @@ from rankmill.gate.counts import written_at
 from rankmill.gate.judge import Evidence, judge
 from rankmill.gate.pairing import with_table
 from rankmill.gate.rules import HELD, UNDECIDED, age_text
-from rankmill.gate.sides import MIN_OVERLAP, notes_of_pairs
+from rankmill.gate.sides import notes_of_pairs
 from rankmill.gate.sliced import slice_values
 from rankmill.gate.verdict import Outcome, Verdict, worst
 from rankmill.metrics.registry import parse_all
 from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 
 # The clocks of two machines may differ by so many seconds.
 CLOCKS_DIFFER = 60.0
 
 
-@options_of(evaluate, without=("per_query",))
 def gate(
     labels: Any,
     predictions: Any,
-    rules: str | Iterable[str],
+    rules: str | Iterable[str] | Rules,
     *,
     baseline: Any = None,
     history: str | Path | None = None,
     metrics: str | Sequence[str] = (),
-    undecided: str = "warn",
-    min_overlap: float = MIN_OVERLAP,
     by: Any = (),
     moved: int = 0,
     worst_slices: int = 0,
     cluster: str | None = None,
     adjust: Any = None,
-    confidence: float = 0.95,
-    family_confidence: float | None = None,
-    now: float | None = None,
     time: datetime | None = None,
-    details: bool = False,
-    **options: Any,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> Verdict:
     """Evaluate predictions, and say whether they keep rules, also against a baseline.
 
@@ -72,39 +71,32 @@ def gate(
     labels, predictions
         As for `evaluate`. Or `predictions` is a `Result` and `labels` is None: its numbers are held
         against rules without slices, and the baseline is an earlier run.
-    rules : str or iterable of str
+    rules : str, iterable of str, or Rules
         Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
-        ``rankmill docs gate`` has the grammar.
+        ``rankmill docs gate`` has the grammar. `Rules` also says what holds for all of them, such
+        as what comes of one for which the data do not suffice.
     baseline : object, optional
         What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
         a `Result`, its JSON file, or the .parquet or .arrow file of its values by query; or with a
         history "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
+        Predictions that are given bare are read as `predictions` says of its own.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in, and in which the
-        nights of sequential rules are counted. `record` adds runs.
+        nights of sequential rules are counted. `History.record` adds runs.
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules.
-    undecided : {"warn", "pass", "fail"}
-        What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
-    min_overlap : float
-        The share of the queries that count on either side that both must have. With fewer, the
-        baseline is compared as a whole, and not query by query: its errors and those of the system
-        add up.
-    by, moved, worst_slices, cluster, adjust, confidence, details
+    by, moved, worst_slices, cluster, adjust
         As for `compare`. The columns of rules for slices are added to `by`.
-    family_confidence : float, optional
-        With which confidence all rules that have one hold together; each of them gets a part of the
-        error rate. By default each rule has its own.
-    now : float, optional
-        The time in seconds since 1970 by which files are old; by default that of the clock.
     time : datetime, optional
-        The time of the run, with its zone, as for `record`; by default now. Runs of a history that
-        are later are no baseline.
+        The time of the run, with its zone, as for `History.record`; by default now. Runs of a
+        history that are later are no baseline.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
 
     Returns
     -------
     Verdict
-        All other parameters and errors are those of `evaluate`. A UsageError is also raised if a
+        The errors are those of `evaluate`. A UsageError is also raised if a
         rule is not understood or names something unknown, before anything is read, or if the
         baseline was counted otherwise.
 
@@ -120,17 +112,27 @@ def gate(
     >>> found.outcomes[1].reason
     'map@12 is 0.625, 37.5% below the baseline of 1 (paired over 2 of 2 queries, limit <= 5%)'
     """
+    run = baseline, history, metrics, by, moved, worst_slices, cluster, adjust, time
+    job = semantics, catalogue, threads, memory, progress
+    return gate_as(Request(labels, predictions, rules, *run, *job))
+
+
+def gate_as(request: Request, *, details: bool = False, now: float | None = None) -> Verdict:
+    """Do what is asked of `gate`.
+
+    With `details`, what a page shows comes of the same pass. `now` is the time in seconds since
+    1970 by which files are old; by default that of the clock.
+    """
     began = perf_counter()
-    given = locals()
-    own = {name: given[name] for name in OPTIONS}
-    if isinstance(predictions, Result):
-        more = {"labels": labels is not None, "details": details}
-        found = _of_result(predictions, rules, own, options, more)
+    if isinstance(request.predictions, Result):
+        found = _of_result(request.predictions, request, details=details)
         return replace(found, seconds=perf_counter() - began)
-    asked = asked_of(rules, own, options)
-    ages = ages_of(asked, labels, predictions, now)
-    joined = joined_of(asked, labels, predictions, options, details=details)
-    with Workers(options["threads"]) as workers:
+    asked = asked_of(request)
+    labels, predictions = Labels.of(request.labels), Predictions.of(request.predictions)
+    ages = ages_of(asked, labels.data, predictions.data, now)
+    reading = Reading(request.threads, request.progress)
+    joined = joined_of(asked, labels, predictions, reading, details=details)
+    with Workers(request.threads) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         paired = BASELINE in joined.results
         comparison = comparison_of(joined, state, asked.settings, workers) if paired else None
@@ -148,12 +150,17 @@ def gate(
 
 
 def joined_of(
-    asked: "Asked", labels: Any, predictions: Any, options: dict[str, Any], *, details: bool = False
+    asked: Asked,
+    labels: Labels,
+    predictions: Predictions,
+    reading: Reading,
+    *,
+    details: bool = False,
 ) -> Joined:
     """Score what is asked for, beside the baseline."""
     runs, earlier = asked.runs(predictions), asked.earlier
     first = next(iter(runs))
-    joined = join(labels, runs, asked.metrics, first, asked.cuts, options, details=details)
+    joined = join(asked.job, labels, runs, first, asked.cuts, reading, details=details)
     if earlier is not None:
         check_gains(earlier, joined.results[CANDIDATE])
     if earlier is not None and earlier.table is not None:
@@ -170,28 +177,29 @@ def alone_of(
     return joined.states_alone(workers, crossed=asked.crossed)
 
 
-def _of_result(
-    result: Result,
-    rules: Any,
-    given: Mapping[str, Any],
-    options: dict[str, Any],
-    more: Mapping[str, bool],
-) -> Verdict:
-    """Hold the numbers of a result against rules; it was counted as it says.
-
-    `more` tells what else was given.
-    """
+def _of_result(result: Result, request: Request, *, details: bool) -> Verdict:
+    """Hold the numbers of a result against rules; it was counted as it says."""
     names = ("by", "moved", "worst_slices", "metrics", "cluster", "adjust")
-    wrong = [name for name in names if given[name]]
-    wrong += [name for name, there in more.items() if there]
+    wrong = [name for name in names if getattr(request, name)]
+    wrong += ["labels"] if request.labels is not None else []
+    wrong += ["details"] if details else []
     if wrong:
         raise UsageError(
             f"{', '.join(wrong)}: a Result is judged by its numbers alone; leave this out, with "
             "None for labels, or give predictions"
         )
-    how = result.semantics, result.gain_function
-    counted = dict(zip(("semantics", "gain_function"), how, strict=True))
-    asked = asked_of(rules, given, options | counted | result.scope.to_dict(), numbers_of_run)
+    how, scope = (result.semantics, result.gain_function), result.scope
+    counted = Semantics(
+        rel=scope.rel,
+        depth=scope.depth,
+        judged_only=scope.judged_only,
+        gain_function=result.gain_function,
+    ).under(result.semantics)
+    catalogue = replace(Catalogue.of(request.catalogue), drop_seen=scope.drop_seen)
+    request = request._replace(
+        labels=Labels(None, weight=scope.weight), semantics=counted, catalogue=catalogue
+    )
+    asked = asked_of(request, numbers_of_run)
     subjects = sorted({one.subject for one in asked.rules if one.kind == "metric"})
     for one in parse_all(subjects, result.scope.rel) if subjects else ():
         if one.text not in result.metrics:

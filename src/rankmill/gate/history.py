@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,24 +33,111 @@ from rankmill.results.tables import View
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Baseline", "History", "Trend", "history", "moment", "prune"]
+    from rankmill.gate.record import Found
+
+__all__ = ["Baseline", "History", "Trend", "moment", "prune"]
 
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 
-@dataclass(frozen=True, repr=False, eq=False)
 class History(Answer):
-    """The runs of a history, in the order of time.
+    """The runs of a history, in the order of time. They are read when they are first asked for.
 
-    Attributes
+    Parameters
     ----------
-    name : str
-        Its folder.
-    runs : list of Run
+    folder : str or Path
+        A folder, or the URL of one in a store. The first run that is recorded makes it.
+    since : str or datetime, optional
+        Only runs of this time or later: a date or time in UTC such as "2026-01-01", or as long ago
+        as "30d" (or h, w).
+    now : datetime, optional
+        For times ago.
+
+    Raises
+    ------
+    UsageError
+        If `since` is no time.
     """
 
-    name: str
-    runs: list[Run]
+    def __init__(
+        self,
+        folder: str | Path,
+        since: str | datetime | None = None,
+        *,
+        now: datetime | None = None,
+    ) -> None:
+        self._start = moment(since, now) if isinstance(since, str) else since
+        self._place = folder
+        self._folder = open_folder(folder)
+        self.name = self._folder.name
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All runs.
+
+        Raises
+        ------
+        InputError
+            If there is no such folder, or it holds a Parquet file that is no run.
+        """
+        start, folder = self._start, self._folder
+        # One run in two files: they are being joined, or were.
+        runs = {run.id: run for run in folder.read(folder.files(start))}
+        kept = (run for run in runs.values() if start is None or run.time >= start)
+        return sorted(kept, key=lambda run: (run.time, run.id))
+
+    def record(
+        self,
+        found: Found,
+        *,
+        tags: Mapping[str, str] | None = None,
+        labels: str | Sequence[str] | None = None,
+        predictions: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+        time: datetime | None = None,
+    ) -> str:
+        """Write a run to the history: one small Parquet file of its own, whole or not at all.
+
+        Any number of processes may record at the same time, without a lock.
+
+        Parameters
+        ----------
+        found : Result, Verdict, Comparison, or mapping of str to Result
+            What to record.
+        tags : mapping of str to str, optional
+            What to call the run, such as ``{"model": "a7"}``.
+        labels, predictions : str or sequence of str, optional
+            The paths that were read, for their sizes, times and checksums; predictions by system if
+            there are several. By default they are what `found` names as its inputs.
+        time : datetime, optional
+            The time of the run, with its zone; by default now.
+
+        Returns
+        -------
+        str
+            The path of the file, or its URL.
+
+        Raises
+        ------
+        UsageError
+            If the file cannot be written, or a tag is no text.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from rankmill import evaluate
+        >>> result = evaluate([[1], [2]], [[1], [3]], ["map"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = History(folder).record(result, tags={"model": "a7"})
+        ...     (run,) = History(folder).runs
+        >>> run.get("map").value, run.tags
+        (0.5, {'model': 'a7'})
+        """
+        from rankmill.gate.record import record
+
+        self.__dict__.pop("runs", None)
+        return record(
+            found, self._place, tags=tags, labels=labels, predictions=predictions, time=time
+        )
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -68,7 +155,16 @@ class History(Answer):
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
         """Return what `to_dict` told of."""
-        return cls(told["history"], [run_of(one) for one in told["runs"]])
+        return cls.held(told["history"], [run_of(one) for one in told["runs"]])
+
+    @classmethod
+    def held(cls, name: str, runs: list[Run]) -> Self:
+        """Return the history of these runs, which no folder is read for."""
+        found = cls.__new__(cls)
+        found.name = name
+        found._place = name
+        found.runs = runs
+        return found
 
     def plot(self, path: str | Path | None = None) -> Figure:
         """Draw each metric over time; as `Answer.plot`."""
@@ -234,44 +330,7 @@ def _said(rules: dict[str, Any], name: str) -> str:
     return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-# ------------------------------------------------------------------ reading and pruning
-
-
-def history(
-    folder: str | Path, since: str | datetime | None = None, *, now: datetime | None = None
-) -> History:
-    """Read the runs of a history.
-
-    Parameters
-    ----------
-    folder : str or Path
-        A folder, or the URL of one in a store.
-    since : str or datetime, optional
-        Only runs of this time or later: a date or time in UTC such as "2026-01-01", or as long ago
-        as "30d" (or h, w).
-    now : datetime, optional
-        For times ago.
-
-    Raises
-    ------
-    InputError
-        If there is no such folder, or it holds a Parquet file that is no run.
-    UsageError
-        If `since` is no time.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     len(history(folder))
-    0
-    """
-    start = moment(since, now) if isinstance(since, str) else since
-    opened = open_folder(folder)
-    # One run in two files: they are being joined, or were.
-    runs = {run.id: run for run in opened.read(opened.files(start))}
-    kept = (run for run in runs.values() if start is None or run.time >= start)
-    return History(opened.name, sorted(kept, key=lambda run: (run.time, run.id)))
+# ------------------------------------------------------------------ pruning
 
 
 def prune(
@@ -288,7 +347,7 @@ def prune(
     ----------
     folder : str or Path
     keep : str, optional
-        Keep runs of this time or later, as `since` of `history`.
+        Keep runs of this time or later, as `since` of `History`.
     keep_last : int, optional
         Keep so many of the newest runs.
     dry_run : bool

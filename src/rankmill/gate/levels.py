@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from rankmill.errors import UsageError
 from rankmill.gate.folder import MissingHistoryError
-from rankmill.gate.history import history as read_history
+from rankmill.gate.history import History
 from rankmill.gate.rules import Rule
 from rankmill.gate.runs import Run
 
@@ -110,7 +110,7 @@ def look_of(
             f"rule {one.text!r} counts the nights of a history: give --history (history)"
         )
     try:
-        runs = read_history(os.fspath(history)).runs
+        runs = History(os.fspath(history)).runs
     except MissingHistoryError:  # this is the first night
         return 1, 1
     look = 1 + sum(is_look(run, since) for run in runs)

@@ -10,7 +10,7 @@ from rankmill.metrics.base import Metric
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.listed import ListMean
 from rankmill.metrics.registry import parse
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 Range = tuple[float, float]
 
@@ -66,7 +66,7 @@ def never_decided(subject: str) -> str:
     return f"{subject} has no interval: leave out the confidence"
 
 
-def check_intervals(rules: Iterable[Any], semantics: Semantics, *, alone: bool) -> None:
+def check_intervals(rules: Iterable[Any], semantics: Choices, *, alone: bool) -> None:
     """Raise UsageError for a confidence of gap where the jackknife has nothing to leave out.
 
     `alone` is whether there is a result, and no predictions.

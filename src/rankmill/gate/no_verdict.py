@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rankmill.gate.earlier import NO_VERDICT
 from rankmill.gate.record import SCHEMA
-from rankmill.gate.runs import SUMMARY, Rules, Run, new_name, seal_of_row, summary_text
+from rankmill.gate.runs import SUMMARY, CountingRules, Run, new_name, seal_of_row, summary_text
 from rankmill.gate.verdict import Outcome
 from rankmill.results.escaping import markdown_text, visible_message
 from rankmill.results.tables import Cell, Column, Facts, Table, View
@@ -93,7 +93,7 @@ def markdown(found: NoVerdict) -> str:
 
 def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
     """Return the run as a history has it: one row, without a metric."""
-    rules = Rules("{}", "{}", "linear")
+    rules = CountingRules("{}", "{}", "linear")
     run = Run(
         *(new_name(found.time), found.time.astimezone(UTC), __version__, rules.text, {}),
         verdict=NO_VERDICT,

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rankmill.compare.distributions import t_quantile, t_tail
+from rankmill.compare.joined import Reading
 from rankmill.compare.ratios import Pair
-from rankmill.engine.options import options_of
-from rankmill.gate.asked import OPTIONS, asked_of
+from rankmill.engine.progress import Progress
+from rankmill.gate.asked import Request, Rules, asked_of
 from rankmill.gate.beside import beside_of
 from rankmill.gate.folder import open_folder
-from rankmill.gate.gate import alone_of, evidence_of, gate, joined_of
-from rankmill.gate.history import history as read_history
+from rankmill.gate.gate import alone_of, evidence_of, joined_of
+from rankmill.gate.history import History
 from rankmill.gate.judge import Case, Evidence, cases_of, confidence_of_each
 from rankmill.gate.levels import levelled, look_of
 from rankmill.gate.measured import Measured, freedom_and_error
@@ -23,25 +26,42 @@ from rankmill.gate.replay import Replay
 from rankmill.gate.rules import Rule, parse_rules
 from rankmill.gate.runs import rules_text
 from rankmill.metrics.registry import parse_all
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 
 YEAR = 365
-# Options of `gate` that say nothing about what a rule sees.
-_LEFT = {"undecided": "warn", "moved": 0, "worst_slices": 0, "confidence": 0.95}
 
 
-@options_of(gate, without=(*_LEFT, "details", "now"))
 def gate_power(
-    labels: Any, predictions: Any, rules: str | Iterable[str], **options: Any
+    labels: Any,
+    predictions: Any,
+    rules: str | Iterable[str] | Rules,
+    *,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    metrics: str | Sequence[str] = (),
+    by: Any = (),
+    cluster: str | None = None,
+    adjust: Any = None,
+    time: datetime | None = None,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
 ) -> GatePower:
     """Score predictions, and say what the rules of a gate would see and how often they would err.
 
     Parameters
     ----------
-    labels, predictions, rules
-        As for `gate`, as are all other parameters.
+    labels, predictions, rules, baseline, metrics, by, cluster, adjust, time
+        As for `gate`.
     history : str or path, optional
         The nights that the rules are held against, too. A fixed baseline is not paired with them.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
 
     Returns
     -------
@@ -60,31 +80,45 @@ def gate_power(
     >>> round(found.smallest, 3), round(found.alarms, 1)
     (0.088, 3.0)
     """
-    given: dict[str, Any] = {}
-    given |= {name: _LEFT[name] if name in _LEFT else options.pop(name) for name in OPTIONS}
-    asked = asked_of(rules, given, options)
-    joined = joined_of(asked, labels, predictions, options)
-    with Workers(options["threads"]) as workers:
+    request = Request(
+        labels,
+        predictions,
+        rules,
+        baseline,
+        history,
+        metrics,
+        by,
+        cluster=cluster,
+        adjust=adjust,
+        time=time,
+        semantics=semantics,
+        catalogue=catalogue,
+        memory=memory,
+    )
+    given, asked = Rules.of(rules), asked_of(request)
+    reading = Reading(threads, progress)
+    joined = joined_of(asked, Labels.of(labels), Predictions.of(predictions), reading)
+    with Workers(threads) as workers:
         state = joined.state(workers, crossed=asked.crossed, rows=False)
         alone = alone_of(joined, state, asked, workers)
     evidence = evidence_of(asked, joined.results, joined.without, state, {}, alone)
-    written, folder = parse_rules(rules), given["history"]
+    written, folder = parse_rules(given.rules), history
     cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
     earlier = asked.earlier
     since = None if earlier is None else earlier.since
     chosen = earlier is not None and earlier.kind == "history"
     look = look_of(written, folder, since, chosen=chosen and since is None)
-    chances = _chances(written, given["family_confidence"], look, cases)
+    chances = _chances(written, given.family_confidence, look, cases)
     past: list[dict[Any, bool]] = [{} for _ in written]
     if folder is not None:
         scope = evidence.result.scope.to_dict() | beside_of(evidence.result.inputs)
         replay = Replay(
-            read_history(os.fspath(folder)),
+            History(os.fspath(folder)),
             open_folder(os.fspath(folder)),
             rules_text(evidence.result.semantics, scope, evidence.result.gain_function),
             written,
-            given["family_confidence"],
-            given["baseline"] if chosen else None,
+            given.family_confidence,
+            baseline if chosen else None,
             None if chosen else evidence.told,
             since,
         )

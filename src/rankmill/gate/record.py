@@ -19,8 +19,8 @@ from rankmill.gate.beside import beside_of
 from rankmill.gate.fingerprint import Fingerprint, fingerprint
 from rankmill.gate.runs import (
     SUMMARY,
+    CountingRules,
     Measured,
-    Rules,
     Run,
     new_name,
     seal_of_row,
@@ -32,7 +32,7 @@ from rankmill.results.result import Result
 from rankmill.stores.urls import is_url, join, local_path
 
 if TYPE_CHECKING:
-    from rankmill.semantics.choices import Semantics
+    from rankmill.semantics.choices import Choices
 
 __all__ = ["SCHEMA", "Found", "check_history", "contents_of", "record", "run_table"]
 
@@ -88,7 +88,7 @@ class _Row(NamedTuple):
 class _Facts(NamedTuple):
     """What the rows of a run share, and what those of a system do."""
 
-    semantics: Semantics
+    semantics: Choices
     scope: Mapping[str, Any]
     gain_function: str
     labels: Mapping[str, Any]
@@ -105,45 +105,7 @@ def record(
     predictions: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
     time: datetime | None = None,
 ) -> str:
-    """Write a run to a history: one small Parquet file of its own, whole or not at all.
-
-    Any number of processes may record at the same time: no run is lost, and there is no lock.
-
-    Parameters
-    ----------
-    found : Result, Verdict, Comparison, or mapping of str to Result
-        What to record.
-    history : str or Path
-        A folder, which is made if it is missing, or the URL of one in a store.
-    tags : mapping of str to str, optional
-        What to call the run, such as ``{"model": "a7"}``.
-    labels, predictions : str or sequence of str, optional
-        The paths that were read, for their sizes, times and checksums; predictions by system if
-        there are several. By default they are what `found` names as its inputs.
-    time : datetime, optional
-        The time of the run, with its zone; by default now.
-
-    Returns
-    -------
-    str
-        The path of the file, or its URL.
-
-    Raises
-    ------
-    UsageError
-        If the file cannot be written, or a tag is no text.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from rankmill import Ragged, evaluate, history
-    >>> result = evaluate(Ragged.from_lists([[1], [2]]), Ragged.from_lists([[1], [3]]), ["map"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = record(result, folder, tags={"model": "a7"})
-    ...     (run,) = history(folder).runs
-    >>> run.get("map").value, run.tags
-    (0.5, {'model': 'a7'})
-    """
+    """Write a run to a history; the parameters are those of `History.record`."""
     check_history(history)
     table = run_table(found, tags=tags, labels=labels, predictions=predictions, time=time)
     contents = contents_of(table, history)
@@ -194,7 +156,7 @@ def run_table(
     predictions: Any = None,
     time: datetime | None = None,
 ) -> pa.Table:
-    """Return the rows of a run; the parameters are those of `record`."""
+    """Return the rows of a run; the parameters are those of `History.record`."""
     from rankmill.version import __version__
 
     time = datetime.now(UTC) if time is None else time
@@ -210,7 +172,7 @@ def run_table(
         | {"audit": list(facts.audits.get(name, {}).items())}
         for name, details in facts.predictions.items()
     }
-    rules = Rules(
+    rules = CountingRules(
         json.dumps(facts.semantics.to_dict()),
         json.dumps(facts.scope),
         facts.gain_function,

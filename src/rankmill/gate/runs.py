@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from rankmill.columns.seal import DIGITS, seal_of
 from rankmill.results.spelling import canonical
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
-__all__ = ["SUMMARY", "Measured", "Rules", "Run", "new_name", "rules_text", "time_of_name"]
+__all__ = ["SUMMARY", "CountingRules", "Measured", "Run", "new_name", "rules_text", "time_of_name"]
 
 SUMMARY = b"rankmill run"
 """The key of the summary in a footer."""
@@ -157,22 +157,22 @@ def time_of_name(name: str) -> datetime | None:
 
 
 def rules_text(
-    semantics: Semantics | Mapping[str, Any],
+    semantics: Choices | Mapping[str, Any],
     scope: Scope | Mapping[str, Any] = WHOLE,
     gain_function: str = "linear",
 ) -> str:
     """Return how a run was counted as a text; runs of one text count the same.
 
-    What an older version did not know of is as by default. `Semantics` and `Scope` may be
+    What an older version did not know of is as by default. `Choices` and `Scope` may be
     given as the dicts that they were written as.
     """
-    chosen = semantics.to_dict() if isinstance(semantics, Semantics) else semantics
+    chosen = semantics.to_dict() if isinstance(semantics, Choices) else semantics
     scoped = vars(scope) if isinstance(scope, Scope) else scope
     rules: dict[str, Any] = {**DEFAULT.to_dict(), **chosen, **vars(WHOLE), **scoped}
     return json.dumps(rules | {"gain_function": gain_function}, sort_keys=True)
 
 
-class Rules(NamedTuple):
+class CountingRules(NamedTuple):
     """How a run was counted, as three columns of its rows."""
 
     semantics: str
@@ -186,14 +186,14 @@ class Rules(NamedTuple):
 
 
 @cache  # of thousands of runs, nearly all count the same
-def _text_of(rules: Rules) -> str:
+def _text_of(rules: CountingRules) -> str:
     return rules_text(json.loads(rules.semantics), json.loads(rules.scope), rules.gain_function)
 
 
 # ------------------------------------------------------------------ summaries
 
 
-def summary_text(run: Run, rules: Rules) -> str:
+def summary_text(run: Run, rules: CountingRules) -> str:
     """Return the summary of a run, which is plain ASCII; its checksum comes first."""
     told = told_of(run) | {"rules": rules}
     text = json.dumps(told, separators=(",", ":"), allow_nan=False)
@@ -243,7 +243,7 @@ def run_of(told: dict[str, Any]) -> Run:
         told["run"],
         _EPOCH + told["time"] * _MICROSECOND,
         told["version"],
-        rules if isinstance(rules, str) else Rules(*rules).text,
+        rules if isinstance(rules, str) else CountingRules(*rules).text,
         {(row[0], row[1]): Measured(*row[2:7]) for row in told["metrics"]},
         told["verdict"],
         told["tags"],
@@ -270,7 +270,7 @@ def runs_of_rows(rows: Iterable[Mapping[str, Any]]) -> list[Run]:
             raise ValueError("its checksum is not that of its values")
         run = found.get(row["run"])
         if run is None:
-            rules = Rules(
+            rules = CountingRules(
                 row.get("semantics") or "{}",
                 row.get("scope") or "{}",
                 row.get("gain_function") or "linear",

@@ -48,7 +48,7 @@ class Training:
         """Return the row of each item as int64; -1 for one that no query had."""
         return self._lookup.find(items)
 
-    def rows_in(self, catalogue: "Catalogue") -> np.ndarray:
+    def rows_in(self, catalogue: "KnownItems") -> np.ndarray:
         """Return the row of each item that a query had in a catalogue; -1 for others."""
         if self._rows is None:
             self._rows = catalogue.find(self.index.labels.items)
@@ -107,7 +107,7 @@ class Training:
         return seen
 
 
-class Catalogue:
+class KnownItems:
     """Distinct items, and training, groups and features of items if there are any.
 
     ``described`` says of each input what was read.

@@ -10,7 +10,7 @@ from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
 from rankmill.matching.gains import powers
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import LabelLists
 
 
 class Hits(NamedTuple):
@@ -43,7 +43,7 @@ class Hits(NamedTuple):
 
 
 def match(
-    labels: Labels,
+    labels: LabelLists,
     offsets: np.ndarray,
     items: Ids,
     limit: int,
@@ -88,7 +88,7 @@ def match(
 
 
 def _with_labels(
-    labels: Labels,
+    labels: LabelLists,
     rows: np.ndarray | None,
     label_counts: np.ndarray,
     hits: tuple[np.ndarray, np.ndarray, np.ndarray],
@@ -119,7 +119,7 @@ def _with_labels(
 
 
 def match_judged(
-    labels: Labels,
+    labels: LabelLists,
     offsets: np.ndarray,
     items: Ids,
     limit: int,

@@ -12,7 +12,7 @@ from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import SIGNED, STRING, Ids
-from rankmill.matching.labels import NO_GAINS, NO_OFFSETS, Labels
+from rankmill.matching.labels import NO_GAINS, NO_OFFSETS, LabelLists
 from rankmill.matching.lookup import Lookup, look_up
 
 NO_COUNTS: Mapping[str, int] = MappingProxyType({})
@@ -41,7 +41,7 @@ class LabelIndex:
     """
 
     def __init__(
-        self, queries: Ids, labels: Labels, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0
+        self, queries: Ids, labels: LabelLists, audit: Mapping[str, int] = NO_COUNTS, rows: int = 0
     ) -> None:
         self.queries = queries
         self.labels = labels
@@ -99,7 +99,7 @@ class LabelStore:
         self._places: list[tuple[int, Place]] = []
         self._count = 0
 
-    def add(self, queries: Ids, labels: Labels, place: Place) -> None:
+    def add(self, queries: Ids, labels: LabelLists, place: Place) -> None:
         """Add the lists of some queries after the lists that were added before."""
         self._queries.add(queries)
         self._lists.add(labels)
@@ -143,7 +143,7 @@ class _Lists:
         self._all_gains = Growing(np.float64)
         self._labels = 0
 
-    def add(self, labels: Labels) -> None:
+    def add(self, labels: LabelLists) -> None:
         self._items.add(labels.items)
         self._offsets.extend(labels.offsets[1:] + self._labels)
         self._gains.extend(labels.gains)
@@ -152,14 +152,14 @@ class _Lists:
         self._all_gains.extend(labels.all_gains)
         self._labels += len(labels.items.keys)
 
-    def finish(self) -> Labels:
+    def finish(self) -> LabelLists:
         offsets = self._offsets.finish()
         gains, all_gains = self._gains.finish(), self._all_gains.finish()
         if (gains == 1).all() and (all_gains == 1).all():
             gains = all_gains = NO_GAINS
         lengths = self._all_lengths.finish()
         all_offsets = offsets_of(lengths) if len(lengths) else NO_OFFSETS
-        return Labels(offsets, self._items.finish(), gains, all_offsets, all_gains)
+        return LabelLists(offsets, self._items.finish(), gains, all_offsets, all_gains)
 
 
 def repeated_query(queries: Ids, i: int, place: Place, row: int) -> RepeatedQueryError:

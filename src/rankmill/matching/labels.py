@@ -18,7 +18,7 @@ NO_GAINS = np.empty(0, np.float64)
 NO_OFFSETS = np.empty(0, np.int64)
 
 
-class Labels(NamedTuple):
+class LabelLists(NamedTuple):
     """Label lists without repeats; gains, if there are any, fall within each list.
 
     ``items`` are the ids of all lists, ``offsets`` int64[n + 1]. ``gains`` is float64, one a
@@ -33,7 +33,7 @@ class Labels(NamedTuple):
     gains: np.ndarray
     all_offsets: np.ndarray = NO_OFFSETS
     all_gains: np.ndarray = NO_GAINS
-    judged: "Labels | None" = None
+    judged: "LabelLists | None" = None
 
 
 def clean_labels(
@@ -44,7 +44,7 @@ def clean_labels(
     repeats: str = "set",
     queries: Ids | None = None,
     judged: bool = False,
-) -> tuple[Labels, dict[str, int]]:
+) -> tuple[LabelLists, dict[str, int]]:
     """Label lists as sets: no repeats, no gain of 0 or less, gains falling within each list.
 
     Of a repeated label the largest gain counts. Where `repeats` is "count", offsets and gains are
@@ -56,7 +56,7 @@ def clean_labels(
     InputError
         If there is a repeat and `repeats` is "error"; `queries` name the lists then.
     """
-    labels = Labels(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
+    labels = LabelLists(offsets, items, NO_GAINS if gains is None else gains.astype(np.float64))
     every = labels
     nonpositive = 0
     if len(labels.gains):
@@ -71,12 +71,12 @@ def clean_labels(
     return labels, {"repeated_labels": repeated, "nonpositive_gains": nonpositive}
 
 
-def _distinct(labels: Labels, repeats: str, queries: Ids | None) -> tuple[Labels, int]:
+def _distinct(labels: LabelLists, repeats: str, queries: Ids | None) -> tuple[LabelLists, int]:
     """The lists by falling gain and without repeats, and how many of these there were."""
     if len(labels.gains):
         order = np.arange(len(labels.gains))
         sort_lists(labels.offsets, -labels.gains, order)
-        labels = Labels(labels.offsets, take_ids(labels.items, order), labels.gains[order])
+        labels = LabelLists(labels.offsets, take_ids(labels.items, order), labels.gains[order])
     repeat = np.empty(len(labels.items.keys), np.bool_)
     repeated = mark_repeats(labels.offsets, labels.items, SEED, repeat)
     before = labels
@@ -94,7 +94,7 @@ def _distinct(labels: Labels, repeats: str, queries: Ids | None) -> tuple[Labels
     return labels, repeated
 
 
-def with_worths(labels: Labels, gain_function: str) -> Labels:
+def with_worths(labels: LabelLists, gain_function: str) -> LabelLists:
     """The labels with what their gains are worth, see `rankmill.matching.gains`.
 
     Raises
@@ -116,7 +116,7 @@ def with_worths(labels: Labels, gain_function: str) -> Labels:
     return found if keeps_order(gain_function) or not len(gains) else _sorted_anew(found)
 
 
-def _sorted_anew(labels: Labels) -> Labels:
+def _sorted_anew(labels: LabelLists) -> LabelLists:
     """The labels by falling gain, after a map that does not keep their order."""
     order = np.arange(len(labels.gains))
     sort_lists(labels.offsets, -labels.gains, order)
@@ -130,7 +130,7 @@ def _sorted_anew(labels: Labels) -> Labels:
     )
 
 
-def _keep(labels: Labels, keep: np.ndarray) -> Labels:
+def _keep(labels: LabelLists, keep: np.ndarray) -> LabelLists:
     kept = np.flatnonzero(keep)
     gains = labels.gains[kept] if len(labels.gains) else NO_GAINS
-    return Labels(drop_values(labels.offsets, keep), take_ids(labels.items, kept), gains)
+    return LabelLists(drop_values(labels.offsets, keep), take_ids(labels.items, kept), gains)

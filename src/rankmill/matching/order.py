@@ -13,15 +13,15 @@ from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import mark_repeats
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 
-def changes_lists(semantics: Semantics) -> bool:
+def changes_lists(semantics: Choices) -> bool:
     """Return whether `arrange` may change any list."""
     return semantics.order != "given" or semantics.repeated_predictions in ("drop", "error")
 
 
-def arrange(lists: Lists, semantics: Semantics) -> Lists:
+def arrange(lists: Lists, semantics: Choices) -> Lists:
     """Return the lists of predictions in the order of the semantics, without repeats if so asked.
 
     Lists without confidences keep their order.
@@ -87,7 +87,7 @@ def text_of(ids: Ids) -> Any:
     return ids_to_arrow(ids, set()).cast(pa.large_string())
 
 
-def _repeated(lists: Lists, place: int, semantics: Semantics) -> InputError:
+def _repeated(lists: Lists, place: int, semantics: Choices) -> InputError:
     row = int(np.searchsorted(lists.offsets, place, side="right")) - 1
     where = lists.place.of(row)
     where += ", " if where else ""

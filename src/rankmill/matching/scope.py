@@ -4,12 +4,12 @@ import numpy as np
 
 from rankmill.columns.ranked import Lists
 from rankmill.matching.hits import match
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import LabelLists
 from rankmill.semantics.scope import Scope
 
 
 def within(
-    lists: Lists, labels: Labels, rows: np.ndarray, scope: Scope
+    lists: Lists, labels: LabelLists, rows: np.ndarray, scope: Scope
 ) -> tuple[Lists, dict[str, int]]:
     """The lists with only the predictions in a scope, and the audit of those that were dropped.
 
@@ -24,7 +24,7 @@ def within(
     }
 
 
-def only_judged(lists: Lists, labels: Labels, rows: np.ndarray) -> Lists:
+def only_judged(lists: Lists, labels: LabelLists, rows: np.ndarray) -> Lists:
     """The lists without the items that are not judged; list q belongs to the labels at rows[q]."""
     judged = labels if labels.judged is None else labels.judged
     every = len(lists.items.keys)

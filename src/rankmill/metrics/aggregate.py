@@ -15,12 +15,12 @@ import numpy as np
 
 from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
-from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits
 from rankmill.metrics.base import Columns, Metric
 from rankmill.metrics.exposure import Exposure
 from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.threads import Workers
 
 
@@ -36,16 +36,16 @@ class Asked(NamedTuple):
         The option that needs every prediction with its ids; empty if none does.
     checksum : bool
         Whether to make a checksum, because another process may run the second pass.
-    catalogue : Catalogue or None
+    catalogue : KnownItems or None
         The items that can be shown, and what queries had in training, if they were given.
     """
 
     metric: Metric
-    semantics: Semantics
+    semantics: Choices
     memory: int = 0
     keep_rows: str = ""
     checksum: bool = False
-    catalogue: Catalogue | None = None
+    catalogue: KnownItems | None = None
 
 
 class Scored(NamedTuple):
@@ -120,7 +120,7 @@ class Totals(NamedTuple):
 
     queries: int
     gap_total: int
-    semantics: Semantics
+    semantics: Choices
     exposure: Exposure | None = None
 
 
@@ -246,12 +246,12 @@ def has_curve(metric: Metric) -> bool:
     return hasattr(aggregate_of(metric), "table")
 
 
-def list_walk_of(metric: Metric) -> Callable[[Scored, int, Catalogue], ListWalk] | None:
+def list_walk_of(metric: Metric) -> Callable[[Scored, int, KnownItems], ListWalk] | None:
     """Return the walk down the only list of a block, up to a rank; None for most metrics.
 
     It is a `walk` of the class of the aggregate, whose value follows from those of all lists.
     """
-    found: Callable[[Scored, int, Catalogue], ListWalk] | None
+    found: Callable[[Scored, int, KnownItems], ListWalk] | None
     found = getattr(aggregate_of(metric), "walk", None)
     return found
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from rankmill.errors import UsageError
 from rankmill.results.spelling import number_text, side_text
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -107,7 +107,7 @@ class Divisor(NamedTuple):
         What it is, for `explain`; braces stand for what is chosen in the fields of the metric.
     """
 
-    of: Callable[[Hits, Metric, Semantics], np.ndarray]
+    of: Callable[[Hits, Metric, Choices], np.ndarray]
     meaning: str = "{}"
 
 
@@ -168,9 +168,9 @@ class MetricSpec:
     divisor : Divisor, optional
         What that is divided by.
     fields : tuple of str
-        The fields of `Semantics` that matter to this metric and not to all, as for its divisor.
+        The fields of `Choices` that matter to this metric and not to all, as for its divisor.
     chosen : callable, optional
-        What the kernel takes behind the parameters, by the choices of `Semantics`.
+        What the kernel takes behind the parameters, by the choices of `Choices`.
     cutoff : {"required", "optional", "none"}
         Whether the name takes an ``@k``.
     parameters : tuple of Parameter
@@ -221,7 +221,7 @@ class MetricSpec:
     expected: str | None = None
     divisor: Divisor | None = None
     fields: tuple[str, ...] = ()
-    chosen: Callable[[Semantics], tuple[float, ...]] | None = None
+    chosen: Callable[[Choices], tuple[float, ...]] | None = None
     cutoff: Literal["required", "optional", "none"] = "optional"
     parameters: tuple[Parameter, ...] = ()
     at: Parameter | None = None
@@ -230,12 +230,12 @@ class MetricSpec:
     needs_judged: bool = False
     gains: Literal["given", "whole", "levels", "powers", "subtopics"] = "given"
     within_labels: bool = False
-    undefined: Callable[[Metric, Semantics], str] | None = None
+    undefined: Callable[[Metric, Choices], str] | None = None
     without_labels: Literal["scored", "list", "refused"] = "scored"
     counts_empty: bool = False
     walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
     expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
-    ideal: Callable[[Hits, Metric, Semantics], np.ndarray] | None = None
+    ideal: Callable[[Hits, Metric, Choices], np.ndarray] | None = None
     better: Better = "higher"
     aggregate: str = "mean.Mean"
 

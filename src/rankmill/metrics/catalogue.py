@@ -1,7 +1,7 @@
 """Metrics over a catalogue of items, which tell what all lists together show."""
 
 from rankmill.metrics.base import Metric, MetricSpec, Parameter
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 SHANI = "Shani and Gunawardana, Evaluating Recommendation Systems, Recommender Systems Handbook, "
 SHANI += "2011"
@@ -16,7 +16,7 @@ ZHOU += "PNAS 2010"
 OF = Parameter("of", "what divides the sum", 1, words=(("N-1", 1), ("N", 0)), low=-1, high=2)
 
 
-def fixed_lists(metric: Metric, semantics: Semantics) -> str:
+def fixed_lists(metric: Metric, semantics: Choices) -> str:
     """Refuse the orders of ties that leave open which items a list shows within a cutoff."""
     if semantics.order in ("expected", "worst", "best") and metric.k is not None:
         return (
@@ -26,7 +26,7 @@ def fixed_lists(metric: Metric, semantics: Semantics) -> str:
     return ""
 
 
-def fixed_ranks(metric: Metric, semantics: Semantics) -> str:
+def fixed_ranks(metric: Metric, semantics: Choices) -> str:
     """Refuse the orders of ties that leave open at which rank, and which, an item is."""
     if semantics.order in ("expected", "worst", "best"):
         return (

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankmill.metrics.base import Columns, Divisor, Metric, MetricSpec, Parameter, Ranked, counted
 from rankmill.metrics.undefined import one_order
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -23,15 +23,15 @@ ALPHA = Parameter(
 )
 
 
-def _ideal(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _ideal(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("ideal_novelty_discounted", hits, metric.limit, *metric.arguments)
 
 
-def _largest(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _largest(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("largest_novelty_cascade", hits, metric.limit, *metric.arguments)
 
 
-def _subtopics(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _subtopics(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("count_all_subtopics", hits, metric.limit)
 
 

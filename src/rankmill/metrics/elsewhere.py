@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import REGISTRY
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS
 
 # The libraries of the table of names. Those with a preset have the metrics of the preset, whose
@@ -100,7 +100,7 @@ def name_there(name: str, metric: Metric) -> str:
     return next((one for one in more if bool(_CUT.search(one)) == (metric.k is not None)), "")
 
 
-def notes_on(metrics: Iterable[Metric], semantics: Semantics) -> list[str]:
+def notes_on(metrics: Iterable[Metric], semantics: Choices) -> list[str]:
     """Return a note that names the metrics that the evaluator with these semantics does not have.
 
     There is none for the default: several presets have its semantics, and it is no other evaluator.

@@ -10,9 +10,9 @@ import numpy as np
 from rankmill.columns.ids import take_ids
 from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
-from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits
-from rankmill.matching.labels import Labels
+from rankmill.matching.labels import LabelLists
 from rankmill.metrics import rows
 from rankmill.metrics.base import NO_CUTOFF
 from rankmill.metrics.item_counter import ItemCounter
@@ -28,14 +28,14 @@ class Wanted(NamedTuple):
         All their cutoffs, ascending.
     hits, labels : bool
         Whether they need the items that were hit, and those that are labels.
-    catalogue : Catalogue or None
+    catalogue : KnownItems or None
         The items that can be shown; None if these are all that are labels or predictions.
     """
 
     cutoffs: tuple[int, ...]
     hits: bool
     labels: bool
-    catalogue: Catalogue | None = None
+    catalogue: KnownItems | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Exposure:
         counts = ItemCounts(columns + 1), ItemCounts(columns), ItemCounts(1)
         return cls(wanted.cutoffs, *counts, size=size)
 
-    def with_labels(self, labels: Labels) -> Self:
+    def with_labels(self, labels: LabelLists) -> Self:
         """Return the exposure with more labels."""
         counter = ItemCounter([NO_CUTOFF])
         counter.add(labels.offsets, labels.items)

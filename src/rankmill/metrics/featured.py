@@ -6,7 +6,7 @@ import numpy as np
 
 from rankmill.columns.lists import take_spans
 from rankmill.kernels import vectors as kernels
-from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.features import Features
 from rankmill.metrics.aggregate import ListWalk, Scored
 from rankmill.metrics.listed import MeanOfSome, counted_once, training_of, walk_distances
@@ -22,7 +22,7 @@ class OfFeatures(MeanOfSome):
 class CosineDiversity(OfFeatures):
     """How different the items of a list are."""
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean distance of the pairs of each list."""
         features, out = features_of(catalogue), np.empty(len(scored.lists.offsets) - 1)
         of_items = scored.lists.offsets, scored.featured, scored.repeat
@@ -30,7 +30,7 @@ class CosineDiversity(OfFeatures):
         return out
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the mean distance of each item to the other items."""
         features, rows = features_of(catalogue), scored.featured[:k]
         counts = counted_once(scored)[:k] & (rows >= 0)
@@ -43,7 +43,7 @@ class CosineProfileDistance(OfFeatures):
 
     needs_training: ClassVar[bool] = True
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean distance of each list from what its query had."""
         training, features = training_of(catalogue), features_of(catalogue)
         offsets, out = training.index.labels.offsets, np.empty(len(scored.lists.offsets) - 1)
@@ -54,7 +54,7 @@ class CosineProfileDistance(OfFeatures):
         return out
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the mean distance of each item to what the query had."""
         training, features = training_of(catalogue), features_of(catalogue)
         labels, rows = training.index.labels, scored.featured[:k]
@@ -65,7 +65,7 @@ class CosineProfileDistance(OfFeatures):
         return walk_distances({"vector": rows >= 0}, counts, far)
 
 
-def features_of(catalogue: Catalogue) -> Features:
+def features_of(catalogue: KnownItems) -> Features:
     """Return the features that the job has checked to be there."""
     assert catalogue.features is not None
     return catalogue.features

@@ -19,7 +19,7 @@ from rankmill.metrics.base import (
     Tied,
     counted,
 )
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -30,7 +30,7 @@ LARGEST_IDEAL = 1_000_000
 JARVELIN = "Järvelin and Kekäläinen, Cumulated Gain-Based Evaluation of IR Techniques, TOIS 2002"
 
 
-def _of_ndcg(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_ndcg(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     if semantics.ideal_dcg == "k" and metric.limit < NO_CUTOFF:
         return np.full(len(hits.label_counts), _dcg_of_hits(metric.limit))
     return counted("ideal_dcg", hits, metric.limit)
@@ -42,7 +42,7 @@ def _dcg_of_hits(k: int) -> float:
     return math.fsum(1 / discounts(k)[1:])
 
 
-def _undefined(metric: Metric, semantics: Semantics) -> str:
+def _undefined(metric: Metric, semantics: Choices) -> str:
     if semantics.ideal_dcg == "k" and (metric.k or 0) > LARGEST_IDEAL:
         return (
             f"would divide by the dcg of {metric.k:,} labels: choose a cutoff of at most "
@@ -66,7 +66,7 @@ def _expected_walk(tied: Tied, metric: Metric, hits: Hits) -> Columns:
     }
 
 
-def _ideal(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _ideal(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     """The gains of the best list there could be, up to the cutoff."""
     if semantics.ideal_dcg == "k" and metric.k is not None:
         return np.ones(metric.k)

@@ -18,7 +18,7 @@ from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Scored
 from rankmill.metrics.gap import ORDERED_TIES
 from rankmill.metrics.gap_counts import Among, Distinct
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.threads import Workers
 
 # A group has to fit into uint8.
@@ -172,7 +172,7 @@ class GapGroups:
         )
 
     def left_out(
-        self, correct: Distinct, among: Among, semantics: Semantics, workers: Workers
+        self, correct: Distinct, among: Among, semantics: Choices, workers: Workers
     ) -> LeftOut | None:
         """Return gap without each group of queries, from the counts of both passes over all.
 
@@ -205,7 +205,7 @@ class GapGroups:
         places = np.searchsorted(kept, np.arange(GROUPS)) % len(kept)
         return places.astype(np.uint8)
 
-    def divisors(self, semantics: Semantics, hits: np.ndarray) -> list[int] | None:
+    def divisors(self, semantics: Choices, hits: np.ndarray) -> list[int] | None:
         """Return what gap is divided by, and gap without each group; None if by 0.
 
         `hits` is the number of correct predictions in each of the groups that are left out.
@@ -226,7 +226,7 @@ class GapGroups:
         return found if all(found) else None
 
     def divided(
-        self, semantics: Semantics, hits: np.ndarray, sums: Sequence[float]
+        self, semantics: Choices, hits: np.ndarray, sums: Sequence[float]
     ) -> LeftOut | None:
         """Return gap from the sums of the precisions: of all predictions, and without each group.
 
@@ -300,7 +300,7 @@ def places_of(tagged: Tagged, values: np.ndarray, groups: np.ndarray) -> dict[in
     return found
 
 
-def sum_less(correct: Distinct, among: Among, semantics: Semantics, own: np.ndarray) -> float:
+def sum_less(correct: Distinct, among: Among, semantics: Choices, own: np.ndarray) -> float:
     """Return the sum of the precisions at the correct predictions without those of a group.
 
     `own` has a row each for the correct predictions of the group, for all of its predictions that

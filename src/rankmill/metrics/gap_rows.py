@@ -65,7 +65,7 @@ def join(parts: list[Pooled]) -> Pooled:
 
 
 def rank_pooled(pooled: Pooled, ties: str) -> Terms:
-    """Rank predictions by falling confidence, and equal ones as `Semantics.gap_ties` says.
+    """Rank predictions by falling confidence, and equal ones as `Choices.gap_ties` says.
 
     P(i) is the share of correct ones among the first i. The term of i is P(i) if i is correct, else
     0. With "threshold", P(i) is the value at the end of a tie. With "expected", both are expected

@@ -17,7 +17,7 @@ from rankmill.metrics.base import (
     counted,
 )
 from rankmill.metrics.undefined import one_order
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -40,19 +40,19 @@ SAKAI = (
 )
 
 
-def _of_nerr(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_nerr(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("ideal_cascade", hits, metric.limit, *metric.arguments)
 
 
-def _of_q(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_q(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(np.minimum(metric.limit, hits.label_counts))
 
 
-def _labels(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _labels(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return hits.label_counts
 
 
-def _label_gains(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _label_gains(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("sum_label_gains", hits, metric.limit)
 
 

@@ -9,7 +9,7 @@ from rankmill.columns.elementary import log2
 from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
 from rankmill.kernels import grouped as kernels
-from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics.aggregate import ListWalk, Scored
 from rankmill.metrics.listed import MeanOfSome, counted_once, training_of, walk_distances
 
@@ -31,7 +31,7 @@ class Miscalibration(OfGroups):
 
     needs_training: ClassVar[bool] = True
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the Kullback-Leibler divergence of each list, in nats."""
         training, groups = training_of(catalogue), groups_of(catalogue)
         labels, offsets = training.index.labels, scored.lists.offsets
@@ -62,7 +62,7 @@ class Miscalibration(OfGroups):
         return out
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the shares of each group, before and in the list, and what they add."""
         groups = groups_of(catalogue)
         before = _units(_had(scored, catalogue), groups)
@@ -82,7 +82,7 @@ class Miscalibration(OfGroups):
 class Diversity(OfGroups):
     """How different the groups of the items of a list are."""
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean distance of the pairs of each list."""
         groups, out = groups_of(catalogue), np.empty(len(scored.lists.offsets) - 1)
         of_items = scored.lists.offsets, scored.shown, scored.repeat
@@ -90,7 +90,7 @@ class Diversity(OfGroups):
         return out
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the groups of each item, and its mean distance to the other items."""
         groups, rows = groups_of(catalogue), scored.shown[:k]
         counts = counted_once(scored)[:k] & _is_grouped(rows, groups)
@@ -103,7 +103,7 @@ class ProfileDistance(OfGroups):
 
     needs_training: ClassVar[bool] = True
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean distance of each list from what its query had."""
         training, groups = training_of(catalogue), groups_of(catalogue)
         offsets, out = training.index.labels.offsets, np.empty(len(scored.lists.offsets) - 1)
@@ -114,7 +114,7 @@ class ProfileDistance(OfGroups):
         return out
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the groups of each item, and its mean distance to what the query had."""
         groups, rows, had = groups_of(catalogue), scored.shown[:k], _had(scored, catalogue)
         counts = counted_once(scored)[:k] & _is_grouped(rows, groups)
@@ -122,13 +122,13 @@ class ProfileDistance(OfGroups):
         return walk_distances({"groups": _named(rows, groups)}, counts, far)
 
 
-def groups_of(catalogue: Catalogue) -> Groups:
+def groups_of(catalogue: KnownItems) -> Groups:
     """Return the groups that the job has checked to be there."""
     assert catalogue.groups is not None
     return catalogue.groups
 
 
-def _had(scored: Scored, catalogue: Catalogue) -> np.ndarray:
+def _had(scored: Scored, catalogue: KnownItems) -> np.ndarray:
     """Return the rows in the catalogue of what the query of the only list had."""
     training = training_of(catalogue)
     spans = take_spans(training.index.labels.offsets, training.index.find(scored.lists.queries))

@@ -8,17 +8,17 @@ import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Ranked, Tied
 from rankmill.metrics.undefined import one_order
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
 
-def _of_judged(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_judged(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(np.minimum(metric.limit, hits.prediction_counts))
 
 
-def _cutoff(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _cutoff(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.full(len(hits.label_counts), metric.limit)
 
 
@@ -30,7 +30,7 @@ def _expected_judged(tied: Tied, metric: Metric, hits: Hits) -> Columns:
     return {"judged": tied.hit, "chance": tied.chance, "term": tied.chance}
 
 
-def _of_bpref(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_bpref(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     """R, the number of relevant items: those of gain 1."""
     if not len(hits.label_gains):
         return hits.label_counts
@@ -41,7 +41,7 @@ def _of_bpref(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
 def _walk_bpref(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
     relevant = ranked.hit & (ranked.gain > 0)
     above = (ranked.hit & ~relevant).cumsum()
-    count = int(_of_bpref(hits, metric, Semantics())[0])
+    count = int(_of_bpref(hits, metric, Choices())[0])
     most = min(count, int(hits.label_counts[0]) - count)
     term = np.where(relevant, 1.0 - np.minimum(above, most) / max(1, most), 0.0)
     return {"judged": ranked.hit, "relevant": relevant, "nonrelevant": above, "term": term}

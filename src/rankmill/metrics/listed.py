@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rankmill.kernels import listed as kernels
-from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, Catalogue, Training
+from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, KnownItems, Training
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Closing, ListWalk, Scored, Totals, Value
 from rankmill.metrics.base import Columns
@@ -44,7 +44,7 @@ class ListMean:
         values = self.values(scored, asked.metric.limit, asked.catalogue)
         return replace(self, mean=self.mean.merge(Mean.of(values[there])))
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the value of each list, float64[n]."""
         raise NotImplementedError
 
@@ -83,7 +83,7 @@ class MeanOfSome(ListMean):
 
 
 class _Popularity(ListMean):
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean popularity of each list."""
         return _means(scored, k, training_of(catalogue).popularity, 0.0)
 
@@ -92,7 +92,7 @@ class Popularity(_Popularity):
     """The mean number of queries that had an item."""
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item."""
         had = of_rows(scored.trained, training_of(catalogue).users, 0)
         return _walk(scored, k, {"queries": had}, had.astype(np.float64))
@@ -101,13 +101,13 @@ class Popularity(_Popularity):
 class Novelty(ListMean):
     """The mean self-information of items."""
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean novelty of each list."""
         training = training_of(catalogue)
         return _means(scored, k, training.novelty, training.novelty_of_others)
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item, their share, and what that tells."""
         training = training_of(catalogue)
         had = of_rows(scored.trained, training.users, 0)
@@ -119,7 +119,7 @@ class Novelty(ListMean):
 class Serendipity(ListMean):
     """How much better than by popularity hits are placed."""
 
-    def values(self, scored: Scored, k: int, catalogue: Catalogue) -> np.ndarray:
+    def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the serendipity of each list."""
         offsets, hits = scored.lists.offsets, scored.hits
         out = np.empty(len(offsets) - 1)
@@ -129,7 +129,7 @@ class Serendipity(ListMean):
         return out
 
     @staticmethod
-    def walk(scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return what is to be expected at each rank, and of each item by its popularity."""
         items, rows = len(catalogue), scored.trained
         hit = np.zeros(len(rows), np.bool_)
@@ -209,7 +209,7 @@ class GroupShare:
         return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
 
     @classmethod
-    def walk(cls, scored: Scored, k: int, catalogue: Catalogue) -> ListWalk:
+    def walk(cls, scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item, and the group that this makes."""
         training = training_of(catalogue)
         group = of_rows(scored.trained, training.groups, TAIL)
@@ -262,7 +262,7 @@ class TailShare(GroupShare):
     group = TAIL
 
 
-def training_of(catalogue: Catalogue) -> Training:
+def training_of(catalogue: KnownItems) -> Training:
     """Return the training that the job has checked to be there."""
     assert catalogue.training is not None
     return catalogue.training

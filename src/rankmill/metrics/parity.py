@@ -15,7 +15,7 @@ from rankmill.columns.elementary import discounts
 from rankmill.columns.groups import Groups
 from rankmill.kernels import grouped as kernels
 from rankmill.kernels.identity import Ids
-from rankmill.matching.catalogue import Catalogue
+from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Aggregate, Asked, Closing, Scored, Totals, Value
 from rankmill.metrics.base import Metric
@@ -193,7 +193,7 @@ class Recall(Parity):
     by_rank = False
 
 
-def labels_of_groups(items: Ids, catalogue: Catalogue) -> np.ndarray:
+def labels_of_groups(items: Ids, catalogue: KnownItems) -> np.ndarray:
     """Return how many of these labels each group has, in units."""
     groups: Groups = groups_of(catalogue)
     counts = np.zeros(len(groups.names), np.int64)

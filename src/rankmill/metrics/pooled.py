@@ -1,10 +1,10 @@
 """Metrics over all predictions in one list: gap, which `rankmill.metrics.gap` computes."""
 
 from rankmill.metrics.base import Metric, MetricSpec
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 
-def cut_ties(metric: Metric, semantics: Semantics) -> str:
+def cut_ties(metric: Metric, semantics: Choices) -> str:
     """Say why a cutoff has no value under some semantics; "" if it has."""
     if semantics.order == "expected" and metric.k is not None:
         return (

@@ -19,7 +19,7 @@ from rankmill.metrics.base import (
     Tied,
     counted,
 )
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -30,7 +30,7 @@ VOORHEES = "Voorhees and Harman, TREC: Experiment and Evaluation in Information 
 # ------------------------------------------------------------------ divisors
 
 
-def _of_average_precision(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_average_precision(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     labels, k = hits.label_counts, metric.limit
     if semantics.ap_divisor == "min_k_labels":
         return np.asarray(np.minimum(k, labels))
@@ -41,7 +41,7 @@ def _of_average_precision(hits: Hits, metric: Metric, semantics: Semantics) -> n
     return labels
 
 
-def _of_precision(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_precision(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     if semantics.precision_divisor == "min_k_predictions":
         return np.asarray(np.minimum(metric.limit, hits.prediction_counts))
     k = metric.k or metric.limit
@@ -51,12 +51,12 @@ def _of_precision(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarra
     return np.full(len(hits.label_counts), divisor)
 
 
-def _of_recall(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_recall(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     labels = hits.label_counts
     return labels if semantics.recall_divisor == "labels" else np.minimum(metric.limit, labels)
 
 
-def _of_f1(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_f1(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     """The harmonic mean of h / a and h / b is h over the mean of a and b."""
     both = _of_precision(hits, metric, semantics) + _of_recall(hits, metric, semantics)
     return np.asarray(both / 2)
@@ -113,7 +113,7 @@ def expected_hits(tied: Tied, metric: Metric, hits: Hits) -> Columns:
 # ------------------------------------------------------------------ rows
 
 
-def _map_undefined(metric: Metric, semantics: Semantics) -> str:
+def _map_undefined(metric: Metric, semantics: Choices) -> str:
     if semantics.order == "expected" and semantics.ap_divisor == "hits":
         return (
             "over the hits found has no closed form of its expected value: choose another order or "

@@ -19,7 +19,7 @@ from rankmill.metrics.base import (
     counted,
 )
 from rankmill.metrics.precision import expected_hits, hit_terms
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -28,29 +28,29 @@ RECALL = Parameter("recall", "the least recall", low=0, high=1, closed=True)
 TIMES = Parameter("times", "how many times R the cutoff is", low=0, high=1e6)
 
 
-def _labels(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _labels(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return hits.label_counts
 
 
-def _best_hits(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _best_hits(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(np.minimum(metric.limit, hits.label_counts))
 
 
-def _eleven(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _eleven(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.full(len(hits.label_counts), 11)
 
 
-def _added(semantics: Semantics) -> tuple[float, ...]:
+def _added(semantics: Choices) -> tuple[float, ...]:
     """What is added to recall R before it is cut: just below 0.5 rounds half up in all cases."""
     return (0.9 if semantics.recall_rounding == "up" else math.nextafter(0.5, 0),)
 
 
-def _pairs(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _pairs(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     found = counted("count_hits", hits, metric.limit)
     return np.asarray(found * (np.minimum(metric.limit, hits.prediction_counts) - found))
 
 
-def _without_cutoff(metric: Metric, semantics: Semantics) -> str:
+def _without_cutoff(metric: Metric, semantics: Choices) -> str:
     if semantics.order == "expected" and metric.k is not None:
         return (
             f"has no closed form of its expected value within {metric.k} over ties here: leave out "
@@ -59,7 +59,7 @@ def _without_cutoff(metric: Metric, semantics: Semantics) -> str:
     return ""
 
 
-def _shares_ranks(metric: Metric, semantics: Semantics) -> str:
+def _shares_ranks(metric: Metric, semantics: Choices) -> str:
     if semantics.order != "expected":
         return (
             "has no order of equal confidences, which share the last of their ranks: choose order "

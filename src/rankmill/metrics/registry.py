@@ -27,7 +27,7 @@ from rankmill.metrics.summary import read_summary
 from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of
 from rankmill.metrics.texts import split_names as split_names
 from rankmill.results.spelling import canonical, number_text
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset_named
 
 REGISTRY: dict[str, MetricSpec] = {
@@ -317,7 +317,7 @@ def _spelled_parameters(metric: Metric, rel: float | None) -> set[str]:
     return {f"({_given_text(metric.spec, one)})" if one else "" for one in (given, every, needed)}
 
 
-def examples(semantics: Semantics = DEFAULT) -> list[str]:
+def examples(semantics: Choices = DEFAULT) -> list[str]:
     """Return a name of each metric that has a value under these semantics, at most with its @.
 
     >>> examples()[:3]
@@ -327,7 +327,7 @@ def examples(semantics: Semantics = DEFAULT) -> list[str]:
     return [name for name in names if is_defined(parse(name), semantics)]
 
 
-def is_defined(metric: Metric, semantics: Semantics) -> bool:
+def is_defined(metric: Metric, semantics: Choices) -> bool:
     """Whether `check_defined` passes a metric."""
     try:
         check_defined(metric, semantics)
@@ -336,7 +336,7 @@ def is_defined(metric: Metric, semantics: Semantics) -> bool:
     return True
 
 
-def check_defined(metric: Metric, semantics: Semantics) -> None:
+def check_defined(metric: Metric, semantics: Choices) -> None:
     """Raise UsageError if a metric has no value under these semantics."""
     why = metric.spec.undefined(metric, semantics) if metric.spec.undefined else ""
     if semantics.order == "expected" and metric.spec.kernel and not metric.spec.expected:

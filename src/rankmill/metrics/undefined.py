@@ -9,13 +9,13 @@ import numpy as np
 
 from rankmill.errors import InputError
 from rankmill.metrics.base import Metric
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
 
 
-def one_order(metric: Metric, semantics: Semantics) -> str:
+def one_order(metric: Metric, semantics: Choices) -> str:
     """Refuse the orders of ties whose lowest and highest value is not that of hits at an end."""
     if semantics.order in ("worst", "best"):
         return (

@@ -15,7 +15,7 @@ from rankmill.matching.hits import (
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import REL, Metric, kernel_of
 from rankmill.metrics.undefined import settle_empty
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 
 
 class Matched:
@@ -24,7 +24,7 @@ class Matched:
     Parameters
     ----------
     hits : Hits
-    semantics : Semantics
+    semantics : Choices
     gain_function : str
         The one that gains were made with; ``rel`` is in units of the gains before.
     ties : (offsets, confidences), optional
@@ -35,7 +35,7 @@ class Matched:
     def __init__(
         self,
         hits: Hits,
-        semantics: Semantics = DEFAULT,
+        semantics: Choices = DEFAULT,
         gain_function: str = "linear",
         ties: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Parameter, Ranked
 from rankmill.metrics.precision import expected_hits, hit_terms
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -17,20 +17,20 @@ TREC_EVAL = "trec_eval 9"
 RIJSBERGEN = "van Rijsbergen, Information Retrieval, 1979, chapter 7"
 
 
-def _predictions(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _predictions(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return hits.prediction_counts
 
 
-def _of_f(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _of_f(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     square = metric.arguments[0] ** 2
     return np.asarray((square * hits.label_counts + hits.prediction_counts) / (1 + square))
 
 
-def _product(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _product(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(hits.label_counts * hits.prediction_counts)
 
 
-def _smaller(hits: Hits, metric: Metric, semantics: Semantics) -> np.ndarray:
+def _smaller(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(np.minimum(hits.label_counts, hits.prediction_counts))
 
 

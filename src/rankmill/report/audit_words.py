@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rankmill.report.scales import count, percent
 from rankmill.report.section import Finding
 from rankmill.results import audit
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 
 SUSPECT = "look"
@@ -50,7 +50,7 @@ _TITLES = {
 }
 
 
-def findings(counts: Mapping[str, int], semantics: Semantics, scope: Scope) -> list[Finding]:
+def findings(counts: Mapping[str, int], semantics: Choices, scope: Scope) -> list[Finding]:
     """Return what is notable, what looks wrong first, and the larger share first."""
     meanings = audit.meanings(semantics, scope)
     found = []

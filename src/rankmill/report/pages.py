@@ -69,7 +69,7 @@ def page(
     Examples
     --------
     >>> import rankmill
-    >>> lists = rankmill.Ragged.from_lists
+    >>> lists = rankmill.arrays.Ragged.from_lists
     >>> result = rankmill.evaluate(lists([[1], [2]]), lists([[1], [3, 2]]), ["map@2"])
     >>> "map@2 is" in page(result).replace("<bdi>", "").replace("</bdi>", "")
     True

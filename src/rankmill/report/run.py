@@ -3,29 +3,47 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rankmill.compare.asked import Request
+from rankmill.compare.compare import compare_as
+from rankmill.compare.comparison import Comparison
 from rankmill.compare.details import Details
 from rankmill.errors import InputError, UsageError
 from rankmill.explain.side_by_side import Listed, side_by_side
 from rankmill.report.looking import RANKS
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.nouns import Catalogue, Given
 from rankmill.sources.spool import is_pipe
 
 
-def lists_of(
-    details: Details | None, labels: Any, runs: Mapping[str, Any], options: Mapping[str, Any]
-) -> list[Listed]:
+def compare_in_detail(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str],
+    *,
+    baseline: str | None = None,
+    by: Any = (),
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+) -> Comparison:
+    """Compare systems as `rankmill.compare` does, with what charts need from the same pass."""
+    asked = Request(
+        labels, runs, metrics, baseline, by=by, semantics=semantics, catalogue=catalogue
+    )
+    return compare_as(asked, details=True)
+
+
+def lists_of(details: Details | None, given: Mapping[str, Any]) -> list[Listed]:
     """Return the lists of the queries that moved most, for `page`; all inputs are read once more.
 
     Parameters
     ----------
     details
         Of a comparison or a verdict; without any, nothing moved.
-    labels, runs
-        As for `compare`.
-    options
-        Those of `evaluate` that were given: columns, semantics and so on.
+    given
+        The arguments of `evaluate_runs`, perhaps among others.
 
     Returns
     -------
@@ -35,16 +53,17 @@ def lists_of(
     moved = {} if details is None else details.moved
     first = next((of for of in moved.values() if any(of.values())), {})
     queries = list(dict.fromkeys(one.query for rows in first.values() for one in rows))
-    if not queries or any(_read_once(one) for one in (labels, *runs.values())):
+    if not queries or any(map(_read_once, (given["labels"], *given["runs"].values()))):
         return []
     taken = inspect.signature(side_by_side).parameters
-    left = {key: value for key, value in options.items() if key in taken and key != "progress"}
+    left = {name: value for name, value in given.items() if name in taken}
     try:
-        return side_by_side(labels, runs, queries, RANKS, **left)
+        return side_by_side(queries=queries, ranks=RANKS, **left)
     except (InputError, UsageError):  # a stream from Python that is used up
         return []
 
 
 def _read_once(one: Any) -> bool:
-    paths: Sequence[Any] = one if isinstance(one, list) else [one]
+    data = one.data if isinstance(one, Given) else one
+    paths: Sequence[Any] = data if isinstance(data, list) else [data]
     return any(isinstance(path, str) and is_pipe(path) for path in paths)

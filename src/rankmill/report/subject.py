@@ -13,7 +13,7 @@ from rankmill.compare.intervals import interval_of
 from rankmill.errors import UsageError, plural
 from rankmill.explain.side_by_side import Listed
 from rankmill.results.result import Result
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 
 Run: TypeAlias = tuple[Any, float | None, float | None, str]
@@ -107,7 +107,7 @@ class Subject:
         return [*asked, *(one for one in self.details.slices if one.by not in there)]
 
     @property
-    def rules(self) -> tuple[Semantics, Scope]:
+    def rules(self) -> tuple[Choices, Scope]:
         """How it was counted."""
         one: Any = self.comparison or self.result
         return one.semantics, one.scope

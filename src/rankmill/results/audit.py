@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 __all__ = ["FIELDS", "HEADLINE", "TOTALS", "add", "empty", "meanings", "notable", "rows"]
@@ -61,7 +61,7 @@ _REPEATED_ITEMS = {
 }
 
 
-def meanings(semantics: Semantics, scope: Scope = WHOLE) -> dict[str, str]:
+def meanings(semantics: Choices, scope: Scope = WHOLE) -> dict[str, str]:
     """Return what each count of `FIELDS` counts, and what these rules make of it."""
     in_gap = "what is judged of them is wrong in gap" if scope.judged_only else "wrong in gap"
     return {
@@ -100,18 +100,18 @@ def meanings(semantics: Semantics, scope: Scope = WHOLE) -> dict[str, str]:
     }
 
 
-def _unpredicted(semantics: Semantics) -> str:
+def _unpredicted(semantics: Choices) -> str:
     score = _SCORE[semantics.unpredicted]
     in_total = semantics.gap_total in ("labelled_queries", "label_pairs")
     return f"{score}, but gap counts them" if score == _SCORE["skip"] and in_total else score
 
 
-def _unlabelled(semantics: Semantics) -> str:
+def _unlabelled(semantics: Choices) -> str:
     strange, empty = _SCORE[semantics.unlabelled], _SCORE[semantics.no_relevant]
     return strange if strange == empty else f"{strange}; if among the labels, {empty}"
 
 
-def _no_relevant(semantics: Semantics) -> str:
+def _no_relevant(semantics: Choices) -> str:
     score = _SCORE[semantics.no_relevant]
     if semantics.no_relevant == "skip" or semantics.unpredicted == "zero":
         return score
@@ -142,7 +142,7 @@ def notable(counts: Mapping[str, int]) -> dict[str, int]:
 
 
 def rows(
-    audits: Sequence[Mapping[str, int]], semantics: Semantics, scope: Scope = WHOLE
+    audits: Sequence[Mapping[str, int]], semantics: Choices, scope: Scope = WHOLE
 ) -> list[tuple[str, list[int], str]]:
     """Return what audits count, side by side: name, the count of each audit, and meaning.
 

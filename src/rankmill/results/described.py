@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rankmill.errors import plural
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
 
@@ -14,13 +14,13 @@ from rankmill.semantics.scope import WHOLE, Scope
 MOST_LISTED = 10
 
 
-def rules_of(semantics: Semantics, scope: Scope) -> dict[str, str]:
+def rules_of(semantics: Choices, scope: Scope) -> dict[str, str]:
     """Return what differs from the default in the rules of counting, as facts."""
     facts = {"semantics": semantics_text(semantics)} if semantics != DEFAULT else {}
     return facts | ({"scope": str(scope)} if scope != WHOLE else {})
 
 
-def semantics_text(semantics: Semantics) -> str:
+def semantics_text(semantics: Choices) -> str:
     """Return the names that semantics have, and how they differ from the default, as a line."""
     names = [name for name, one in PRESETS.items() if one.semantics == semantics]
     choices = ", ".join(f"{field} {choice}" for field, choice in semantics.differences().items())

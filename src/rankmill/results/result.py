@@ -14,7 +14,7 @@ from rankmill.results.plain import read_fields
 from rankmill.results.spelling import canonical
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import plain_text
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Result(Answer):
         A row a query that counts, in the order of the labels, then those not among them by id: its
         id, then a float64 column for each metric that has a value a query, and "weight" if queries
         have weights. None if it was not asked for.
-    semantics : Semantics
+    semantics : Choices
         How it was counted, where evaluators differ.
     counted : CountedQueries or None
         Which queries were averaged over, where several systems may have different ones. None where
@@ -127,7 +127,7 @@ class Result(Answer):
     inputs: dict[str, dict[str, object]] = field(default_factory=dict)
     seconds: float = 0.0
     per_query: pa.Table | None = None
-    semantics: Semantics = DEFAULT
+    semantics: Choices = DEFAULT
     counted: CountedQueries | None = None
     aliases: dict[str, str] = field(default_factory=dict)
     scope: Scope = WHOLE

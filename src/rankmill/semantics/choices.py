@@ -1,4 +1,4 @@
-"""Semantics: every question on which evaluators differ, and the choices for each question."""
+"""Choices: every question on which evaluators differ, and the choices for each question."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from rankmill.errors import UsageError
 
-__all__ = ["CHOICES", "DEFAULT", "Semantics"]
+__all__ = ["CHOICES", "DEFAULT", "Choices"]
 
 CHOICES: dict[str, dict[str, str]] = {
     "ap_divisor": {
@@ -90,13 +90,13 @@ CHOICES: dict[str, dict[str, str]] = {
         "last": "a confidence that is NaN or missing counts as minus infinity",
     },
 }
-"""Field of `Semantics` -> choice -> meaning of the choice. The first choice is the default."""
+"""Field of `Choices` -> choice -> meaning of the choice. The first choice is the default."""
 
 _UNKNOWN_ORDERS = ("worst", "best", "expected")
 
 
 @dataclass(frozen=True)
-class Semantics:
+class Choices:
     """How rankmill counts where evaluators differ. Each field answers one question.
 
     `CHOICES` holds the choices of each field and their meaning.
@@ -157,7 +157,7 @@ class Semantics:
 
     Examples
     --------
-    >>> Semantics(ap_divisor="labels").differences()
+    >>> Choices(ap_divisor="labels").differences()
     {'ap_divisor': 'labels'}
     """
 
@@ -204,9 +204,9 @@ class Semantics:
         """Whether the set of queries that count depends on the predictions."""
         return self.unpredicted != "zero" or self.unlabelled in ("zero", "one")
 
-    def differences(self, other: Semantics | None = None) -> dict[str, str]:
+    def differences(self, other: Choices | None = None) -> dict[str, str]:
         """The fields that differ from `other`, or else from the default, with their choices."""
-        base = asdict(other or Semantics())
+        base = asdict(other or Choices())
         return {field: choice for field, choice in asdict(self).items() if choice != base[field]}
 
     def to_dict(self) -> dict[str, str]:
@@ -214,4 +214,4 @@ class Semantics:
         return asdict(self)
 
 
-DEFAULT = Semantics()
+DEFAULT = Choices()

@@ -2,10 +2,10 @@
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 
 from rankmill.errors import UsageError
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.semantics.trec_eval import TREC_EVAL, TREC_OPTIONS, TREC_SKIPPED
 
 
@@ -15,7 +15,7 @@ class Preset:
 
     Attributes
     ----------
-    semantics : Semantics
+    semantics : Choices
         The choices that make rankmill count as that evaluator does.
     metrics : dict of str to str
         Metric of rankmill (with @k if it has a cutoff) -> its name in that evaluator. The values of
@@ -23,12 +23,12 @@ class Preset:
     source : str
         The code or the page that was read or run to find the semantics.
     note : str
-        The differences that the fields of `Semantics` cannot express, and other remarks.
+        The differences that the fields of `Choices` cannot express, and other remarks.
     skipped : tuple of str
         Names in that evaluator's lists of measures that are no number of a query.
     """
 
-    semantics: Semantics
+    semantics: Choices
     metrics: dict[str, str]
     source: str
     note: str = ""
@@ -36,9 +36,9 @@ class Preset:
 
 
 PRESETS: dict[str, Preset] = {
-    "default": Preset(Semantics(), {}, "rankmill"),
+    "default": Preset(Choices(), {}, "rankmill"),
     "trec_eval": Preset(
-        Semantics(
+        Choices(
             ap_divisor="labels",
             repeated_predictions="error",
             repeated_labels="error",
@@ -52,7 +52,7 @@ PRESETS: dict[str, Preset] = {
         skipped=TREC_SKIPPED,
     ),
     "trec_eval-10": Preset(
-        Semantics(
+        Choices(
             ap_divisor="labels",
             repeated_predictions="error",
             repeated_labels="error",
@@ -70,32 +70,32 @@ PRESETS: dict[str, Preset] = {
         skipped=TREC_SKIPPED,
     ),
     "ml_metrics": Preset(
-        Semantics(repeated_labels="count", unlabelled="zero", no_relevant="zero"),
+        Choices(repeated_labels="count", unlabelled="zero", no_relevant="zero"),
         {"map@k": "mapk"},
         "benhamner/Metrics, average_precision.py, as notebooks copy it",
         "Its release 0.1.4 gives 1 for a query without labels; the repository gives 0.",
     ),
     "kaggle_landmark": Preset(
-        Semantics(nan_confidence="last"),
+        Choices(nan_confidence="last"),
         {"gap": "GAP"},
         "Google Landmark Recognition 2018, and the function that notebooks share for it",
         "That function sorts ties in no defined order, which counts here with its expected value; "
         "google_landmarks_v2 has the order that Google's code calls Kaggle's.",
     ),
     "kaggle_whale": Preset(
-        Semantics(),
+        Choices(),
         {"map@5": "MAP@5", "first_hit@5": "MAP@5"},
         "Humpback Whale Identification 2018, the evaluation page",
         "An image has one label, so that MAP@5 is 1 / rank of the first hit within 5.",
     ),
     "kaggle_hm": Preset(
-        Semantics(),
+        Choices(),
         {"map@12": "MAP@12"},
         "H&M Personalized Fashion Recommendations 2022, the evaluation page",
         "Customers without purchases do not count; those without a prediction score 0.",
     ),
     "spark": Preset(
-        Semantics(
+        Choices(
             repeated_predictions="each",
             unpredicted="skip",
             unlabelled="zero",
@@ -114,7 +114,7 @@ PRESETS: dict[str, Preset] = {
         "ndcg, from Scala only, takes the labels for the ideal in the order given.",
     ),
     "torchmetrics": Preset(
-        Semantics(
+        Choices(
             ap_divisor="hits",
             repeated_predictions="each",
             order="confidence",
@@ -140,7 +140,7 @@ PRESETS: dict[str, Preset] = {
         "labels that are among the predictions.",
     ),
     "ranx": Preset(
-        Semantics(
+        Choices(
             ap_divisor="labels",
             repeated_predictions="error",
             order="confidence",
@@ -168,7 +168,7 @@ PRESETS: dict[str, Preset] = {
         "than 15 in no defined way.",
     ),
     "sklearn": Preset(
-        Semantics(
+        Choices(
             ap_divisor="labels",
             repeated_predictions="error",
             order="expected",
@@ -190,7 +190,7 @@ PRESETS: dict[str, Preset] = {
         "is map where none are tied, all labels are predicted, and each query has one.",
     ),
     "recommenders": Preset(
-        Semantics(
+        Choices(
             repeated_predictions="each",
             order="confidence",
             unpredicted="skip",
@@ -207,7 +207,7 @@ PRESETS: dict[str, Preset] = {
         "stand there; ndcg_at_k counts users without predictions as 0 and repeats squared.",
     ),
     "rectools": Preset(
-        Semantics(ap_divisor="labels", repeated_predictions="each", ideal_dcg="k"),
+        Choices(ap_divisor="labels", repeated_predictions="each", ideal_dcg="k"),
         {
             "map@k": "MAP(k)",
             "first_hit@k": "MRR(k)",
@@ -221,7 +221,7 @@ PRESETS: dict[str, Preset] = {
         "A repeated prediction of a label adds to R as well. divide_by_k=True divides by k.",
     ),
     "replay": Preset(
-        Semantics(
+        Choices(
             repeated_predictions="each",
             repeated_labels="count",
             order="item_descending",
@@ -239,7 +239,7 @@ PRESETS: dict[str, Preset] = {
         "Precision and recall count a repeated prediction once, recall a repeated label once.",
     ),
     "implicit": Preset(
-        Semantics(repeated_predictions="each"),
+        Choices(repeated_predictions="each"),
         {
             "map@k": "mean_average_precision_at_k(K=k)",
             "ndcg@k": "ndcg_at_k(K=k)",
@@ -248,7 +248,7 @@ PRESETS: dict[str, Preset] = {
         "Its precision_at_k is one ratio over all users: hits / sum of min(k, R).",
     ),
     "lenskit": Preset(
-        Semantics(
+        Choices(
             ap_divisor="min_labels_predictions",
             repeated_predictions="each",
             repeated_labels="count",
@@ -273,7 +273,7 @@ PRESETS: dict[str, Preset] = {
         "AveragePrecision stops where there are no labels; its dcg divides by log2(max(rank, 2)).",
     ),
     "isc2021": Preset(
-        Semantics(
+        Choices(
             repeated_predictions="error",
             repeated_labels="count",
             gap_ties="worst",
@@ -283,7 +283,7 @@ PRESETS: dict[str, Preset] = {
         "facebookresearch/isc2021, metrics.py",
     ),
     "vsc2022": Preset(
-        Semantics(
+        Choices(
             repeated_predictions="error",
             repeated_labels="error",
             gap_ties="threshold",
@@ -294,7 +294,7 @@ PRESETS: dict[str, Preset] = {
         "It refuses infinite scores.",
     ),
     "google_landmarks_v2": Preset(
-        Semantics(
+        Choices(
             repeated_labels="count",
             gap_ties="ids",
             unlabelled="error",
@@ -328,38 +328,9 @@ def preset(name: str) -> Preset:
 
 
 def preset_named(given: object) -> str:
-    """The preset that is named in what `semantics_of` takes, though choices of it may be changed.
+    """The preset that is named in what is given as semantics, though choices of it may be changed.
 
     "" if there is none.
     """
     name = given.get("preset") if isinstance(given, Mapping) else given
     return name if isinstance(name, str) and name in PRESETS else ""
-
-
-def semantics_of(given: str | Semantics | Mapping[str, str]) -> Semantics:
-    """The semantics from a Semantics, the name of a preset, or a mapping of fields to choices.
-
-    The key "preset" of a mapping names a preset. Fields that are not in the mapping have the
-    choices of this preset, or the default choices if no preset is named.
-
-    Raises
-    ------
-    UsageError
-        If a preset, field or choice is unknown.
-    """
-    if isinstance(given, Semantics):
-        return given
-    if isinstance(given, str):
-        return preset(given).semantics
-    if not isinstance(given, Mapping):
-        raise UsageError(
-            f"semantics is {given!r}; expected the name of a preset, a Semantics, or a mapping of "
-            "its fields"
-        )
-    known = {one.name for one in fields(Semantics)}
-    base = preset(given.get("preset", "default")).semantics
-    changes = {name: choice for name, choice in given.items() if name != "preset"}
-    for name in changes:
-        if name not in known:
-            raise UsageError(f"semantics has no field {name!r}, only {', '.join(sorted(known))}")
-    return replace(base, **changes)

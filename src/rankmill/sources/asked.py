@@ -1,9 +1,9 @@
 """What the caller told of an input, for the formats that do not tell it themselves."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rankmill.errors import UsageError
 
@@ -120,19 +120,6 @@ class Asked:
     facts: tuple[str, ...] = ()
     encoding: str | None = None
     memory: int = MEMORY
-
-    @classmethod
-    def of(cls, role: Role, options: Mapping[str, Any]) -> "Asked":
-        """What options of `evaluate` tell of one side."""
-        names = options["columns"]
-        query, item = options["query"], options["item"]
-        encoding = options["encoding"]
-        if role == "labels":
-            names = options["label_columns"] or names
-            query, item = options["label_query"] or query, options["label_item"] or item
-            encoding = options["label_encoding"] or encoding
-        told = options[f"{role}_as"]
-        return cls(role, told, column_names(names), query, item, encoding=encoding)
 
 
 def column_names(names: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Open labels and predictions of any kind, and read their lists."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -12,13 +12,14 @@ from rankmill.columns.lists import is_list_type, split_lists
 from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError, plural
-from rankmill.semantics.choices import DEFAULT, Semantics
-from rankmill.sources.asked import MEMORY, Asked, Query, Role, column_names, column_of, key_of
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.sources.asked import MEMORY, Role, column_of, key_of
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.comparable import check_comparable, id_columns
 from rankmill.sources.facts import NO_FACTS, Kind, find_facts
 from rankmill.sources.long import group_lists, stream_rows
 from rankmill.sources.made import keyed, without_padding
+from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, find_columns
 from rankmill.sources.spill import grouped_lists
@@ -77,61 +78,51 @@ class Input:
 
 
 def open_input(
-    value: Any,
-    role: Role,
-    numbers: Any,
-    chosen: Mapping[str, Any],
+    one: Labels | Predictions,
     *,
+    role: Role | None = None,
     need_score: bool = False,
-    semantics: Semantics = DEFAULT,
-    in_order: bool = False,
-    binary: bool = False,
+    semantics: Choices = DEFAULT,
     may_be_empty: bool = False,
     memory: int = MEMORY,
-    told_format: str | None = None,
-    columns: Sequence[str] | str | None = None,
-    encoding: str | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
-    padding: Any = None,
 ) -> Input:
     """Open labels or predictions, and find their columns.
 
     Parameters
     ----------
-    value, role
-        The input, and whether it is labels or predictions.
-    numbers
-        The confidences or gains: a column name, None, or, beside a Ragged, a Ragged.
-    chosen
-        The column names that the caller gave, by role; those of a query may be several.
+    one
+        The labels or predictions.
+    role
+        What labels are given as, if not as labels.
     need_score
         Whether a metric needs confidences.
     semantics
         Decides whether confidences order the predictions, and whether some may be missing.
-    in_order, binary
-        Whether long predictions keep the order of their rows, and whether labels have no gains.
     may_be_empty
         Whether an input without rows is accepted.
     memory
         How many bytes of an input that can be read only once are held in memory, if it has to be
         read again; the others are held on disk.
-    told_format, columns, encoding
-        The format of files, the names of their columns if they have no header, and the encoding of
-        their text.
     facts
         The columns with a value a query that `read_facts` will read, and what each holds.
-    padding
-        The item that is none, such as -1; None if every item is one.
 
     Raises
     ------
     InputError, UsageError
         If the input cannot be opened, or its columns cannot be found.
     """
-    if isinstance(value, Input):  # opened before, as on the driver of a cluster
-        return value
-    kind = "score" if role == "predictions" else "gain"
-    if isinstance(numbers, Ragged) and not isinstance(value, Ragged):
+    if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
+        return one.data
+    asked = one.asked(role, facts=tuple(facts), memory=memory)
+    role, query = asked.role, asked.query
+    chosen: dict[str, Any] = {"item": one.item}
+    if isinstance(one, Predictions):
+        kind, numbers, binary, in_order = "score", one.score, False, one.in_order
+        chosen["rank"] = one.rank
+    else:
+        kind, numbers, binary, in_order = "gain", one.gain, one.binary, False
+    if isinstance(numbers, Ragged) and not isinstance(one.data, Ragged):
         raise UsageError(
             f"{kind} is a Ragged, but the {role} are not: name the column that holds it, or give "
             f"both as Ragged"
@@ -141,18 +132,13 @@ def open_input(
             f"{kind} is a {type(numbers).__name__}; expected the name of a column, or a Ragged "
             "beside a Ragged: give other lists as (item, number) pairs"
         )
-    name = kind if isinstance(numbers, Ragged) else numbers
-    chosen = {**chosen, kind: name}
-    named = chosen.get("query"), chosen.get("item")
-    names = column_names(columns)
-    asked = Asked(role, told_format, names, *named, tuple(facts), encoding, memory)
-    source = open_source(value, numbers, asked, may_be_empty=may_be_empty)
+    chosen[kind] = kind if isinstance(numbers, Ragged) else numbers
+    source = open_source(one.data, numbers, asked, may_be_empty=may_be_empty)
     try:
         if source.key is None:
-            key = key_of(named[0], next(iter(source.schemas.values())).names)
+            key = key_of(query, next(iter(source.schemas.values())).names)
             source = source if key is None else keyed(source, key)
-        if "query" in chosen:
-            chosen["query"] = source.key.name if source.key else column_of(named[0])
+        chosen["query"] = source.key.name if source.key else column_of(query)
         found = find_columns(
             source,
             role,
@@ -165,9 +151,9 @@ def open_input(
         )
         source = find_facts(source, facts) if facts else source
         found = replace(found, facts=tuple(facts))
-        if padding is not None:
-            found = replace(found, padding=str(padding))
-            source = without_padding(source, found.item, str(padding))
+        if one.padding is not None:
+            found = replace(found, padding=str(one.padding))
+            source = without_padding(source, found.item, str(one.padding))
     except BaseException:
         source.close()
         raise
@@ -182,21 +168,21 @@ def open_input(
     return Input(source, found)
 
 
-def check_options(
-    semantics: Semantics, *, rank: Any, in_order: bool, gain: Any = None, binary: bool = False
-) -> None:
-    """Raise UsageError if options contradict each other."""
-    if binary and gain is not None:
+def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
+    """Raise UsageError if what is told of an input contradicts itself, or the semantics."""
+    if isinstance(one, Labels) and one.binary and one.gain is not None:
         raise UsageError(
             "binary means that labels have no gains, but gains are named: leave out --binary "
             "(binary) or --gain (gain)"
         )
-    if in_order and rank is not None:
+    if not isinstance(one, Predictions) or not one.in_order:
+        return
+    if one.rank is not None:
         raise UsageError(
             "in_order means that predictions are not ordered by ranks, but a rank column is named: "
             "leave out --in-order (in_order) or --rank (rank)"
         )
-    if in_order and semantics.order != "given":
+    if semantics.order != "given":
         raise UsageError(
             "in_order means that predictions keep their order, but the semantics order them by "
             f"confidence ({semantics.order}): leave out --in-order (in_order), or choose order "
@@ -224,83 +210,45 @@ def check_positions(labels: Source, predictions: Source, role: Role = "predictio
 
 @contextmanager
 def open_inputs(
-    labels: Any,
-    runs: Mapping[str, Any],
+    labels: Labels,
+    runs: Mapping[str, Predictions],
     *,
     need_score: bool = False,
-    semantics: Semantics = DEFAULT,
+    semantics: Choices = DEFAULT,
     may_be_empty: bool = False,
-    query: Query = None,
-    item: str | None = None,
-    score: Any = None,
-    rank: str | None = None,
-    gain: Any = None,
-    label_query: Query = None,
-    label_item: str | None = None,
-    labels_as: str | None = None,
-    predictions_as: str | None = None,
-    columns: Sequence[str] | str | None = None,
-    label_columns: Sequence[str] | str | None = None,
-    encoding: str | None = None,
-    label_encoding: str | None = None,
-    in_order: bool = False,
-    binary: bool = False,
-    subtopic: str | None = None,
-    padding: Any = None,
     memory: int = MEMORY,
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Iterator[tuple[Input, dict[str, Input]]]:
     """Open labels and all predictions, find their columns, and check that their ids can match.
 
-    `facts` are columns of the labels, as in `open_input`. With `subtopic`, the gains of the labels
-    say which subtopics they have.
+    `facts` are columns of the labels, as in `open_input`. With subtopics, the gains of the labels
+    say which of them they have.
     """
-    if subtopic is not None:
-        facts = {**facts, subtopic: "subtopic"}
+    if labels.subtopic is not None:
+        facts = {**facts, labels.subtopic: "subtopic"}
     if not runs:
         raise UsageError("there are no predictions to evaluate")
-    check_options(semantics, rank=rank, in_order=in_order, gain=gain, binary=binary)
+    for one in (labels, *runs.values()):
+        check_told(one, semantics)
     with ExitStack() as stack:
-        label_input = open_input(
-            labels,
-            "labels",
-            gain,
-            {"query": label_query or query, "item": label_item or item},
-            binary=binary,
-            may_be_empty=may_be_empty,
-            memory=memory,
-            told_format=labels_as,
-            columns=label_columns or columns,
-            encoding=label_encoding or encoding,
-            facts=facts,
-            padding=padding,
-        )
+        label_input = open_input(labels, may_be_empty=may_be_empty, memory=memory, facts=facts)
         stack.callback(label_input.source.close)
-        chosen = {"query": query, "item": item, "rank": rank}
         inputs = {}
         for name, predictions in runs.items():
             inputs[name] = open_input(
                 predictions,
-                "predictions",
-                score,
-                chosen,
                 need_score=need_score,
                 semantics=semantics,
-                in_order=in_order,
                 may_be_empty=may_be_empty,
                 memory=memory,
-                told_format=predictions_as,
-                columns=columns,
-                encoding=encoding,
-                padding=padding,
             )
             stack.callback(inputs[name].source.close)
         label_input, *others = with_one_id_type([label_input, *inputs.values()])
-        for one in others:
-            check_positions(label_input.source, one.source)
-            check_comparable((label_input.source, label_input.columns), (one.source, one.columns))
-        if subtopic is not None:
-            made = with_subtopics(label_input.source, label_input.columns, subtopic)
+        for each in others:
+            check_positions(label_input.source, each.source)
+            check_comparable((label_input.source, label_input.columns), (each.source, each.columns))
+        if labels.subtopic is not None:
+            made = with_subtopics(label_input.source, label_input.columns, labels.subtopic)
             label_input = Input(*made)
         yield label_input, dict(zip(inputs, others, strict=True))
 

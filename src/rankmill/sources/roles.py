@@ -11,7 +11,7 @@ import pyarrow.types as kinds
 from rankmill.columns.ids import is_id_type, is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
-from rankmill.semantics.choices import DEFAULT, Semantics
+from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.asked import Query, Role, column_of, key_of
 from rankmill.sources.base import Source
 from rankmill.sources.finding import Finder, advice, how, how_to_say, named_numbers, plain, warn
@@ -99,7 +99,7 @@ def find_columns(
     chosen: Mapping[str, str | None],
     *,
     need_score: bool = False,
-    semantics: Semantics = DEFAULT,
+    semantics: Choices = DEFAULT,
     in_order: bool = False,
     binary: bool = False,
     facts: Collection[str] = (),
@@ -247,7 +247,7 @@ def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> str 
 
 
 def _find_order(
-    finder: Finder, columns: Columns, need_score: bool, semantics: Semantics, in_order: bool
+    finder: Finder, columns: Columns, need_score: bool, semantics: Choices, in_order: bool
 ) -> Columns:
     """The columns with those of ranks and confidences that order the predictions or are needed."""
     chosen, wide = finder.chosen, columns.wide
@@ -283,7 +283,7 @@ def _find_order(
 
 
 def _unclear_order(
-    finder: Finder, unclear: Sequence[str], ordered: bool, semantics: Semantics
+    finder: Finder, unclear: Sequence[str], ordered: bool, semantics: Choices
 ) -> InputError:
     """The error for predictions that a column of numbers may order; `ordered`: they are already."""
     it = "one of them" if unclear[1:] else "it"

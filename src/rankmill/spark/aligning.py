@@ -1,14 +1,16 @@
 """Comparing on Spark: each task joins the systems over the queries of its partition."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rankmill.compare.cutting import Cuts
-from rankmill.compare.joined import Joined, join
+from rankmill.compare.joined import Joined, Reading, join
+from rankmill.engine.job import Job
 from rankmill.errors import RankmillError
 from rankmill.gate.baseline import Baseline
 from rankmill.gate.pairing import with_table
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.found import Found
 from rankmill.spark.layout import Side
 from rankmill.spark.rows import Returned, RowFormat
@@ -25,9 +27,7 @@ class Joining:
 
     Attributes
     ----------
-    metrics : tuple of str
-    options : dict
-        All options of `rankmill.evaluate`, with one thread.
+    job : Job
     sides : tuple of Side
         The labels, the systems, and tables of slices.
     schema : pyarrow.Schema
@@ -40,8 +40,7 @@ class Joining:
         An earlier run whose values by query come with the rows: the baseline of the only system.
     """
 
-    metrics: tuple[str, ...]
-    options: Mapping[str, Any]
+    job: Job
     sides: tuple[Side, ...]
     schema: Any
     systems: tuple[str, ...]
@@ -59,15 +58,8 @@ class Joining:
             tables=tuple(one for side, one in tables.items() if side.startswith(TABLE)),
             popularity=tables.get(POPULARITY),
         )
-        found = join(
-            labels,
-            dict(zip(self.systems, runs, strict=True)),
-            self.metrics,
-            self.baseline,
-            cuts,
-            dict(self.options),
-            part=True,
-        )
+        systems = {name: Predictions(one) for name, one in zip(self.systems, runs, strict=True)}
+        found = join(self.job, Labels(labels), systems, self.baseline, cuts, Reading(threads=1))
         if self.earlier is not None:
             earlier = replace(self.earlier, table=tables[EARLIER])
             found = with_table(found, earlier, part=True)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rankmill.columns.ids import take_ids, to_ids
 from rankmill.columns.seal import seal_of
+from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.engine.state import State
 from rankmill.errors import RankmillError
@@ -25,6 +26,7 @@ from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.rows import damaged, field
 from rankmill.sources.inputs import Input
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import Side, arrow_schema, column
 from rankmill.spark.merging import FAN, function_of, gathered, merged_rows
@@ -80,9 +82,7 @@ class Matching:
 
     Attributes
     ----------
-    metrics : tuple of str
-    options : dict
-        All options of `evaluate`, with one thread.
+    job : Job
     labels : bytes
         All labels as an Arrow stream. Spark sends it to each executor once.
     sides : tuple of Side
@@ -95,8 +95,7 @@ class Matching:
         That of the keys of strings.
     """
 
-    metrics: tuple[str, ...]
-    options: Mapping[str, Any]
+    job: Job
     labels: bytes
     sides: tuple[Side, Side]
     empty: Placed
@@ -119,7 +118,7 @@ class Matching:
                 one = Input(open_table(table, of_predictions.name), of_predictions.columns)
                 taken, others = _matched(known, table.column(of_predictions.columns.query))
                 own = Input(open_table(labels.take(taken), of_labels.name), of_labels.columns)
-                state = part_states(own, {"": one}, self.metrics, dict(self.options))[""]
+                state = scored(self.job, own, one)
                 placed = placed.merge(Placed(state, taken.astype(np.int32)))
                 label_rows += len(taken)
                 rows += table.num_rows
@@ -236,8 +235,7 @@ def broadcast(request: Request, number: int, labels: Any) -> Returned | None:
     form = RowFormat.of(empty.to_row())
     groups = -(-request.partitions // FAN)
     task = Matching(
-        request.metrics,
-        request.options,
+        request.job,
         sink.getvalue().to_pybytes(),
         (request.sides[0], side),
         empty,
@@ -269,5 +267,9 @@ def _score(request: Request, number: int, labels: Any, predictions: Any) -> Stat
             (predictions, request.sides[number]),
         )
     ]
-    options = dict(request.options)
-    return part_states(inputs[0], {"": inputs[1]}, request.metrics, options)[""]
+    return scored(request.job, *inputs)
+
+
+def scored(job: Job, labels: Input, predictions: Input) -> State:
+    """Return the state of the rows of one task."""
+    return part_states(job, Labels(labels), {"": Predictions(predictions)}, threads=1)[""]

@@ -5,40 +5,54 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from rankmill.compare.compare import OPTIONS, asked_of, compared
-from rankmill.compare.compare import compare as compare_here
+from rankmill.compare.asked import Request as Compared
+from rankmill.compare.asked import Tests, asked_of
+from rankmill.compare.compare import compared
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.cutting import Cuts, warn_of_strangers
 from rankmill.compare.moved import lists_moved
 from rankmill.compare.pooled import Without
 from rankmill.compare.segments import MOST_CROSSED, MOST_SLICES, check_slices
 from rankmill.compare.state import ComparisonState
-from rankmill.engine.options import options_of
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import Job, make_job
 from rankmill.gate.baseline import Baseline
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.aligning import TABLE, Comparing, Joining, Sending, Valuing
 from rankmill.spark.found import Found
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.leaving import left_out
 from rankmill.spark.merging import collected, function_of
 from rankmill.spark.per_query import per_query_frame
-from rankmill.spark.request import NOT_TAKEN, Request, refuse_whole, request_of
+from rankmill.spark.request import Request, refuse_whole, request_of
 from rankmill.spark.rows import RowFormat
-from rankmill.spark.run import evaluate_runs, result_of
+from rankmill.spark.run import result_of
 from rankmill.spark.slices import with_tables, with_values
 from rankmill.threads import thread_count
 
 
-@options_of(compare_here, without=(*NOT_TAKEN, "details"))
 def compare(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
+    baseline: str | None = None,
+    tests: str | Iterable[str] | Tests = ("t",),
+    confidence: float = 0.95,
+    margin: float | None = None,
+    by: Any = (),
+    worst_slices: int = 0,
+    moved: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
+    semantics: Counting = "default",
     partitions: int | None = None,
     per_query: bool = False,
-    **options: Any,
+    memory: int = MEMORY,
 ) -> Comparison:
     """Compare systems in DataFrames of Spark with a baseline, as `rankmill.compare` does.
 
@@ -47,8 +61,10 @@ def compare(
 
     Parameters
     ----------
-    labels, runs, metrics, partitions
+    labels, runs, metrics, semantics, partitions, memory
         As for `rankmill.spark.evaluate_runs`.
+    baseline, tests, confidence, margin, worst_slices, moved
+        As for `rankmill.compare`. `cluster` and `adjust` need all queries at once, and are refused.
     per_query : bool
         Whether `Comparison.per_query` is a Spark DataFrame with the values of each query for all
         systems. It is computed when it is used, and never collected.
@@ -58,19 +74,19 @@ def compare(
     Returns
     -------
     Comparison
-        As that of `rankmill.compare`, whose other options are those of this function; `details` is
-        not taken, as a page needs much more of each query. `memory` is that of one task.
+        As that of `rankmill.compare`.
     """
     began = time.perf_counter()
-    given = {name: options.pop(name) for name in OPTIONS}
-    refuse_whole(given)
-    asked = asked_of(runs, given, options["weight"])
-    scoring = options | {"partitions": partitions, "per_query": False}
+    refuse_whole(cluster, adjust)
+    how = tests, confidence, margin, by, worst_slices, moved
+    asked = asked_of(Compared(labels, runs, metrics, baseline, *how))
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, part=True)
     joined = join(
-        labels,
-        runs,
-        metrics,
-        scoring,
+        given,
+        asked.runs,
+        job,
+        partitions,
         baseline=asked.baseline,
         cuts=asked.cuts,
         moved=asked.settings.moved,
@@ -84,7 +100,7 @@ def compare(
         asked.settings,
         thread_count(None),
         moved=lists_moved(joined.found.moved),
-        per_query=values_of_runs(labels, runs, metrics, **scoring) if per_query else None,
+        per_query=_values(given, asked.runs, job, partitions) if per_query else None,
     )
     return replace(found, seconds=time.perf_counter() - began)
 
@@ -109,15 +125,30 @@ class Joined(NamedTuple):
     without: Mapping[str, Without]
 
 
-@options_of(evaluate_runs)
-def values_of_runs(labels: Any, runs: Mapping[str, Any], metrics: Any, **options: Any) -> Any:
+def values_of_runs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    memory: int = MEMORY,
+) -> Any:
     """Return a DataFrame with the values of each query for all systems; see `join_per_query`.
 
     The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
     """
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, part=True)
+    return _values(given, runs_of(runs), job, partitions)
+
+
+def _values(
+    labels: Labels, runs: Mapping[str, Predictions], job: Job, partitions: int | None
+) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    request = request_of(labels, runs, metrics, options | {"per_query": True})
+    request = request_of(labels, runs, job, partitions)
     if len(runs) == 1:
         return per_query_frame(request, 1)
     rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
@@ -127,10 +158,10 @@ def values_of_runs(labels: Any, runs: Mapping[str, Any], metrics: Any, **options
 
 
 def join(
-    labels: Any,
-    runs: Mapping[str, Any],
-    metrics: Any,
-    options: dict[str, Any],
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    job: Job,
+    partitions: int | None,
     *,
     baseline: str,
     cuts: Cuts,
@@ -140,11 +171,12 @@ def join(
     alone: bool = False,
     earlier: Baseline | None = None,
 ) -> Joined:
-    """Score all systems and join them; `options` are those of `evaluate_runs`.
+    """Score all systems and join them.
 
     Parameters
     ----------
-    labels, runs, metrics, options
+    labels, runs, job, partitions
+        As for `request_of`.
     baseline, cuts
         As for the `join` of one machine.
     moved : int
@@ -157,7 +189,8 @@ def join(
         with.
     """
     facts: Any = dict.fromkeys(cuts.columns, "segment")
-    scored = request_of(labels, runs, metrics, options, facts)
+    job = replace(job, keep_values=False)
+    scored = request_of(labels, runs, job, partitions, facts)
     request = with_tables(scored, cuts)
     if earlier is not None:
         request = with_values(request, earlier)
@@ -187,10 +220,9 @@ def _joining(
 ) -> tuple[Any, Joining]:
     """Return the shuffled rows of all sides, and how tasks join them."""
     rows, sides = request.rows(*range(len(request.sides)))
-    options = {**request.options, "per_query": True}
     form = tuple(sides), arrow_schema(rows)
     cuts = cuts._replace(tables=())
-    return rows, Joining(request.metrics, options, *form, systems, baseline, cuts, earlier)
+    return rows, Joining(request.job, *form, systems, baseline, cuts, earlier)
 
 
 def _check_slices(state: ComparisonState) -> None:

@@ -1,17 +1,18 @@
 """gate() of DataFrames of Spark."""
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
+from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from rankmill.compare.compare import compared
 from rankmill.compare.moved import lists_moved
 from rankmill.compare.state import ComparisonState
-from rankmill.engine.options import options_of
 from rankmill.errors import UsageError
-from rankmill.gate.asked import OPTIONS, asked_of
+from rankmill.gate.asked import Request, Rules, asked_of
 from rankmill.gate.baseline import (
     BASELINE,
     CANDIDATE,
@@ -21,35 +22,46 @@ from rankmill.gate.baseline import (
     open_baseline,
 )
 from rankmill.gate.gate import ages_of, verdict_of
-from rankmill.gate.gate import gate as gate_here
 from rankmill.gate.pairing import check_in_both, earlier_result
 from rankmill.gate.verdict import Verdict
 from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.aligning import EARLIER
 from rankmill.spark.comparing import Joined, join
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.per_query import per_query_frame
-from rankmill.spark.request import NOT_TAKEN, check_frame, is_frame, refuse_whole
+from rankmill.spark.request import check_frame, is_frame, refuse_whole
 from rankmill.threads import thread_count
 
 
-@options_of(gate_here, without=(*NOT_TAKEN, "details", "now"))
 def gate(
     labels: Any,
     predictions: Any,
-    rules: str | Iterable[str],
+    rules: str | Iterable[str] | Rules,
     *,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    metrics: str | Sequence[str] = (),
+    by: Any = (),
+    moved: int = 0,
+    worst_slices: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
+    time: datetime | None = None,
+    semantics: Counting = "default",
     partitions: int | None = None,
     per_query: bool = False,
-    **options: Any,
+    memory: int = MEMORY,
 ) -> Verdict:
     """Evaluate the predictions of a Spark DataFrame, and say whether they keep rules.
 
     Parameters
     ----------
-    labels, predictions, partitions
+    labels, predictions, semantics, partitions, memory
         As for `rankmill.spark.evaluate`.
-    rules : str or iterable of str
+    rules : str, iterable of str, or Rules
         As for `rankmill.gate`, but not about the age of inputs: a DataFrame has none.
     per_query : bool
         Whether the result of the verdict has the values of each query, as a DataFrame. It may be
@@ -60,29 +72,33 @@ def gate(
         local Parquet file of its values by query; or a run of a history.
     by : str, table or sequence of these
         As for `rankmill.spark.compare`.
+    history, metrics, moved, worst_slices, time
+        As for `rankmill.gate`. `cluster` and `adjust` need all queries at once, and are refused.
 
     Returns
     -------
     Verdict
-        As that of `rankmill.gate`, whose other options are those of this function.
+        As that of `rankmill.gate`.
     """
-    began = time.perf_counter()
-    given = {name: options.pop(name) for name in OPTIONS}
-    refuse_whole(given)
-    by = given["by"] if isinstance(given["by"], list | tuple) else [given["by"]]
+    began = perf_counter()
+    refuse_whole(cluster, adjust)
+    several = by if isinstance(by, list | tuple) else [by]
     # What is checked before anything is read are tables with the columns of DataFrames.
-    given["by"] = [arrow_schema(one).empty_table() if is_frame(one) else one for one in by]
-    frames = {id(one): frame for one, frame in zip(given["by"], by, strict=True)}
-    check_frame(labels, "labels")
-    opened = partial(_opened, labels.sparkSession)
-    asked = asked_of(rules, given, {**options, **dict.fromkeys(NOT_TAKEN)}, opened)
-    ages = ages_of(asked, labels, predictions, None)
-    runs, earlier, cuts = asked.runs(predictions), asked.earlier, asked.cuts
+    tables = [arrow_schema(one).empty_table() if is_frame(one) else one for one in several]
+    frames = {id(one): frame for one, frame in zip(tables, several, strict=True)}
+    of_labels, of_predictions = Labels.of(labels), Predictions.of(predictions)
+    check_frame(of_labels.data, "labels")
+    opened = partial(_opened, of_labels.data.sparkSession)
+    how = baseline, history, metrics, tables, moved, worst_slices, None, None, time
+    given = Request(labels, predictions, rules, *how, semantics=semantics, memory=memory)
+    asked = asked_of(given, opened)
+    ages = ages_of(asked, of_labels.data, of_predictions.data, None)
+    runs, earlier, cuts = asked.runs(of_predictions), asked.earlier, asked.cuts
     joined = join(
-        labels,
+        of_labels,
         runs,
-        asked.metrics,
-        options | {"partitions": partitions, "per_query": False},
+        replace(asked.job, part=True),
+        partitions,
         baseline=next(iter(runs)),
         cuts=cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
         moved=asked.settings.moved,
@@ -100,15 +116,17 @@ def gate(
         results[CANDIDATE] = replace(results[CANDIDATE], per_query=values)
     comparison = None
     if BASELINE in results:
-        threads, moved = thread_count(None), lists_moved(joined.found.moved)
+        threads, lists = thread_count(None), lists_moved(joined.found.moved)
         known = results, joined.without
-        comparison = compared(*known, state, asked.settings, threads, moved=moved)
+        comparison = compared(*known, state, asked.settings, threads, moved=lists)
     found = verdict_of(asked, results, joined.without, state, ages, comparison, joined.found.alone)
-    return replace(found, seconds=time.perf_counter() - began)
+    return replace(found, seconds=perf_counter() - began)
 
 
 def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
     """Find out what a baseline is; values by query become a DataFrame, which joins the others."""
+    if isinstance(value, Predictions):
+        return Baseline("predictions", "a DataFrame", predictions=value)
     known = open_baseline(value, metrics) if not is_frame(value) else None
     frame = value.per_query if isinstance(value, Result) else value
     if known is not None and known.table is not None:

@@ -87,7 +87,7 @@ def score_joined(request: Request, number: int, rows: Any) -> list[Returned]:
     """Return the state of a system from joined rows."""
     sides = request.sides[0], request.sides[number]
     form = RowFormat.of(State.of(request.job).to_row())
-    task = ScoringJoined(request.metrics, request.options, sides, arrow_schema(rows), form)
+    task = ScoringJoined(request.job, sides, arrow_schema(rows), form)
     return collected(rows, task, State, form, request.partitions if request.job.pooled else 0)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
@@ -12,15 +12,14 @@ import pyarrow as pa
 from rankmill.columns.buffers import numbers_of
 from rankmill.compare.pooled import NO_VALUE, Without
 from rankmill.engine.first_pass import run
-from rankmill.engine.job import make_job
+from rankmill.engine.job import Job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import split_options
 from rankmill.engine.state import State
 from rankmill.errors import InputError
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import Among, Distinct
 from rankmill.metrics.gap_groups import GroupPlaces, LeftOut, places_of, sum_less
-from rankmill.semantics.choices import Semantics
+from rankmill.semantics.choices import Choices
 from rankmill.spark.layout import Side, arrow_schema
 from rankmill.spark.merging import function_of
 from rankmill.spark.request import Request
@@ -72,7 +71,7 @@ class Grouping:
     `Scoring`.
     """
 
-    options: Mapping[str, Any]
+    job: Job
     sides: tuple[Side, ...]
     schema: Any
     wholes: tuple[Whole, ...]
@@ -81,10 +80,10 @@ class Grouping:
         """Yield the places of the predictions of a partition, by group."""
         inputs = inputs_of(batches, self.schema, self.sides)
         held = HeldLabels(inputs.pop(""))
-        metrics = dict.fromkeys(one.metric for one in self.wholes)
-        more = {"memory": UNLIMITED, "per_query": False}
-        choices = split_options(dict(self.options))[2] | more
-        job = make_job(metrics, part=True, gap_groups=True, **choices)
+        wanted = {one.metric for one in self.wholes}
+        metrics = tuple(one for one in self.job.metrics if one.text in wanted)
+        more: dict[str, Any] = {"memory": UNLIMITED, "keep_values": False, "gap_groups": True}
+        job = replace(self.job, metrics=metrics, **more)
         with Workers(1) as workers, closing(run(job, held, inputs, workers)) as tallies:
             for side in inputs:
                 yield from self._places(side, next(tallies).state)
@@ -103,7 +102,7 @@ class Leaving:
     """What a task does that adds up the predictions without those of each of its groups."""
 
     wholes: tuple[Whole, ...]
-    semantics: Semantics
+    semantics: Choices
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the sum without each group; its rows stand together."""
@@ -170,7 +169,7 @@ def _sums(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     rows, sides = request.rows(*range(systems + 1))
-    task = Grouping(request.options, tuple(sides), arrow_schema(rows), wholes)
+    task = Grouping(request.job, tuple(sides), arrow_schema(rows), wholes)
     places = rows.mapInArrow(function_of(task), from_arrow_schema(PLACES))
     groups = sum(int(one.together.max()) + 1 for one in wholes)
     together = places.repartition(min(groups, request.partitions), *_TASK)

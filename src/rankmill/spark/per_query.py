@@ -1,17 +1,16 @@
 """The values of each query as a DataFrame, which is computed where its rows are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from rankmill.engine.finish import per_query_table
 from rankmill.engine.first_pass import run
-from rankmill.engine.job import make_job
+from rankmill.engine.job import Job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import split_options
 from rankmill.errors import RankmillError
 from rankmill.results.result import WEIGHT
 from rankmill.spark.layout import QUERY, Side, arrow_schema
@@ -27,9 +26,7 @@ class Tabling:
 
     Attributes
     ----------
-    metrics : tuple of str
-    options : dict
-        All options of `rankmill.evaluate`, with one thread.
+    job : Job
     sides : list of Side
     schema : pyarrow.Schema
         Of the rows of the shuffle.
@@ -37,8 +34,7 @@ class Tabling:
         Of the values.
     """
 
-    metrics: tuple[str, ...]
-    options: Mapping[str, Any]
+    job: Job
     sides: list[Side]
     schema: Any
     table: Any
@@ -47,12 +43,10 @@ class Tabling:
         """Yield the values of the queries of a partition."""
         inputs = inputs_of(batches, self.schema, self.sides)
         labels, (predictions, *_) = inputs.pop(""), inputs.values()
-        _, _, choices = split_options(dict(self.options))
-        job = make_job(self.metrics, per_query=True, part=True, **choices)
         try:
             with (
                 Workers(1) as workers,
-                closing(run(job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
+                closing(run(self.job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
             ):
                 found = per_query_table(next(tallies), labels, predictions)
         except RankmillError as error:
@@ -72,5 +66,5 @@ def per_query_frame(request: Request, number: int) -> Any:
     query = request.inputs[0].columns.query
     fields = {"query" if query in names else query: schema.field(QUERY).type}
     table = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
-    task = Tabling(request.metrics, request.options, sides, schema, table)
+    task = Tabling(replace(request.job, keep_values=True), sides, schema, table)
     return rows.mapInArrow(function_of(task), from_arrow_schema(table))

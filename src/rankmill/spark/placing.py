@@ -108,7 +108,7 @@ def _labels_of(request: Request) -> Any:
 def _shuffled(request: Request, numbers: list[int]) -> list[Returned]:
     rows, sides = request.rows(0, *numbers)
     form = RowFormat.of(State.of(request.job).to_row())
-    task = Scoring(request.metrics, request.options, tuple(sides), arrow_schema(rows), form)
+    task = Scoring(request.job, tuple(sides), arrow_schema(rows), form)
     # A state without confidences is so small that the driver merges those of all partitions.
     tree = request.partitions if request.job.pooled else 0
     return collected(rows, task, State, form, tree)

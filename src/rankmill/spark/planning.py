@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rankmill.engine.options import options_of
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import make_job
 from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Labels
 from rankmill.spark.broadcasting import AT_ONCE
 from rankmill.spark.placing import Placing, placing_of
 from rankmill.spark.request import Request, request_of
-from rankmill.spark.run import evaluate, evaluate_runs
 
 # The bytes of Python, numba, pyarrow and the compiled kernels in a task.
 A_TASK = 300 << 20
@@ -22,12 +25,15 @@ A_CONFIDENCE = 16
 A_LABEL = 8
 
 
-@options_of(evaluate)
 def plan(
     labels: Any,
     predictions: Any,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    **options: Any,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
 ) -> dict[str, Any]:
     """Tell what `evaluate` with the same arguments will move and hold; no job is run.
 
@@ -41,7 +47,7 @@ def plan(
 
     Parameters
     ----------
-    labels, predictions, metrics, **options
+    labels, predictions, metrics, semantics, partitions, per_query, memory
         As for `evaluate`.
 
     Returns
@@ -58,19 +64,32 @@ def plan(
     InputError, UsageError
         As `evaluate`, if columns and types are enough to find the error.
     """
-    whole = plan_runs(labels, {"": predictions}, metrics, **options)
+    whole = plan_runs(
+        labels,
+        {"": predictions},
+        metrics,
+        semantics=semantics,
+        partitions=partitions,
+        per_query=per_query,
+        memory=memory,
+    )
     return whole | {"predictions": whole["predictions"][""]}
 
 
-@options_of(evaluate_runs)
 def plan_runs(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    **options: Any,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
 ) -> dict[str, Any]:
     """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
-    request = request_of(labels, runs, metrics, options)
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    request = request_of(given, runs_of(runs), job, partitions)
     placings = [placing_of(request, number) for number in range(1, len(request.sides))]
     shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]
     predictions = {}

@@ -1,6 +1,6 @@
 """Whether the labels of each query are popular, which depends on the labels of all queries."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,8 @@ import pyarrow as pa
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.compare.segments import POPULARITY, class_of_items, class_of_median
-from rankmill.engine.job import make_job
+from rankmill.engine.job import Job
 from rankmill.engine.labels import HeldLabels
-from rankmill.engine.options import split_options
 from rankmill.errors import RankmillError
 from rankmill.spark.layout import QUERY, Side, arrow_schema
 from rankmill.spark.merging import function_of
@@ -30,8 +29,7 @@ class Pairing:
     `table` is the Arrow schema of what it gives; all else is as for `Scoring`.
     """
 
-    metrics: tuple[str, ...]
-    options: Mapping[str, Any]
+    job: Job
     side: Side
     schema: Any
     table: Any
@@ -39,10 +37,9 @@ class Pairing:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         """Yield the query and the item of each label of a partition."""
         labels = inputs_of(batches, self.schema, [self.side])[self.side.system]
-        job = make_job(self.metrics, part=True, **split_options(dict(self.options))[2])
         try:
             with Workers(1) as workers:
-                index = HeldLabels(labels).index(job, workers)
+                index = HeldLabels(labels).index(self.job, workers)
         except RankmillError:  # the comparison reads the same labels, and its error has no traces
             return
         rows = np.repeat(np.arange(len(index.queries.keys)), np.diff(index.labels.offsets))
@@ -84,7 +81,7 @@ def popularity_frame(request: Request, name: str) -> Any:
     kinds = {QUERY: schema.field(QUERY).type}
     item = schema.field(side.slots[side.columns.item]).type
     table = pa.schema({**kinds, ITEM: item.value_type if side.columns.wide else item})
-    task = Pairing(request.metrics, request.options, side, schema, table)
+    task = Pairing(request.job, side, schema, table)
     pairs = rows.mapInArrow(function_of(task), from_arrow_schema(table))
     items = pairs.groupBy(ITEM).agg(functions.count(functions.lit(1)).alias(LABELS))
     many = items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")).toArrow()

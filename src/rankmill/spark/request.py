@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rankmill.config.options import keys
-from rankmill.engine.job import Job, make_job, open_job
-from rankmill.engine.options import COLUMNS, split_options
+from rankmill.engine.job import Job, open_job
 from rankmill.engine.parts import check_in_parts
 from rankmill.errors import UsageError, positive
 from rankmill.sources.facts import NO_FACTS, Kind
 from rankmill.sources.inputs import Input
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.layout import (
     Side,
     check_one_query,
@@ -22,8 +21,8 @@ from rankmill.spark.layout import (
 )
 from rankmill.spark.partitions import partition_count, sizes_of
 
-# Options of `evaluate` that files have, or that are Spark's own business.
-NOT_TAKEN = (*(name for name, one in keys().items() if not one.frames), "progress")
+# What is told of files, or that one machine alone does.
+_OF_FILES = "format", "columns", "encoding", "padding", "subtopic"
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,6 @@ class Request:
     Attributes
     ----------
     job : Job
-    options : dict
-        All options of `rankmill.evaluate` for a task, without the names of columns.
     frames : list of pyspark.sql.DataFrame
         The labels, and the predictions of each system.
     inputs : list of Input
@@ -48,18 +45,12 @@ class Request:
     """
 
     job: Job
-    options: Mapping[str, Any]
     frames: Sequence[Any]
     inputs: Sequence[Input]
     sides: Sequence[Side]
     sizes: Sequence[int | None]
     partitions: int
     told: bool
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The names of the metrics."""
-        return tuple(metric.text for metric in self.job.metrics)
 
     def rows(self, *numbers: int) -> tuple[Any, list[Side]]:
         """Return the shuffled rows of some sides, by their number, and these sides."""
@@ -68,10 +59,10 @@ class Request:
 
 
 def request_of(
-    labels: Any,
-    runs: Mapping[str, Any],
-    metrics: Any,
-    options: dict[str, Any],
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    job: Job,
+    partitions: int | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
 ) -> Request:
     """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
@@ -83,21 +74,16 @@ def request_of(
     InputError, UsageError
         As `rankmill.evaluate`, if columns and types are enough to find the error.
     """
-    options = {**options, **dict.fromkeys(NOT_TAKEN), "threads": 1}
-    partitions, per_query = options.pop("partitions"), options.pop("per_query")
-    frames = [labels, *runs.values()]
-    for frame, what in zip(frames, ["labels", *["predictions"] * len(runs)], strict=True):
-        check_frame(frame, what)
-    columns, _, choices = split_options(options)
-    job = make_job(metrics, per_query=per_query, part=True, **choices)
+    check_inputs(labels, runs)
     check_in_parts(job)
+    frames = [labels.data, *(one.data for one in runs.values())]
     with ExitStack() as stack:
         sources = {
-            name: empty_source(frame, f"the DataFrame {f'of {name}' if name else 'of predictions'}")
-            for name, frame in runs.items()
+            name: replace(one, data=empty_source(one.data, f"the DataFrame of {name or one.role}"))
+            for name, one in runs.items()
         }
-        empty = empty_source(labels, "the DataFrame of labels")
-        opened = open_job(job, empty, sources, columns, facts)
+        empty = replace(labels, data=empty_source(labels.data, "the DataFrame of labels"))
+        opened = open_job(job, empty, sources, facts)
         label_input, inputs = stack.enter_context(opened)
     for one in (label_input, *inputs.values()):
         check_one_query(one)
@@ -108,19 +94,18 @@ def request_of(
     sizes = sizes_of(frames, sides)
     told = partitions is not None
     if partitions is None:
-        partitions = partition_count(labels.sparkSession, sizes)
+        partitions = partition_count(labels.data.sparkSession, sizes)
     count = positive(partitions, "partitions")
-    bare = options | dict.fromkeys(COLUMNS) | {"binary": False, "in_order": False}
-    return Request(job, bare, frames, list(named.values()), sides, sizes, count, told)
+    return Request(job, frames, list(named.values()), sides, sizes, count, told)
 
 
-def refuse_whole(given: Mapping[str, Any]) -> None:
+def refuse_whole(cluster: Any, adjust: Any) -> None:
     """Raise UsageError if queries come in clusters, or their differences are to be adjusted."""
-    for name, why in (
-        ("cluster", "a cluster may be in several partitions"),
-        ("adjust", "no partition has the regression of all queries"),
+    for name, given, why in (
+        ("cluster", cluster, "a cluster may be in several partitions"),
+        ("adjust", adjust, "no partition has the regression of all queries"),
     ):
-        if given[name] is not None:
+        if given is not None:
             raise UsageError(
                 f"{name} is not for Spark, where {why}: collect the rows, and use rankmill.compare "
                 "or rankmill.gate"
@@ -130,6 +115,18 @@ def refuse_whole(given: Mapping[str, Any]) -> None:
 def is_frame(value: Any) -> bool:
     """Return whether a value is a DataFrame of Spark."""
     return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
+
+
+def check_inputs(labels: Labels, runs: Mapping[str, Predictions]) -> None:
+    """Raise UsageError if an input is no DataFrame of Spark, or is to be read as none can be."""
+    for one in (labels, *runs.values()):
+        check_frame(one.data, str(one.role))
+        for name in _OF_FILES:
+            if getattr(one, name, None) is not None:
+                raise UsageError(
+                    f"{name} of {one.role} is not for a DataFrame of Spark: leave it out, or use "
+                    "rankmill.evaluate"
+                )
 
 
 def check_frame(frame: Any, what: str) -> None:

@@ -5,31 +5,34 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import rankmill.engine.evaluate as local
+from rankmill.engine.evaluate import runs_of
 from rankmill.engine.finish import nothing_in_common
+from rankmill.engine.job import make_job
 from rankmill.engine.labels import check_labelled
-from rankmill.engine.options import options_of
 from rankmill.engine.results import Results
 from rankmill.engine.state import State
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap_counts import Among
 from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.asked import MEMORY
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.spark.counting import counted
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placing import first_pass
-from rankmill.spark.request import NOT_TAKEN, Request, request_of
+from rankmill.spark.request import Request, request_of
 
 
-@options_of(local.evaluate, without=NOT_TAKEN)
 def evaluate(
     labels: Any,
     predictions: Any,
     metrics: str | Iterable[str] = DEFAULT_METRICS,
     *,
+    semantics: Counting = "default",
     partitions: int | None = None,
     per_query: bool = False,
-    **options: Any,
+    memory: int = MEMORY,
 ) -> Result:
     """Score the predictions of a Spark DataFrame against the labels of another.
 
@@ -39,9 +42,9 @@ def evaluate(
 
     Parameters
     ----------
-    labels, predictions : pyspark.sql.DataFrame
+    labels, predictions : pyspark.sql.DataFrame, or Labels and Predictions of them
         Wide or long, as for `rankmill.evaluate`.
-    metrics : str or iterable of str
+    metrics, semantics
         As for `rankmill.evaluate`.
     partitions : int, optional
         How many partitions the rows are shuffled into, by query. By default they are shuffled only
@@ -49,53 +52,58 @@ def evaluate(
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
         computed when it is used, and never collected.
+    memory : int
+        That of one task, as for `rankmill.evaluate`.
 
     Returns
     -------
     Result
-        All other parameters and the errors are those of `rankmill.evaluate`. `memory` is that of
-        one task. The error of wrong data names the partition.
+        The errors are those of `rankmill.evaluate`. That of wrong data names the partition.
     """
-    options |= {"partitions": partitions, "per_query": per_query}
-    return _evaluate(labels, {"": predictions}, metrics, options)[""]
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    return _evaluate(request_of(given, {"": Predictions.of(predictions)}, job, partitions), [""])[
+        ""
+    ]
 
 
-@options_of(evaluate)
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],
     metrics: str | Iterable[str] = DEFAULT_METRICS,
-    **options: Any,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
 ) -> Results:
     """Score several systems against the same labels, in one shuffle.
 
     Parameters
     ----------
-    labels
+    labels, metrics, semantics, partitions, per_query, memory
         As for `evaluate`.
-    runs : mapping of str to pyspark.sql.DataFrame
+    runs : mapping of str to pyspark.sql.DataFrame or Predictions
         The predictions of each system.
 
     Returns
     -------
     Results
-        A dict with the result of each system, shown as a table. All other parameters and the errors
-        are those of `evaluate`.
+        A dict with the result of each system, shown as a table. The errors are those of `evaluate`.
     """
     if not isinstance(runs, Mapping) or not runs:
         raise UsageError(
             "runs holds no system; expected a mapping of names to DataFrames, such as "
             '{"old": ..., "new": ...}'
         )
-    results = _evaluate(labels, runs, metrics, options)
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    results = _evaluate(request_of(given, runs_of(runs), job, partitions), runs)
     return Results(results)
 
 
-def _evaluate(
-    labels: Any, runs: Mapping[str, Any], metrics: Any, options: dict[str, Any]
-) -> dict[str, Result]:
+def _evaluate(request: Request, runs: Iterable[str]) -> dict[str, Result]:
     began = time.perf_counter()
-    request = request_of(labels, runs, metrics, options)
     found = first_pass(request)
     results = {}
     for number, name in enumerate(runs, 1):

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
@@ -13,9 +13,11 @@ import pyarrow as pa
 
 from rankmill import errors
 from rankmill.columns.buffers import numbers_of
+from rankmill.engine.job import Job
 from rankmill.engine.parts import part_states
 from rankmill.errors import RankmillError
 from rankmill.sources.inputs import Input
+from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.table import open_table
 from rankmill.spark.layout import SIDE, Side
 from rankmill.spark.rows import Returned, RowFormat
@@ -30,17 +32,14 @@ class Scoring:
 
     Attributes
     ----------
-    metrics : tuple of str
-    options : dict
-        All options of `evaluate`, with one thread.
+    job : Job
     sides : tuple of Side
     schema : pyarrow.Schema
         Of the rows of the shuffle.
     form : RowFormat
     """
 
-    metrics: tuple[str, ...]
-    options: Mapping[str, Any]
+    job: Job
     sides: tuple[Side, ...]
     schema: Any
     form: RowFormat
@@ -51,7 +50,8 @@ class Scoring:
         try:
             runs = self.inputs(batches)
             labels = runs.pop("")
-            states = part_states(labels, runs, self.metrics, dict(self.options))
+            systems = {name: Predictions(one) for name, one in runs.items()}
+            states = part_states(self.job, Labels(labels), systems, threads=1)
             returned = [
                 Returned(
                     where, name, state.to_row(), None, labels.source.rows or 0, one.source.rows or 0

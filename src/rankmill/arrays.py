@@ -1,0 +1,29 @@
+"""Metrics of arrays and lists in memory, query by query, and the array of lists they take."""
+
+from rankmill.columns.ragged import Ragged
+from rankmill.metrics.arrays import (
+    average_precision,
+    dcg,
+    f1,
+    first_hit_precision,
+    hit,
+    ndcg,
+    precision,
+    r_precision,
+    recall,
+)
+from rankmill.metrics.gap_array import global_average_precision
+
+__all__ = [
+    "Ragged",
+    "average_precision",
+    "dcg",
+    "f1",
+    "first_hit_precision",
+    "global_average_precision",
+    "hit",
+    "ndcg",
+    "precision",
+    "r_precision",
+    "recall",
+]

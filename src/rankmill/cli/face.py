@@ -1,0 +1,176 @@
+"""What flat options, of a command line or a file, become: the arguments of a function."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rankmill.errors import UsageError
+
+__all__ = ["PARAMETERS", "face_of", "options_taken"]
+
+_ROWS = "Labels", "Predictions"
+# Flat option -> the fields of nouns that it becomes, where a function has no parameter of its name.
+# Of two options of one field the later one wins, if it is given.
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "query": tuple(f"{one}.query" for one in _ROWS),
+    "item": tuple(f"{one}.item" for one in _ROWS),
+    "columns": tuple(f"{one}.columns" for one in _ROWS),
+    "encoding": tuple(f"{one}.encoding" for one in _ROWS),
+    "padding": tuple(f"{one}.padding" for one in _ROWS),
+    "told_format": tuple(f"{one}.format" for one in _ROWS),
+    "label_query": ("Labels.query",),
+    "label_item": ("Labels.item",),
+    "label_columns": ("Labels.columns",),
+    "label_encoding": ("Labels.encoding",),
+    "labels_as": ("Labels.format",),
+    "gain": ("Labels.gain",),
+    "weight": ("Labels.weight",),
+    "subtopic": ("Labels.subtopic",),
+    "binary": ("Labels.binary",),
+    "predictions_as": ("Predictions.format",),
+    "score": ("Predictions.score",),
+    "rank": ("Predictions.rank",),
+    "in_order": ("Predictions.in_order",),
+    "rel": ("Semantics.rel",),
+    "depth": ("Semantics.depth",),
+    "judged_only": ("Semantics.judged_only",),
+    "gain_function": ("Semantics.gain_function",),
+    "train": ("Catalogue.train",),
+    "items": ("Catalogue.items",),
+    "item_group": ("Catalogue.group",),
+    "features": ("Catalogue.features",),
+    "drop_seen": ("Catalogue.drop_seen",),
+    "correction": ("Tests.correction",),
+    "replicates": ("Tests.replicates",),
+    "seed": ("Tests.seed",),
+    "confidence": ("Rules.confidence",),
+    "family_confidence": ("Rules.family_confidence",),
+    "undecided": ("Rules.undecided",),
+    "min_overlap": ("Rules.min_overlap",),
+}
+# Parameter of a function -> the noun that it takes.
+_TAKEN = {
+    "labels": "Labels",
+    "predictions": "Predictions",
+    "runs": "Predictions",
+    "semantics": "Semantics",
+    "catalogue": "Catalogue",
+    "tests": "Tests",
+    "rules": "Rules",
+}
+# What files have, or what one machine alone does.
+_NOT_ON_SPARK = {"labels_as", "predictions_as", "columns", "label_columns", "told_format"}
+_NOT_ON_SPARK |= {"encoding", "label_encoding", "padding", "subtopic"}
+
+
+def options_taken(function: Callable[..., Any]) -> set[str]:
+    """Return the flat options that a function has a place for."""
+    wanted = inspect.signature(function).parameters
+    nouns = _nouns_of(wanted)
+    found = {name for name, fields in PARAMETERS.items() if _taken(fields, nouns)}
+    on_spark = function.__module__.startswith("rankmill.spark")
+    return (found - _NOT_ON_SPARK if on_spark else found) | {*wanted}
+
+
+def face_of(
+    function: Callable[..., Any], labels: Any, runs: Any, options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a function of rankmill, given inputs and flat options.
+
+    Parameters
+    ----------
+    function
+    labels
+        The labels; of `convert` and `head`, which take one input, the input.
+    runs
+        The predictions, or those of each system.
+    options
+        Each is a parameter of the function or in `PARAMETERS`.
+
+    Raises
+    ------
+    TypeError
+        If the function has no place for an option.
+    """
+    wanted = inspect.signature(function).parameters
+    nouns = _nouns_of(wanted)
+    fields: dict[str, dict[str, Any]] = {noun: {} for noun in nouns}
+    found: dict[str, Any] = {}
+    for name in sorted(options, key=[*PARAMETERS, *options].index):
+        value, places = options[name], _taken(PARAMETERS.get(name, ()), nouns)
+        if name in wanted or (name == "role" and "source" in wanted):
+            found[name] = value
+        elif not places:
+            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
+        for noun, field in () if name in found else places:
+            if value is not None:
+                fields[noun][field] = value
+    for name, noun in _TAKEN.items():
+        if noun not in _ROWS and name in wanted:
+            made = _made(noun, found.get(name), fields[noun])
+            found |= {} if made is None else {name: made}
+    if "source" in wanted:
+        return found | {"source": _source(labels, found.pop("role", None), fields)}
+    if "labels" in wanted:
+        found["labels"] = _input("Labels", labels, fields["Labels"])
+    told = fields.get("Predictions", {})
+    if "runs" in wanted and isinstance(runs, Mapping):
+        found["runs"] = {name: _input("Predictions", one, told) for name, one in runs.items()}
+    elif "Predictions" in nouns:
+        found["runs" if "runs" in wanted else "predictions"] = _input("Predictions", runs, told)
+    return found
+
+
+def _nouns_of(wanted: Mapping[str, Any]) -> set[str]:
+    if "source" in wanted:
+        return {*_ROWS}
+    return {noun for parameter, noun in _TAKEN.items() if parameter in wanted}
+
+
+def _taken(fields: tuple[str, ...], nouns: set[str]) -> list[tuple[str, str]]:
+    pairs = [(noun, field) for noun, _, field in (one.partition(".") for one in fields)]
+    return [(noun, field) for noun, field in pairs if noun in nouns]
+
+
+def _input(noun: str, data: Any, fields: Mapping[str, Any]) -> Any:
+    """Return labels or predictions with what is told of them; data of which nothing is, bare."""
+    from rankmill.sources import nouns
+
+    told = {name: value for name, value in fields.items() if value is not False}
+    if not told:
+        return data
+    if isinstance(data, nouns.Given):
+        return replace(data, **told)
+    return getattr(nouns, noun)(data, **told)
+
+
+def _source(data: Any, role: str | None, fields: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return an input of one kind, which its columns tell if nothing else does."""
+    from rankmill.sources import nouns
+
+    shared = {name for name in fields["Labels"] if name not in ("gain", "binary")}
+    own = (n for n in _ROWS if any(fields[n][one] is not False for one in {*fields[n]} - shared))
+    implied, asked = next(own, "Given"), "Given" if role is None else role.capitalize()
+    if "Given" not in (implied, asked) and implied != asked:
+        theirs = "a score, rank or in_order" if role == "labels" else "a gain or binary"
+        raise UsageError(f"{role} have no use for {theirs}: leave it out, or change the role")
+    noun = implied if role is None else asked
+    told = fields.get(noun) or {name: fields["Labels"][name] for name in shared}
+    return getattr(nouns, noun)(data, **told)
+
+
+def _made(noun: str, given: Any, fields: Mapping[str, Any]) -> Any:
+    """Return how to count, test or judge; what is given where nothing is told of it."""
+    told = {name: value for name, value in fields.items() if value is not False}
+    if noun == "Semantics" and (told or given is not None):
+        from rankmill.semantics.semantics import Semantics
+
+        return replace(Semantics.of("default" if given is None else given), **told)
+    if not told:
+        return given
+    import rankmill
+
+    return getattr(rankmill, noun)(*([] if given is None else [given]), **told)

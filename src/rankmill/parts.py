@@ -1,0 +1,15 @@
+"""Evaluating and comparing in parts, as on a cluster: exact states, which merge."""
+
+from rankmill.compare.compare import compare_part, compare_state
+from rankmill.compare.state import ComparisonState
+from rankmill.engine.parts import evaluate_part, second_pass
+from rankmill.engine.state import State
+
+__all__ = [
+    "ComparisonState",
+    "State",
+    "compare_part",
+    "compare_state",
+    "evaluate_part",
+    "second_pass",
+]

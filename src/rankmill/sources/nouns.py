@@ -1,0 +1,249 @@
+"""What a user hands over: labels, predictions, a catalogue, and how each is read.
+
+None of them opens anything before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
+
+from rankmill.columns.ragged import Ragged
+from rankmill.errors import UsageError
+from rankmill.semantics.semantics import noun_text
+from rankmill.sources.asked import Asked, Key, Role, column_names
+
+__all__ = ["Catalogue", "Given", "Labels", "Predictions"]
+
+
+class _Noun:
+    """Nouns are equal if what they hold is; frames and arrays are compared by their values."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        mine, theirs = vars(self), vars(other)
+        return all(_alike(mine[name], theirs[name]) for name in mine)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return noun_text(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Given(_Noun):
+    """An input whose columns tell whether it is labels or predictions."""
+
+    role: ClassVar[Role | None] = None
+
+    data: Any
+    _: KW_ONLY
+    query: str | Sequence[str] | Key | None = None
+    item: str | None = None
+    padding: Any = None
+    format: str | None = None
+    columns: str | Sequence[str] | None = None
+    encoding: str | None = None
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """Return what is given as labels or predictions; anything bare is read by usual names.
+
+        Raises
+        ------
+        UsageError
+            If it is labels in the place of predictions, or the other way round.
+        """
+        if not isinstance(value, _Noun):
+            return cls(value)
+        if not isinstance(value, cls):
+            raise UsageError(
+                f"{cls.role} cannot be {type(value).__name__}(...): expected {cls.__name__}(...)"
+            )
+        return value
+
+    def head(self) -> Any:
+        """Return how this is understood, from its first rows; see `rankmill.head`."""
+        import rankmill
+
+        return rankmill.head(self)
+
+    def asked(self, role: Role | None = None, **more: Any) -> Asked:
+        """Return what is told for the formats of files that do not tell it themselves."""
+        names = column_names(self.columns)
+        told = self.format, names, self.query, self.item
+        return Asked(role or self.role or "predictions", *told, encoding=self.encoding, **more)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Labels(Given):
+    """The right items of each query, and how they are read.
+
+    Parameters
+    ----------
+    data : str, path, list of paths, frame, dict, lists or Arrow data
+        As the labels of `evaluate`.
+    query, item : str (query also a list), optional
+        The names of columns that are not found by their usual names, such as user_id and item_id.
+        Where several columns make a query, `query` is a list of them, or their names with commas
+        between. If predictions have one column with their joined text, it is a template of this
+        text, such as "{session}_{type}". Results show the joined ids.
+    gain : str or Ragged, optional
+        The column of gains (graded relevance); beside a `Ragged` a Ragged with its offsets.
+    weight : str, optional
+        The column with the weight of each query: 0, or a number from 1e-100 to 1e100. Means are
+        then sum(weight * value) / sum(weight), with standard errors that are made for it
+        (``rankmill docs counting``), and the result tells the effective number of queries. gap is
+        no mean over queries and is refused.
+    subtopic : str, optional
+        The column of long labels that says which subtopic of its query a row is about, for
+        alpha_ndcg, err_ia and subtopic_recall; "iteration" for TREC's qrels of diversity. Other
+        metrics see an item as relevant if it is to any subtopic.
+    binary : bool
+        Whether labels are just relevant or not: no gains are read, and every label is relevant. By
+        default, a RuntimeWarning names columns of numbers that could be gains but have no name by
+        which they are found.
+    padding : int or str, optional
+        The item that is none, such as the -1 with which FAISS and implicit fill short lists. It is
+        read as a null item: dropped, and counted so in the audit.
+    format : str, optional
+        The format of files, where neither their names nor their content tell it: "parquet",
+        "arrow", "orc", "csv", "tsv", "trec", "jsonl"; or how a cell of CSV is to be read:
+        "csv-long" (one item), "csv-wide" (a list), "csv-pairs" (items and confidences in turn),
+        "csv-blanks", "csv-commas", "csv-semicolons" or "csv-bars" (a list, parted by these).
+    columns : str or sequence of str, optional
+        The names of the columns of text without a header, in order, such as "query,item,gain".
+    encoding : str, optional
+        The encoding of text that is not UTF-8, by any name that Python has for it: "latin-1",
+        "cp1252", "utf-16".
+
+    Examples
+    --------
+    >>> Labels("stars.csv", query="user", gain="stars")
+    Labels('stars.csv', query='user', gain='stars')
+    """
+
+    role: ClassVar[Role | None] = "labels"
+
+    gain: str | Ragged | None = None
+    weight: str | None = None
+    subtopic: str | None = None
+    binary: bool = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Predictions(Given):
+    """The ranked items of each query, and how they are read.
+
+    Parameters
+    ----------
+    data : str, path, list of paths, frame, dict, lists or Arrow data
+        As the predictions of `evaluate`.
+    query, item, padding, format, columns, encoding
+        As for `Labels`.
+    score : str or Ragged, optional
+        The column of confidences; beside a `Ragged` a Ragged with its offsets.
+    rank : str, optional
+        The column of ranks.
+    in_order : bool
+        Whether the rows of long predictions are in rank order: neither ranks nor confidences order
+        them. gap still reads the confidences. The semantics must keep the order "given".
+
+    Examples
+    --------
+    >>> Predictions("run.csv", score="similarity")
+    Predictions('run.csv', score='similarity')
+    """
+
+    role: ClassVar[Role | None] = "predictions"
+
+    score: str | Ragged | None = None
+    rank: str | None = None
+    in_order: bool = False
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Catalogue(_Noun):
+    """The items that can be shown, and what queries had of them in training.
+
+    Parameters
+    ----------
+    train : optional
+        The items that queries had in training, in any form that labels may have; repeated rows are
+        one interaction. novelty, popularity and their kin need it (``rankmill docs catalogue``).
+        The audit counts the predictions that their query had.
+    items : optional
+        The items, which coverage and gini are over: a table or file with a column of items. By
+        default it is the items of `train`, else of `features`, else all labels and predictions.
+    group : str, optional
+        The column of `items` with the group of each item, or a list of its groups, such as genres;
+        for exposure_parity, miscalibration, ild and epd.
+    features : optional
+        The vectors of items, such as embeddings: a table or file with a column of items, each once,
+        and a column of lists of numbers or several columns of numbers; or {item: vector}. For
+        ild_cosine and epd_cosine.
+    drop_seen : bool
+        Whether predictions that their query had in `train` are dropped, so that those behind move
+        up.
+
+    Examples
+    --------
+    >>> Catalogue(train="history.parquet", drop_seen=True)
+    Catalogue(train='history.parquet', drop_seen=True)
+    """
+
+    _: KW_ONLY
+    train: Any = None
+    items: Any = None
+    group: str | None = None
+    features: Any = None
+    drop_seen: bool = False
+
+    def __repr__(self) -> str:
+        return noun_text(self, positional=0)
+
+    @classmethod
+    def of(cls, value: Catalogue | None) -> Catalogue:
+        """Return what is given as a catalogue; UsageError if it is something else."""
+        if value is None:
+            return cls()
+        if not isinstance(value, cls):
+            raise UsageError(
+                f"catalogue is a {type(value).__name__}; expected Catalogue(items=...), or with "
+                "train, features and so on"
+            )
+        return value
+
+    def without_training(self) -> Catalogue:
+        """Return what a query alone needs of it: nothing.
+
+        Raises
+        ------
+        UsageError
+            If predictions would have to be dropped.
+        """
+        if self.drop_seen:
+            raise UsageError(
+                "drop_seen is for evaluate, and not for a walk down one list: leave it out, or "
+                "drop the predictions that were seen in training before"
+            )
+        return Catalogue()
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two values are the same; never raises, whatever they are."""
+    if one is other:
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    if isinstance(one, Mapping):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    try:
+        same = one.equals(other) if hasattr(one, "equals") else one == other
+        return bool(same.all() if hasattr(same, "all") else same)
+    except Exception:  # of objects that cannot be compared
+        return False

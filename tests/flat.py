@@ -1,0 +1,43 @@
+"""Calls of rankmill's functions with flat options, as tests have that build dicts of them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rankmill.cli.face import face_of
+from rankmill.compare.asked import Request as Compared
+from rankmill.compare.compare import compare_as
+from rankmill.engine.evaluate import evaluate_runs, runs_of
+from rankmill.engine.job import Job, make_job
+from rankmill.gate.asked import Request as Gated
+from rankmill.gate.gate import gate_as
+from rankmill.sources.nouns import Labels, Predictions
+
+
+def flat(function: Callable[..., Any], *given: Any, **options: Any) -> Any:
+    """Call a function with its inputs and flat options, such as those of the command line."""
+    taken = inspect.signature(function).parameters
+    options = dict(zip(taken, given, strict=False)) | options
+    inner = {name: options.pop(name) for name in ("details", "now") if name in options}
+    labels = options.pop("source" if "source" in taken else "labels", None)
+    runs = options.pop("runs" if "runs" in taken else "predictions", None)
+    if function.__name__ == "fuse" and not isinstance(runs, Mapping):
+        runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
+    face = face_of(function, labels, runs, options)
+    face = {name: one for name, one in face.items() if name in taken}
+    if inner and "runs" in taken:
+        return compare_as(Compared(**face), **inner)
+    return gate_as(Gated(**face), **inner) if inner else function(**face)
+
+
+def job_of(
+    labels: Any, runs: Mapping[str, Any], metrics: Any, options: Mapping[str, Any], **fields: Any
+) -> tuple[Job, Labels, dict[str, Predictions]]:
+    """Return the job of flat options with more fields, and its inputs."""
+    face = face_of(evaluate_runs, labels, runs, options)
+    given = Labels.of(face["labels"])
+    how = face.get("semantics", "default"), face.get("catalogue")
+    memory = {"memory": face["memory"]} if "memory" in face else {}
+    return make_job(metrics, given, *how, **memory, **fields), given, runs_of(face["runs"])

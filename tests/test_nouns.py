@@ -1,0 +1,79 @@
+"""What users hand over: it opens nothing, prints, pickles, and is equal to its like."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import rankmill
+from rankmill import Catalogue, Labels, Predictions, Rules, Semantics, Tests, UsageError
+
+TABLE = pa.table({"user_id": [7], "items": [[1, 2]]})
+NOUNS = [
+    Labels("there is no such file", gain="stars"),
+    Labels(TABLE, weight="w"),
+    Labels(np.array([[1, 2]])),
+    Predictions({"q": [("a", np.float64(0.5))]}, in_order=True),
+    Catalogue(train=TABLE, drop_seen=True),
+    Semantics("trec_eval", rel=2, order="given"),
+    Rules(["map >= 0.1"], undecided="fail"),
+    Tests("bca", seed=3),
+]
+
+
+@pytest.mark.small
+@pytest.mark.parametrize("one", NOUNS, ids=lambda one: type(one).__name__)
+def test_a_noun_pickles_and_is_equal_to_its_like_alone(one: object) -> None:
+    again = pickle.loads(pickle.dumps(one))
+    assert again == one
+    assert [other == one for other in NOUNS].count(True) == 1
+    assert repr(one).startswith(f"{type(one).__name__}(")
+    assert len(repr(one)) < 300
+    with pytest.raises(AttributeError):
+        one.data = one.rules = one.preset = one.train = one.tests = 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.small
+def test_data_that_cannot_be_compared_are_not_equal() -> None:
+    class Odd:
+        def __eq__(self, other: object) -> bool:
+            raise RuntimeError
+
+        __hash__ = None  # type: ignore[assignment]
+
+    assert Labels(Odd()) != Labels(Odd())
+    assert Labels(np.array([1, 2])) != Labels(np.array([1, 2, 3]))
+    assert Labels("a") != Predictions("a")
+
+
+@pytest.mark.small
+def test_a_noun_in_the_place_of_another_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"labels cannot be Predictions\(\.\.\.\)"):
+        rankmill.evaluate(Predictions(TABLE), TABLE, "map")
+    with pytest.raises(UsageError, match=r"predictions cannot be Labels\(\.\.\.\)"):
+        rankmill.evaluate_runs(TABLE, {"a": Labels(TABLE)}, "map")
+    with pytest.raises(UsageError, match="catalogue is a str; expected Catalogue"):
+        rankmill.evaluate(TABLE, TABLE, "map", catalogue="items.parquet")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="unknown preset"):
+        Semantics("trec")
+    with pytest.raises(UsageError, match="ap_divisor cannot be 'label'"):
+        Semantics(ap_divisor="label")
+
+
+@pytest.mark.small
+def test_head_tells_what_would_be_read() -> None:
+    told = Labels(TABLE).head()
+    assert (told["role"], told["queries"][0]["items"]) == ("labels", [1, 2])
+    assert "read as  labels" in repr(told)
+    assert rankmill.head(TABLE)["role"] == "predictions"
+
+
+@pytest.mark.small
+def test_each_run_may_have_columns_of_its_own() -> None:
+    other = pa.table({"who": [7], "what": [[9, 2]]})
+    runs = {"a": TABLE, "b": Predictions(other, query="who", item="what")}
+    found = rankmill.compare(TABLE, runs, "map")
+    assert {name: one.value for name, one in found.values["map"].items()} == {"a": 1.0, "b": 0.25}
