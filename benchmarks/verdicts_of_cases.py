@@ -21,12 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 import rankmill
+from flat import flat
 from rankmill.compare.adjusted import fit_of
 from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.few import LEAST_RESAMPLED
 from rankmill.compare.significance import run_test
 from rankmill.errors import RankmillError
-from rankmill.gate.history import history
+from rankmill.gate.history import History
+from rankmill.gate.record import record
 from rankmill.metrics.registry import REGISTRY
 from verdicts_of_nights import Rate
 
@@ -115,7 +117,7 @@ def notes(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 
     def noted(queries: int, word: str, labels: pa.Table | None = None, **options: Any) -> bool:
         runs = {name: run_of(random.random(queries) < 0.5) for name in ("old", "new")}
-        found = rankmill.compare(labels or labels_of(queries), runs, "hit@1", **options)
+        found = flat(rankmill.compare, labels or labels_of(queries), runs, "hit@1", **options)
         return any(word in note for note in found.notes)
 
     for test, least in LEAST_RESAMPLED.items():
@@ -169,7 +171,7 @@ def losses(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
             lists = {"old": [["i2", "x", "i1"]] * 40, "new": [["x", "i2"]] * 10 + [lost] * 30}
             runs = {k: pa.table({"query": range(40), "items": v}) for k, v in lists.items()}
             with contextlib.suppress(RankmillError):  # a metric may refuse
-                found = rankmill.compare(labels, runs, spec.example, **options)
+                found = flat(rankmill.compare, labels, runs, spec.example, **options)
                 ((_, one),) = found.differences.items()
                 right.append(one["new"].verdict != "better")
     yield wrong(f"9: better without predictions, {len(right)} metrics and ways", *right)
@@ -181,9 +183,11 @@ def looks_back(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     with tempfile.TemporaryDirectory() as folder:
         for number, count in enumerate(hits):
             result = rankmill.evaluate(labels_of(100), run_of(np.arange(100) < count), "hit@1")
-            rankmill.record(result, folder, time=BEGIN + timedelta(days=number))
+            record(result, folder, time=BEGIN + timedelta(days=number))
         tonight = {"history": folder, "time": BEGIN + timedelta(days=95)}
-        found = rankmill.gate_power(labels_of(100), run_of(np.ones(100)), "hit@1 >= 0.5", **tonight)
+        found = flat(
+            rankmill.gate_power, labels_of(100), run_of(np.ones(100)), "hit@1 >= 0.5", **tonight
+        )
     (one,) = found.rules
     counted = int((hits[-90:] < 50).sum()), 90
     yield wrong(
@@ -210,15 +214,15 @@ def clocks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     with tempfile.TemporaryDirectory() as folder:
         for number, hits in ((0, 50), (1, 60), (1, 70), (9, 90)):
             result = rankmill.evaluate(labels_of(100), run_of(right < hits), "hit@1")
-            rankmill.record(result, folder, time=BEGIN + timedelta(days=number, hours=number))
-        served = history(folder).baseline("last", "hit@1", now=BEGIN + timedelta(days=2, hours=9))
-        both = history(folder).baseline("median:7", "hit@1", now=BEGIN + timedelta(days=2, hours=9))
+            record(result, folder, time=BEGIN + timedelta(days=number, hours=number))
+        served = History(folder).baseline("last", "hit@1", now=BEGIN + timedelta(days=2, hours=9))
+        both = History(folder).baseline("median:7", "hit@1", now=BEGIN + timedelta(days=2, hours=9))
         yield wrong(
             "12: the future and retries are no baseline",
             served.value == 0.7,
             "after the time of this run" in served.note,
             both.value == 0.5,  # the lower one of two nights
-            len(history(folder)) == 4,
+            len(History(folder)) == 4,
         )
         file = Path(folder, "young.csv")
         file.write_text("user_id,items\n1,1\n")
@@ -231,8 +235,8 @@ def clocks(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         for number, hits in enumerate((70, 55)):
             rule = "hit@1 >= 0.5 confidence 0.95"
             verdict = rankmill.gate(labels_of(100), run_of(right < hits), rule)
-            rankmill.record(verdict, folder, time=BEGIN + timedelta(days=number))
-        served = history(folder).baseline("last", "hit@1", now=BEGIN + timedelta(days=3))
+            record(verdict, folder, time=BEGIN + timedelta(days=number))
+        served = History(folder).baseline("last", "hit@1", now=BEGIN + timedelta(days=3))
         yield wrong("11: a night without enough data is not `last`", served.value == 0.7)
 
 
@@ -293,7 +297,7 @@ def mornings(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
             texts = [(folder / one).read_text() for one in outputs.values()]
             told += ["no verdict" in one.lower() and "held" not in one.lower() for one in texts]
             told.append('errors="1"' in (folder / "g.xml").read_text())
-            last = history(folder / "runs").runs[-1]
+            last = History(folder / "runs").runs[-1]
             told.append(last.verdict == "no verdict" and last.reason)
         yield wrong("14: outputs after a missing, an empty and a cut input", *told)
 

@@ -16,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.errors import InputError, UsageError
+from rankmill.gate.record import record
 from rankmill.results.answer import Answer
 
 GOLD = {1: [1], 2: [3], 3: [1], 4: [2]}
@@ -32,8 +34,8 @@ def history(runs: dict[str, Any]) -> Any:
         for day in (1, 2):
             time = datetime.datetime(2026, 1, day, tzinfo=datetime.UTC)
             result = rankmill.evaluate(GOLD, runs["a"], ["map", "first_hit@1"])
-            rankmill.record(result, folder, time=time, tags={"day": str(day)})
-        found = rankmill.history(folder)
+            record(result, folder, time=time, tags={"day": str(day)})
+        found = rankmill.History(folder)
     runs_of = [replace(one, id=str(at)) for at, one in enumerate(found.runs)]
     return rankmill.History("nights", runs_of)
 
@@ -42,7 +44,7 @@ COMPARED = {"by": SLICES, "worst_slices": 1, "moved": 2, "margin": 0.3, "tests":
 ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "Result": lambda runs: rankmill.evaluate(GOLD, runs["a"], ["map", "gini", "num_ret:sum"]),
     "Results": lambda runs: rankmill.evaluate_runs(GOLD, runs, "map"),
-    "Comparison": lambda runs: rankmill.compare(GOLD, runs, "map,gini", **COMPARED),
+    "Comparison": lambda runs: flat(rankmill.compare, GOLD, runs, "map,gini", **COMPARED),
     "Stability": lambda runs: rankmill.stability(
         GOLD, runs | {"c": RUNS["b"]}, ["map", "precision"], cutoffs=[1, 2], splits=5
     ),
@@ -60,14 +62,17 @@ ANSWERS: dict[str, Callable[[dict[str, Any]], Any]] = {
 OTHERS: dict[str, Callable[[], Any]] = {
     "gap": lambda: rankmill.evaluate(GOLD, CONFIDENT, ["gap", "map"]),
     "weights": lambda: rankmill.evaluate(
-        pa.table({"query": [1, 2], "item": [1, 3], "w": [1.5, 2.0]}), RUNS["a"], "map", weight="w"
+        rankmill.Labels(pa.table({"query": [1, 2], "item": [1, 3], "w": [1.5, 2.0]}), weight="w"),
+        RUNS["a"],
+        "map",
     ),
     "groups": lambda: rankmill.evaluate(
         GOLD,
         RUNS["a"],
         "exposure_parity@2",
-        items=pa.table({"item": [1, 2, 3, 5], "genre": ["x", "y", "x", None]}),
-        item_group="genre",
+        catalogue=rankmill.Catalogue(
+            items=pa.table({"item": [1, 2, 3, 5], "genre": ["x", "y", "x", None]}), group="genre"
+        ),
     ),
     "no value": lambda: rankmill.evaluate(GOLD, {9: [1]}, "map", semantics="trec_eval"),
     "different queries": lambda: rankmill.evaluate_runs(GOLD, RUNS, "map", semantics="trec_eval"),
@@ -188,4 +193,4 @@ def test_a_result_that_was_changed_is_refused() -> None:
 def test_what_was_read_from_json_cannot_be_recorded(tmp_path: Any) -> None:
     found = rankmill.compare(GOLD, RUNS, "map")
     with pytest.raises(UsageError, match="read from JSON"):
-        rankmill.record(rankmill.Comparison.from_json(found.to_json()), tmp_path)
+        record(rankmill.Comparison.from_json(found.to_json()), tmp_path)

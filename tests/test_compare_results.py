@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from flat import flat
 from rankmill.engine.results import Results
 from rankmill.errors import UsageError
 
@@ -64,10 +65,10 @@ def same(found: Any, expected: Any) -> None:
 )
 def test_same_bits_as_from_the_inputs(semantics: Any, options: dict[str, Any]) -> None:
     results = rankmill.evaluate_runs(LABELS, RUNS, METRICS, semantics=semantics)
-    expected = rankmill.compare(LABELS, RUNS, METRICS, semantics=semantics, **options)
-    same(rankmill.compare(results, **options), expected)
+    expected = flat(rankmill.compare, LABELS, RUNS, METRICS, semantics=semantics, **options)
+    same(flat(rankmill.compare, results, **options), expected)
     again = pickle.loads(pickle.dumps(results))
-    same(rankmill.compare(again, threads=1, **options), expected)
+    same(flat(rankmill.compare, again, threads=1, **options), expected)
 
 
 def test_weights_and_files(tmp_path: Path) -> None:
@@ -85,9 +86,9 @@ def test_weights_and_files(tmp_path: Path) -> None:
         name: pa.table({"user": list(range(20)), "items": [[i + i % far] for i in range(20)]})
         for name, far in (("a", 2), ("b", 3))
     }
-    results = rankmill.evaluate_runs(labels, runs, "map,hit@1", weight="worth")
+    results = rankmill.evaluate_runs(rankmill.Labels(labels, weight="worth"), runs, "map,hit@1")
     by = str(tmp_path / "f.parquet")
-    expected = rankmill.compare(labels, runs, "map,hit@1", weight="worth", by=by)
+    expected = rankmill.compare(rankmill.Labels(labels, weight="worth"), runs, "map,hit@1", by=by)
     same(rankmill.compare(results, by=by), expected)
 
 
@@ -115,7 +116,7 @@ CONFIDENT = {
 
 
 def of_runs(**options: Any) -> Results:
-    return rankmill.evaluate_runs(LABELS, RUNS, "map", **options)
+    return flat(rankmill.evaluate_runs, LABELS, RUNS, "map", **options)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,7 @@ def of_runs(**options: Any) -> Results:
 )
 def test_what_needs_the_inputs(make: Any, options: dict[str, Any], wanted: str) -> None:
     with pytest.raises(UsageError, match=wanted) as caught:
-        rankmill.compare(make(), **options)
+        flat(rankmill.compare, make(), **options)
     assert "\n" not in str(caught.value)
 
 

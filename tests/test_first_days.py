@@ -387,9 +387,9 @@ def message(call: Callable[[], Any]) -> str:
 
 
 def changed_state() -> str:
-    row = rankmill.evaluate_part(LABELS, LISTS, "map").to_row()
+    row = rankmill.parts.evaluate_part(LABELS, LISTS, "map").to_row()
     name = next(one for one in row if one.endswith("total") or one.endswith("queries"))
-    return message(lambda: rankmill.State.from_row(row | {name: row[name] * 2 + 1}))
+    return message(lambda: rankmill.parts.State.from_row(row | {name: row[name] * 2 + 1}))
 
 
 def changed_values() -> str:
@@ -459,7 +459,11 @@ def drawn() -> Any:
 
 
 def composite() -> Any:
-    found = rankmill.evaluate(OTTO_LABELS, OTTO_LABELS, "map", query=["session", "type"])
+    found = rankmill.evaluate(
+        rankmill.Labels(OTTO_LABELS, query=["session", "type"]),
+        rankmill.Predictions(OTTO_LABELS, query=["session", "type"]),
+        "map",
+    )
     return found.per_query.to_pydict()
 
 
@@ -471,8 +475,24 @@ def reported() -> str:
 
 CALLED: list[tuple[int, Callable[[], Any], Any]] = [
     (1, composite, {"session,type": ["1,clicks", "1,carts"], "map": [1.0, 1.0]}),
-    (7, lambda: rankmill.evaluate({1: [5]}, {1: [-1, 5]}, "map", padding=-1)["map"], 1.0),
-    (1, lambda: message(lambda: rankmill.evaluate(LABELS, LISTS, "map", query=[])), ["query"]),
+    (
+        7,
+        lambda: rankmill.evaluate(
+            rankmill.Labels({1: [5]}, padding=-1),
+            rankmill.Predictions({1: [-1, 5]}, padding=-1),
+            "map",
+        )["map"],
+        1.0,
+    ),
+    (
+        1,
+        lambda: message(
+            lambda: rankmill.evaluate(
+                rankmill.Labels(LABELS, query=[]), rankmill.Predictions(LISTS, query=[]), "map"
+            )
+        ),
+        ["query"],
+    ),
     (8, changed_state, ["checksum|not as"]),
     (8, changed_values, ["v.parquet does not hold the values"]),
     (9, refused_cache, ["can be written by everybody"]),

@@ -9,7 +9,9 @@ from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
 import rankmill
-from rankmill import gate, gate_power, record
+from flat import flat
+from rankmill import gate, gate_power
+from rankmill.gate.record import record
 
 N = 300
 RULE = "map@2 drop <= 5% confidence 0.95"
@@ -36,7 +38,7 @@ def some(seed, rate=0.6):
 
 
 def values(right, **options):
-    found = rankmill.evaluate(LABELS, lists(right), ["map@2"], per_query=True, **options)
+    found = flat(rankmill.evaluate, LABELS, lists(right), ["map@2"], per_query=True, **options)
     return found.per_query
 
 
@@ -57,7 +59,7 @@ def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
     record(gate(labels, lists(ALL), "map@2 >= 0.1", by="land"), tmp_path, time=FIRST)
     later = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(1)}
     gone = labels.slice(100, 195)
-    found = gate(gone, lists(ALL), SLICED, **later)
+    found = flat(gate, gone, lists(ALL), SLICED, **later)
     assert (found.word, found.exit_code) == ("bad volume", 1)
     words = {one.slice: (one.word, one.baseline) for one in found.outcomes}
     assert words == {
@@ -69,7 +71,9 @@ def test_a_slice_that_only_the_run_of_the_history_has_is_bad_volume(tmp_path):
         "map@2 where land = it: there is no value, and the baseline has 1 (limit <= 5%)"
     )
     new = labels.set_column(2, "land", pa.array(["es"] * 100 + lands[100:]))
-    spain = {one.slice: one for one in gate(new, lists(ALL), SLICED, **later).outcomes}["land = es"]
+    spain = {one.slice: one for one in flat(gate, new, lists(ALL), SLICED, **later).outcomes}[
+        "land = es"
+    ]
     assert spain.word == "not enough data"
     assert "the baseline has no value" in spain.reason
 
@@ -79,7 +83,7 @@ def test_power_looks_back_at_nights_that_lost_a_slice(tmp_path):
         found = gate(labels, lists(ALL), "map@2 >= 0.1", by="land")
         record(found, tmp_path, time=FIRST + timedelta(night))
     options = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(9)}
-    found = gate_power(LABELS, lists(ALL), SLICED, **options).rules[0]
+    found = flat(gate_power, LABELS, lists(ALL), SLICED, **options).rules[0]
     assert (found.failed, found.nights) == (1, 2)
 
 
@@ -89,9 +93,9 @@ def test_a_slice_of_two_columns_is_found_again_in_either_order(tmp_path):
     later = {"baseline": "last", "history": tmp_path, "time": FIRST + timedelta(1)}
     for by in (["land", "label_count"], ["label_count", "land"]):
         rules = "map@2[label_count=*, land=*] drop <= 50%"
-        whole = gate(LABELS, lists(ALL), rules, by=by, **later)
+        whole = flat(gate, LABELS, lists(ALL), rules, by=by, **later)
         assert [one.word for one in whole.outcomes] == ["held"] * 2
-        half = gate(LABELS.slice(100), lists(ALL), rules, by=by, **later)
+        half = flat(gate, LABELS.slice(100), lists(ALL), rules, by=by, **later)
         assert sorted(one.word for one in half.outcomes) == ["bad volume", "held"]
 
 
@@ -102,24 +106,26 @@ def weighted(sigma):
 
 def test_a_run_of_the_history_tells_how_many_queries_its_weights_leave(tmp_path):
     heavy, even = weighted(2.5), weighted(0.0)
-    first = gate(heavy, lists(some(1)), "map@2 >= 0.01", by="land", weight="w")
+    first = gate(rankmill.Labels(heavy, weight="w"), lists(some(1)), "map@2 >= 0.01", by="land")
     left = first.result.effective_queries
     assert left < 10
     record(first, tmp_path, time=FIRST)
     later = {"history": tmp_path, "time": FIRST + timedelta(1), "weight": "w"}
     rules = ["map@2 drop <= 5% confidence 0.95", SLICED]
-    found = gate(even, lists(ALL), rules, baseline="last", **later)
+    found = flat(gate, even, lists(ALL), rules, baseline="last", **later)
     assert [one.word for one in found.outcomes] == ["not enough data"] * 3
     assert f"the weights leave {left:.3g} effective queries" in found.outcomes[0].reason
-    (rule,) = gate_power(even, lists(ALL), "map@2 >= 0.9 confidence 0.95", **later).rules
+    (rule,) = flat(gate_power, even, lists(ALL), "map@2 >= 0.9 confidence 0.95", **later).rules
     assert (rule.failed, rule.nights) == (0, 1)  # the errors of four queries decide nothing
 
 
 def test_a_rule_about_the_value_does_not_heed_the_weights_of_the_baseline():
-    before = rankmill.evaluate(weighted(2.5), lists(some(1)), ["map@2"], weight="w")
+    before = rankmill.evaluate(
+        rankmill.Labels(weighted(2.5), weight="w"), lists(some(1)), ["map@2"]
+    )
     rule = "map@2 >= 0.3 confidence 0.95"
-    found = gate(weighted(0.0), lists(some(2)), rule, baseline=before, weight="w")
-    alone = gate(weighted(0.0), lists(some(2)), rule, weight="w")
+    found = gate(rankmill.Labels(weighted(0.0), weight="w"), lists(some(2)), rule, baseline=before)
+    alone = gate(rankmill.Labels(weighted(0.0), weight="w"), lists(some(2)), rule)
     assert found.outcomes[0].word == "held"
     assert found.outcomes[0].reason == alone.outcomes[0].reason
 
@@ -127,7 +133,7 @@ def test_a_rule_about_the_value_does_not_heed_the_weights_of_the_baseline():
 def test_queries_of_weight_0_are_none_of_the_queries_of_a_value():
     zeros = LABELS.append_column("w", pa.array([1.0] * 50 + [0.0] * (N - 50)))
     rule = "map@2 >= 0.1 confidence 0.95"
-    found = gate(zeros, lists(some(1)), rule, weight="w").outcomes[0]
+    found = gate(rankmill.Labels(zeros, weight="w"), lists(some(1)), rule).outcomes[0]
     few = gate(LABELS.slice(0, 50), lists(some(1)).slice(0, 50), rule).outcomes[0]
     assert (found.low, found.high) == pytest.approx((few.low, few.high), rel=1e-9)
 
@@ -149,7 +155,7 @@ TOKYO = timezone(timedelta(hours=9))
 def test_a_try_of_a_night_does_not_serve_it_whatever_the_zone_of_its_time(tmp_path):
     def night(day, right, rule, **options):
         time = datetime(2026, 1, day, 0, 30, tzinfo=TOKYO)  # the day before in UTC
-        found = gate(LABELS, lists(right), rule, history=tmp_path, time=time, **options)
+        found = flat(gate, LABELS, lists(right), rule, history=tmp_path, time=time, **options)
         record(found, tmp_path, time=time)
         return found.outcomes[0]
 
@@ -163,7 +169,7 @@ def test_a_time_needs_its_zone(tmp_path):
     record(gate(LABELS, lists(ALL), "map@2 >= 0.1"), tmp_path, time=FIRST)
     options = {"baseline": "last", "history": tmp_path, "time": datetime(2026, 1, 3)}
     with pytest.raises(rankmill.UsageError, match="expected one with its zone"):
-        gate(LABELS, lists(ALL), RULE, **options)
+        flat(gate, LABELS, lists(ALL), RULE, **options)
 
 
 def test_an_adjusted_value_is_called_so_and_only_where_there_is_one():
@@ -189,9 +195,9 @@ def test_nights_of_the_history_have_no_errors_of_clusters(tmp_path):
         record(gate(labels, lists(some(night)), "map@2 >= 0.01"), tmp_path, time=when)
     rules = ["map@2 >= 0.9", "map@2 >= 0.7 confidence 0.95"]
     options = {"history": tmp_path, "time": FIRST + timedelta(3)}
-    plain = gate_power(labels, lists(some(9)), rules, **options)
+    plain = flat(gate_power, labels, lists(some(9)), rules, **options)
     assert [(one.failed, one.nights) for one in plain.rules] == [(3, 3)] * 2
-    found = gate_power(labels, lists(some(9)), rules, cluster="who", **options)
+    found = flat(gate_power, labels, lists(some(9)), rules, cluster="who", **options)
     assert [(one.failed, one.nights) for one in found.rules] == [(3, 3), (0, 0)]
 
 
@@ -201,7 +207,7 @@ def test_clusters_that_are_not_paired_add_up_their_errors():
     labels = LABELS.append_column("who", pa.array([f"u{user}" for user in users]))
     old, new = lists(some(1)).slice(0, 200), lists(some(2)).slice(100)
     rules = ["map@2 drop <= 0.05 confidence 0.9", "map@2[land=de] drop <= 0.05 confidence 0.9"]
-    found = gate(labels, new, rules, baseline=old, **skip).outcomes
+    found = flat(gate, labels, new, rules, baseline=old, **skip).outcomes
     for one, (first, last) in zip(found, [(0, 200), (100, 200)], strict=True):
         right = (some(1), slice(first, last)), (some(2), slice(100, N))
         (base, base_error, of_base), (value, error, of_value) = (
@@ -219,7 +225,7 @@ def test_clusters_that_are_not_paired_add_up_their_errors():
         assert one.high >= base - value + half - 1e-12  # what was not seen may add to it
     bare = values(some(1)).slice(0, 200).replace_schema_metadata(None)
     with pytest.raises(rankmill.UsageError, match="only the baseline has have no clusters"):
-        gate(labels, new, rules, baseline=bare, **skip)
+        flat(gate, labels, new, rules, baseline=bare, **skip)
 
 
 def robust(numbers, users):
@@ -237,7 +243,7 @@ def test_each_try_of_the_night_of_a_pinned_run_is_a_look(tmp_path):
     rule = "map@2 drop <= 5% confidence 0.95 sequential"
     when = {"history": tmp_path, "time": FIRST - timedelta(hours=1)}  # --date of the day before
     for look in (1, 2, 3):
-        found = gate(LABELS, lists(some(look)), rule, baseline="tag:release=v7", **when)
+        found = flat(gate, LABELS, lists(some(look)), rule, baseline="tag:release=v7", **when)
         confidence = 1 - 0.05 * 30 / ((29 + look) * (30 + look))
         assert f"at confidence {confidence:.6g}" in found.outcomes[0].reason
         record(found, tmp_path, time=when["time"])

@@ -573,11 +573,11 @@ def test_a_page_counts_rules_clusters_and_notes(inputs: dict[str, pa.Table]) -> 
     # The same without a baseline, where the page has only the result and what was seen beside it.
     assert found.comparison is not None
     half = half_width(found.comparison.values["map@5"]["candidate"].half)
-    alone = gate(labels, inputs["new"], ["map@5 >= 0.01"], cluster="user", details=True)
+    alone = flat(gate, labels, inputs["new"], ["map@5 >= 0.01"], cluster="user", details=True)
     told = checked(page(alone)).words
     assert "400 queries in 200 clusters by user" in told
     assert f"map@5 is {number(alone.result['map@5'])} {half}" in told
-    plain = gate(labels, inputs["new"], ["map@5 >= 0.01"], details=True, query="query_id")
+    plain = flat(gate, labels, inputs["new"], ["map@5 >= 0.01"], details=True, query="query_id")
     assert f"map@5 is {number(alone.result['map@5'])} {half} " not in checked(page(plain)).words
 
 

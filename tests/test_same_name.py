@@ -300,7 +300,12 @@ def test_what_a_refusal_under_a_preset_names_is_taken() -> None:
         (zero, "ndcg@10", (1 / math.log2(3)) / (1 + 1 / math.log2(3)) / 2),
         ("ranx", "rbp(rel=1,p=0.95)", 0.05 * 0.95 / 2),
     ]:
-        result = rankmill.evaluate(two, one, name, semantics=preset, query="query", item="item")
+        result = rankmill.evaluate(
+            rankmill.Labels(two, query="query", item="item"),
+            rankmill.Predictions(one, query="query", item="item"),
+            name,
+            semantics=preset,
+        )
         assert next(iter(result.metrics.values())) == pytest.approx(wanted), (preset, name)
 
 
