@@ -15,6 +15,9 @@ import pytest
 
 from rankmill.errors import RankmillError
 
+# Programs of users, which test_programs.py runs beside files.
+collect_ignore = ["programs"]
+
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test

@@ -105,7 +105,9 @@ def test_each_ends_at_the_value_of_its_list_alone(
     for metric in WALKED:
         asked = given_to(metric, options)
         walk = flat(rankmill.explain, tables[0], tables[1], metric, query, **asked)
-        assert_ends_there(walk, flat(rankmill.evaluate, tables[0], alone, metric, **asked)[metric])
+        assert_ends_there(
+            walk, flat(rankmill.evaluate, tables[0], alone, metric, **asked).metrics[metric]
+        )
         if plain:
             wanted = catalogue_oracle.value(metric, sides[0], {query: listed}, **known)
             told = None if wanted is None else pytest.approx(wanted, rel=1e-12, abs=1e-12)
@@ -213,7 +215,7 @@ def test_lists_without_a_value(metric: str) -> None:
     assert walk.headline == f"{metric} of query 2: it does not count"
     alone = table({3: ["a"]}, pa.string())
     asked = given_to(metric, GIVEN)
-    value = flat(rankmill.evaluate, LABELS, alone, metric, **asked)[metric]
+    value = flat(rankmill.evaluate, LABELS, alone, metric, **asked).metrics[metric]
     assert_ends_there(walked(metric, 3), value)
     assert (value is None) == metric.startswith("ild")
     with pytest.raises(InputError, match="query 9 is neither in"):

@@ -29,7 +29,7 @@ class Option:
         METRIC". A value that is a path, relative to the folder of a rankmill.toml, has FILE or DIR
         there.
     parameter : str
-        What it becomes in Python: words such as "Labels.query"; or "margin", of the function that
+        What it becomes at the face: words such as "Labels.query"; or "margin", of the function that
         the command is called after. "" for what only commands have, such as names of outputs.
     help : str
         The short help shows the first sentence.
