@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 from rankmill.columns.buffers import numbers_of, validity_of
 from rankmill.columns.ids import drop_nulls, is_text_type, slice_ids, to_ids
 from rankmill.columns.lists import drop_values
-from rankmill.errors import InputError, plural, positive
+from rankmill.errors import positive
 from rankmill.kaggle.items import PER_IMAGE, comparable, to_column, to_lists
 from rankmill.matching.hits import match
 from rankmill.matching.labels import clean_labels
+from rankmill.metrics.arrays import check_lists
 from rankmill.metrics.base import Metric
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.registry import REGISTRY
@@ -111,11 +112,7 @@ def _mean(
     """Return the mean of a metric over queries, from offsets and columns of items."""
     (label_offsets, wanted), (offsets, found) = labels, predictions
     count = len(offsets) - 1
-    if len(label_offsets) != len(offsets):
-        raise InputError(
-            f"{plural(len(label_offsets) - 1, 'list')} of {names[0]} and {count} of {names[1]}; "
-            "expected as many, list q of both for query q"
-        )
+    check_lists(label_offsets, offsets, names)
     if not count:
         return math.nan
     wanted, found = comparable(wanted, found)
