@@ -65,13 +65,7 @@ class Ragged:
         InputError
             If the array holds no lists, or a list holds a null.
         """
-        offsets, values = split_lists(checked_arrow(one_chunk(array)))
-        if values.null_count:
-            raise InputError(
-                f"a list holds a null (value {values.is_null().index(True).as_py()}); a Ragged "
-                "holds values only: drop the nulls first"
-            )
-        return cls(offsets, values)
+        return cls(*split_lists(checked_arrow(one_chunk(array))))
 
     @property
     def offsets(self) -> np.ndarray:
@@ -139,7 +133,8 @@ def _checked_values(values: Any) -> Any:
         if pa.types.is_null(values.type) and len(values) == 0:
             values = values.cast(pa.int64())
         if values.null_count:
-            raise _bad_values(f"value {values.is_null().index(True).as_py()} is null")
+            null = values.is_null().index(True).as_py()
+            raise _bad_values(f"value {null} is null; drop it first")
         if is_text_type(values.type):
             return values
         if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):

@@ -23,6 +23,7 @@ from rankmill.threads import available_cpus, map_blocks
 
 # Ragged, an Arrow array of lists, or lists of lists of integers or strings.
 Lists: TypeAlias = Ragged | Iterable[Iterable[Any]]
+Items: TypeAlias = tuple[np.ndarray, Any]  # the offsets of lists, and their items in Arrow
 
 
 def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
@@ -225,10 +226,29 @@ def _per_query(
 ) -> np.ndarray:
     metric = _metric(name, k)
     gain_function = canonical_gain_function(gain_function)
-    label_offsets, wanted = _split(labels, "labels", sets=gain is None)
-    offsets, found = _split(predictions, "predictions", sets=False)
-    check_lists(label_offsets, offsets, ("labels", "predictions"))
-    gains = None if gain is None else _gains(gain, label_offsets)
+    wanted = _split(labels, "labels", sets=gain is None)
+    found = _split(predictions, "predictions", sets=False)
+    gains = None if gain is None else _gains(gain, wanted[0])
+    return values_of(metric, wanted, found, ("labels", "predictions"), gains, gain_function)
+
+
+def values_of(
+    metric: Metric,
+    labels: Items,
+    predictions: Items,
+    names: tuple[str, str],
+    gains: np.ndarray | None = None,
+    gain_function: str = "linear",
+    *,
+    repeats: bool = False,
+) -> np.ndarray:
+    """The value of each query; with `repeats` a label that is given twice counts twice."""
+    (label_offsets, wanted), (offsets, found) = labels, predictions
+    if len(label_offsets) != len(offsets):
+        raise InputError(
+            f"{plural(len(label_offsets) - 1, 'list')} of {names[0]} and {len(offsets) - 1} of "
+            f"{names[1]}; expected as many, list q of both for query q"
+        )
     if wanted.null_count:  # a missing item is no label
         keep = validity_of(wanted)
         label_offsets, wanted = drop_values(label_offsets, keep), drop_nulls(wanted)
@@ -239,18 +259,21 @@ def _per_query(
         raise InputError("a gain is not finite; expected a number for each label")
     if len(wanted) and len(found):
         check_types(wanted, found)
-    label_ids, ids = to_ids(wanted, "labels"), to_ids(found, "predictions")
+    label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
 
     def score(start: int, end: int) -> np.ndarray:
         first, last = label_offsets[start], label_offsets[end]
+        given = label_offsets[start : end + 1] - first
         cleaned, _ = clean_labels(
-            label_offsets[start : end + 1] - first,
+            given,
             slice_ids(label_ids, first, last),
             None if gains is None else gains[first:last],
         )
         inner = offsets[start : end + 1]
         block = slice_ids(ids, inner[0], inner[-1])
         hits = match(with_worths(cleaned, gain_function), inner - inner[0], block, metric.limit)
+        if repeats:
+            hits = hits._replace(label_counts=np.diff(given))
         return Matched(hits).values(metric)
 
     blocks = map_blocks(score, len(offsets) - 1, available_cpus())
@@ -264,15 +287,6 @@ def _metric(name: str, k: Any) -> Metric:
     return Metric(spec, positive(k, "k"), f"{name}@{k}")
 
 
-def check_lists(labels: np.ndarray, predictions: np.ndarray, names: tuple[str, str]) -> None:
-    """Raise InputError unless these are the offsets of equally many lists."""
-    if len(labels) != len(predictions):
-        raise InputError(
-            f"{plural(len(labels) - 1, 'list')} of {names[0]} and {len(predictions) - 1} of "
-            f"{names[1]}; expected as many, list q of both for query q"
-        )
-
-
 def check_types(labels: Any, predictions: Any) -> None:
     """Raise InputError if of two Arrow arrays of items one holds integers and one strings."""
     if is_text_type(labels.type) != is_text_type(predictions.type):
@@ -282,7 +296,7 @@ def check_types(labels: Any, predictions: Any) -> None:
         )
 
 
-def _split(lists: Any, what: str, *, sets: bool = True, ids: bool = True) -> tuple[np.ndarray, Any]:
+def _split(lists: Any, what: str, *, sets: bool = True, ids: bool = True) -> Items:
     """The offsets and the Arrow values of lists, whatever holds them."""
     if isinstance(lists, Ragged):
         return split_lists(lists.to_arrow())
