@@ -350,7 +350,11 @@ LISTS = Ragged.from_lists(ONE)
         (ONE, [[1]], ["(1, 1)", "(1, 2)", "one relevance a score"]),
         (LISTS, Ragged([0, 1], [1]), ["relevance (1)", "one relevance a score"]),
         ([["a"]], [[1]], ["scores are <U1", "numbers"]),
-        (Ragged.from_lists([["a"]]), Ragged.from_lists([[1]]), ["scores are string", "numbers"]),
+        (
+            Ragged.from_lists([["a"]]),
+            Ragged.from_lists([[1]]),
+            ["scores are large_string", "numbers"],
+        ),
         (ONE, [["a", "b"]], ["relevance are <U1", "numbers"]),
     ],
 )

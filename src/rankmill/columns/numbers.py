@@ -17,7 +17,7 @@ def floats_of(numbers: Any) -> np.ndarray:
     Raises
     ------
     InputError
-        If float64 cannot represent an integer exactly.
+        If these are no numbers, or float64 cannot represent an integer exactly.
     """
     kind = numbers.type
     if kinds.is_decimal(kind):  # through text, because Arrow rounds other casts more than once
@@ -27,6 +27,8 @@ def floats_of(numbers: Any) -> np.ndarray:
         numbers = numbers.cast(pa.float32())
     if kinds.is_null(kind):
         return np.full(len(numbers), math.nan)
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind)):
+        raise InputError(f"it holds {kind}; expected numbers")
     if not kinds.is_integer(kind):
         return numbers_of(numbers, null=math.nan)
     integers = numbers_of(numbers, null=0)

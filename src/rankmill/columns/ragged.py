@@ -10,6 +10,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import split_lists
+from rankmill.columns.objects import array_of, arrow_lists
 from rankmill.errors import InputError, plural
 from rankmill.kernels.lists import first_bad_offset
 
@@ -48,14 +49,12 @@ class Ragged:
 
     @classmethod
     def from_lists(cls, lists: Iterable[Sequence[Any]]) -> Self:
-        """Ragged lists from an iterable of sequences of integers, floats or strings."""
-        try:
-            taken = [list(one) for one in lists]
-        except TypeError as error:
-            raise InputError(f"expected a list of lists: {error}") from None
-        lengths = np.fromiter((len(one) for one in taken), np.int64, len(taken))
-        flat = [item for one in taken for item in one]
-        return cls(np.concatenate([[0], np.cumsum(lengths)]), flat)
+        """Ragged lists from an iterable of sequences of integers, floats or strings.
+
+        Other items are taken as `evaluate` takes them, but floats stay floats, and none may be
+        missing, as the values may stand beside those of another Ragged. A missing list is empty.
+        """
+        return cls(*arrow_lists(lists, "a Ragged", from_pandas=False))
 
     @classmethod
     def from_arrow(cls, array: Any) -> Self:
@@ -66,13 +65,7 @@ class Ragged:
         InputError
             If the array holds no lists, or a list holds a null.
         """
-        offsets, values = split_lists(checked_arrow(one_chunk(array)))
-        if values.null_count:
-            raise InputError(
-                f"a list holds a null (value {values.is_null().index(True).as_py()}); a Ragged "
-                "holds values only: drop the nulls first"
-            )
-        return cls(offsets, values)
+        return cls(*split_lists(checked_arrow(one_chunk(array))))
 
     @property
     def offsets(self) -> np.ndarray:
@@ -134,13 +127,14 @@ def _checked_values(values: Any) -> Any:
         values = values.combine_chunks()
     text = isinstance(values, np.ndarray) and values.dtype.kind in "UO"
     if text or not isinstance(values, np.ndarray | pa.Array):
-        values = _arrow_values(list(values))
+        values = array_of(list(values), lambda i: f"value {i}", from_pandas=False)
     if isinstance(values, pa.Array):
         values = checked_arrow(values)
         if pa.types.is_null(values.type) and len(values) == 0:
             values = values.cast(pa.int64())
         if values.null_count:
-            raise _bad_values(f"value {values.is_null().index(True).as_py()} is null")
+            null = values.is_null().index(True).as_py()
+            raise _bad_values(f"value {null} is null; drop it first")
         if is_text_type(values.type):
             return values
         if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
@@ -162,16 +156,6 @@ def checked_arrow(array: Any) -> Any:
     except (pa.ArrowInvalid, IndexError) as error:
         raise InputError(f"an array breaks the rules of the Arrow format: {error}") from None
     return array
-
-
-def _arrow_values(values: list[Any]) -> Any:
-    try:
-        try:
-            return pa.array(values)
-        except OverflowError:  # Arrow takes int64 by default; the integers may fit uint64
-            return pa.array(values, pa.uint64())
-    except (pa.ArrowException, TypeError, OverflowError) as error:
-        raise _bad_values(str(error)) from None
 
 
 def _bad_values(found: str) -> InputError:

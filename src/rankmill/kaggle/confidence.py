@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as kinds
 
 from rankmill.columns.buffers import numbers_of, validity_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.numbers import floats_of
+from rankmill.columns.objects import array_of
 from rankmill.columns.ragged import checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError
-from rankmill.kaggle.items import comparable, to_arrow, to_column
+from rankmill.kaggle.items import comparable, to_column
 from rankmill.metrics.gap_array import global_average_precision
 
 
@@ -93,15 +93,13 @@ def _check_indexes(columns: dict[str, Any]) -> None:
 
 def _confidences(conf: Any) -> np.ndarray:
     """Return floats in the order of the confidences; missing ones are below all numbers."""
+    if isinstance(conf, pa.Array | pa.ChunkedArray):
+        conf = checked_arrow(one_chunk(conf))
+    array = array_of(conf, lambda i: f"conf: row {i}")
     try:
-        arrow = isinstance(conf, pa.Array | pa.ChunkedArray)
-        array = checked_arrow(one_chunk(conf)) if arrow else to_arrow(conf)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"conf must be a one-dimensional array of numbers: {error}") from None
-    kind = array.type
-    if not (kinds.is_floating(kind) or kinds.is_integer(kind) or kinds.is_null(kind)):
-        raise InputError(f"conf must be a one-dimensional array of numbers, not of {kind}")
-    numbers = floats_of(array)
+        numbers = floats_of(array)
+    except InputError as error:
+        raise InputError(f"conf: {error}") from None
     if not (len(numbers) and np.isnan(numbers.max())):
         return numbers
     missing = np.isnan(numbers)

@@ -1,6 +1,5 @@
 """Means over many queries, compiled and on several threads."""
 
-import functools
 import math
 from typing import Any
 
@@ -8,18 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankmill.columns.buffers import numbers_of, validity_of
-from rankmill.columns.ids import drop_nulls, is_text_type, slice_ids, to_ids
-from rankmill.columns.lists import drop_values
-from rankmill.errors import InputError, plural, positive
+from rankmill.columns.buffers import numbers_of
+from rankmill.columns.ids import drop_nulls, is_text_type
+from rankmill.errors import positive
 from rankmill.kaggle.items import PER_IMAGE, comparable, to_column, to_lists
-from rankmill.matching.hits import match
-from rankmill.matching.labels import clean_labels
+from rankmill.metrics.arrays import Items, values_of
 from rankmill.metrics.base import Metric
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.registry import REGISTRY
-from rankmill.metrics.values import Matched
-from rankmill.threads import available_cpus, map_blocks
 
 
 def mapk(actual: Any, predicted: Any, k: int = 10) -> float:
@@ -101,46 +96,15 @@ def _mean_at(name: str, k: int, labels: Any, predictions: Any, names: tuple[str,
     return _mean(name, k, to_lists(labels, names[0]), to_lists(predictions, names[1], k), names)
 
 
-def _mean(
-    name: str,
-    k: int,
-    labels: tuple[np.ndarray, Any],
-    predictions: tuple[np.ndarray, Any],
-    names: tuple[str, str],
-) -> float:
+def _mean(name: str, k: int, labels: Items, predictions: Items, names: tuple[str, str]) -> float:
     """Return the mean of a metric over queries, from offsets and columns of items."""
-    (label_offsets, wanted), (offsets, found) = labels, predictions
-    count = len(offsets) - 1
-    if len(label_offsets) != len(offsets):
-        raise InputError(
-            f"{plural(len(label_offsets) - 1, 'list')} of {names[0]} and {count} of {names[1]}; "
-            "expected as many, list q of both for query q"
-        )
-    if not count:
-        return math.nan
-    wanted, found = comparable(wanted, found)
-    if wanted.null_count:
-        label_offsets = drop_values(label_offsets, validity_of(wanted))
-        wanted = drop_nulls(wanted)
+    wanted, found = comparable(labels[1], predictions[1])
     if found.null_count:
-        found = found.fill_null(_not_among(wanted, found.type))
-    label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
-
+        found = found.fill_null(_not_among(drop_nulls(wanted), found.type))
     metric = Metric(REGISTRY[name], k, f"{name}@{k}")
-
-    def score(start: int, end: int) -> Mean:
-        inner = label_offsets[start : end + 1] - label_offsets[start]
-        block = slice_ids(label_ids, label_offsets[start], label_offsets[end])
-        cleaned, _ = clean_labels(inner, block, None)
-        items = slice_ids(ids, offsets[start], offsets[end])
-        hits = match(cleaned, offsets[start : end + 1] - offsets[start], items, k)
-        given = hits._replace(label_counts=np.diff(inner))  # repeated labels count in the divisor
-        return Mean.of(Matched(given).values(metric))
-
-    states = map_blocks(score, count, available_cpus())
-    mean = functools.reduce(Mean.merge, states).mean
-    assert mean is not None  # as there is at least one query
-    return mean
+    sides = (labels[0], wanted), (predictions[0], found)
+    mean = Mean.of(values_of(metric, *sides, names, repeats=True)).mean
+    return math.nan if mean is None else mean
 
 
 def _not_among(labels: Any, kind: Any) -> Any:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from rankmill.columns.objects import is_missing, list_of
 from rankmill.errors import InputError, positive
-from rankmill.kaggle.items import PER_IMAGE, no_values, to_list
+from rankmill.kaggle.items import PER_IMAGE
 
 
 def apk(actual: Any, predicted: Any, k: int = 10) -> float:
@@ -226,11 +227,11 @@ def _hits(
     labels: Any, predictions: Any, k: int | None, names: tuple[str, str]
 ) -> tuple[list[Any], list[int]]:
     """Return the labels that are not missing, and the ranks of the first k predictions' hits."""
-    items = to_list(predictions, names[1])[:k]
-    ranks = []
+    items = list_of(predictions, names[1])[:k]
+    wanted, ranks = list_of(labels, names[0], sets=True), []
     try:
-        listed, missing = to_list(labels, names[0], ordered=False), no_values()
-        wanted = [item for item in listed if item not in missing and item == item]
+        if not set(map(type, wanted)) <= {int, str}:
+            wanted = [item for item in wanted if not is_missing(item)]
         missed = set(wanted)
         for rank, item in enumerate(items, start=1):
             if item in missed:

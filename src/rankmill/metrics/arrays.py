@@ -6,10 +6,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.ids import slice_ids, to_ids
-from rankmill.columns.ragged import Ragged
+from rankmill.columns.buffers import validity_of
+from rankmill.columns.ids import drop_nulls, is_text_type, plain, slice_ids, to_ids
+from rankmill.columns.lists import drop_values, split_lists
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.objects import arrow_lists, as_integers
+from rankmill.columns.ragged import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError, plural, positive
-from rankmill.kernels.identity import STRING, Ids
 from rankmill.matching.gains import canonical_gain_function
 from rankmill.matching.hits import match
 from rankmill.matching.labels import clean_labels, with_worths
@@ -20,6 +23,7 @@ from rankmill.threads import available_cpus, map_blocks
 
 # Ragged, an Arrow array of lists, or lists of lists of integers or strings.
 Lists: TypeAlias = Ragged | Iterable[Iterable[Any]]
+Items: TypeAlias = tuple[np.ndarray, Any]  # the offsets of lists, and their items in Arrow
 
 
 def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -> np.ndarray:
@@ -32,8 +36,9 @@ def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -
     Parameters
     ----------
     labels, predictions : Ragged or list of lists, n lists each
-        Item ids, integers or strings on both sides. Predictions stand in rank order. Large lists
-        are best held as `Ragged`, which need not be gone through item by item.
+        Item ids, integers or strings on both sides, as `evaluate` takes them: a missing item is
+        left out, and a missing list is empty. Predictions stand in rank order. Large lists are
+        best held as `Ragged`, which need not be gone through item by item.
     k : int, optional
         The cutoff, 1 or more; all predictions count without one.
 
@@ -45,9 +50,9 @@ def average_precision(labels: Lists, predictions: Lists, k: int | None = None) -
     Raises
     ------
     InputError
-        If the numbers of lists differ, or integers meet strings.
+        If the numbers of lists differ, integers meet strings, or a list holds no ids.
     UsageError
-        If `k` is not a positive integer, or these are no lists of lists.
+        If `k` is not a positive integer, or these are no lists at all.
 
     References
     ----------
@@ -221,43 +226,57 @@ def _per_query(
 ) -> np.ndarray:
     metric = _metric(name, k)
     gain_function = canonical_gain_function(gain_function)
-    labels, predictions = _ragged(labels, "labels"), _ragged(predictions, "predictions")
-    if len(labels) != len(predictions):
+    wanted = _split(labels, "labels", sets=gain is None)
+    found = _split(predictions, "predictions", sets=False)
+    gains = None if gain is None else _gains(gain, wanted[0])
+    return values_of(metric, wanted, found, ("labels", "predictions"), gains, gain_function)
+
+
+def values_of(
+    metric: Metric,
+    labels: Items,
+    predictions: Items,
+    names: tuple[str, str],
+    gains: np.ndarray | None = None,
+    gain_function: str = "linear",
+    *,
+    repeats: bool = False,
+) -> np.ndarray:
+    """The value of each query; with `repeats` a label that is given twice counts twice."""
+    (label_offsets, wanted), (offsets, found) = labels, predictions
+    if len(label_offsets) != len(offsets):
         raise InputError(
-            f"{plural(len(labels), 'list')} of labels and {len(predictions)} of predictions; "
-            "expected as many, list q of both for query q"
+            f"{plural(len(label_offsets) - 1, 'list')} of {names[0]} and {len(offsets) - 1} of "
+            f"{names[1]}; expected as many, list q of both for query q"
         )
-    gain = None if gain is None else _ragged(gain, "gain")
-    if gain is not None and not np.array_equal(gain.offsets, labels.offsets):
-        raise InputError(
-            "the lists of gain are not as long as those of labels; expected one gain a label"
-        )
-    label_items = _ids(labels, "labels")
-    items = _ids(predictions, "predictions")
-    if (
-        len(label_items.keys)
-        and len(items.keys)
-        and (label_items.kind == STRING) != (items.kind == STRING)
-    ):
-        raise InputError(
-            f"labels and predictions cannot be compared: {labels!r} against {predictions!r}; "
-            "make both integers or both strings"
-        )
-    label_gains = None if gain is None else _numbers(gain)
+    if wanted.null_count:  # a missing item is no label
+        keep = validity_of(wanted)
+        label_offsets, wanted = drop_values(label_offsets, keep), drop_nulls(wanted)
+        gains = None if gains is None else gains[keep]
+    if found.null_count:
+        offsets, found = drop_values(offsets, validity_of(found)), drop_nulls(found)
+    if gains is not None and not np.isfinite(gains).all():
+        raise InputError("a gain is not finite; expected a number for each label")
+    if len(wanted) and len(found):
+        check_types(wanted, found)
+    label_ids, ids = to_ids(wanted, names[0]), to_ids(found, names[1])
 
     def score(start: int, end: int) -> np.ndarray:
-        first, last = labels.offsets[start], labels.offsets[end]
+        first, last = label_offsets[start], label_offsets[end]
+        given = label_offsets[start : end + 1] - first
         cleaned, _ = clean_labels(
-            labels.offsets[start : end + 1] - first,
-            slice_ids(label_items, first, last),
-            None if label_gains is None else label_gains[first:last],
+            given,
+            slice_ids(label_ids, first, last),
+            None if gains is None else gains[first:last],
         )
-        offsets = predictions.offsets[start : end + 1]
-        block = slice_ids(items, offsets[0], offsets[-1])
-        hits = match(with_worths(cleaned, gain_function), offsets - offsets[0], block, metric.limit)
+        inner = offsets[start : end + 1]
+        block = slice_ids(ids, inner[0], inner[-1])
+        hits = match(with_worths(cleaned, gain_function), inner - inner[0], block, metric.limit)
+        if repeats:
+            hits = hits._replace(label_counts=np.diff(given))
         return Matched(hits).values(metric)
 
-    blocks = map_blocks(score, len(labels), available_cpus())
+    blocks = map_blocks(score, len(offsets) - 1, available_cpus())
     return np.concatenate([np.empty(0, np.float64), *blocks])
 
 
@@ -268,33 +287,39 @@ def _metric(name: str, k: Any) -> Metric:
     return Metric(spec, positive(k, "k"), f"{name}@{k}")
 
 
-def _ragged(lists: Any, what: str) -> Ragged:
-    """The lists as Ragged, whatever holds them."""
+def check_types(labels: Any, predictions: Any) -> None:
+    """Raise InputError if of two Arrow arrays of items one holds integers and one strings."""
+    if is_text_type(labels.type) != is_text_type(predictions.type):
+        raise InputError(
+            f"labels are {labels.type} and predictions {predictions.type}, so that none could be "
+            "right; make both integers or both strings"
+        )
+
+
+def _split(lists: Any, what: str, *, sets: bool = True, ids: bool = True) -> Items:
+    """The offsets and the Arrow values of lists, whatever holds them."""
     if isinstance(lists, Ragged):
-        return lists
-    expected = f"{what}: expected a Ragged, or a list of lists such as [[1, 2], [3]]"
+        return split_lists(lists.to_arrow())
     if isinstance(lists, pa.Array | pa.ChunkedArray):
-        return Ragged.from_arrow(lists)
+        offsets, values = split_lists(checked_arrow(one_chunk(lists)))
+        return offsets, plain(values, what)
     if isinstance(lists, str | bytes | Mapping) or not isinstance(lists, Iterable):
-        raise UsageError(f"{expected}; found a {type(lists).__name__}")
-    taken = list(lists)
-    for q, one in enumerate(taken):
-        if isinstance(one, str | bytes | Mapping) or not isinstance(one, Iterable):
-            raise UsageError(f"{expected}; list {q} is a {type(one).__name__}")
+        raise UsageError(
+            f"{what}: expected a Ragged, or a list of lists such as [[1, 2], [3]]; found a "
+            f"{type(lists).__name__}"
+        )
+    offsets, values = arrow_lists(lists, what, sets=sets, from_pandas=ids)
+    return offsets, as_integers(values) if ids else values
+
+
+def _gains(gain: Any, label_offsets: np.ndarray) -> np.ndarray:
+    """The gains of the labels; a missing one is NaN."""
+    offsets, values = _split(gain, "gain", sets=False, ids=False)
+    if not np.array_equal(offsets, label_offsets):
+        raise InputError(
+            "the lists of gain are not as long as those of labels; expected one gain a label"
+        )
     try:
-        return Ragged.from_lists(taken)
+        return floats_of(values).astype(np.float64, copy=False)
     except InputError as error:
-        raise InputError(f"{what}: {error}") from None
-
-
-def _numbers(gain: Ragged) -> np.ndarray:
-    if not isinstance(gain.values, np.ndarray):
-        raise InputError(f"gain holds {gain.values.type}; expected a number for each label")
-    numbers = np.asarray(gain.values, np.float64)
-    if not np.isfinite(numbers).all():
-        raise InputError("a gain is not finite; expected a number for each label")
-    return numbers
-
-
-def _ids(lists: Ragged, what: str) -> Ids:
-    return to_ids(lists.values, f"the Ragged of {what}")
+        raise InputError(f"gain: {error}") from None

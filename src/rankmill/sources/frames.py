@@ -8,18 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from rankmill.columns.lists import is_list_type
+from rankmill.columns.objects import LISTS, as_integers
 from rankmill.columns.place import Place
 from rankmill.errors import InputError, UsageError
 from rankmill.sources.asked import Role
 from rankmill.sources.base import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
-from rankmill.sources.cells import (
-    LISTS,
-    UNREADABLE,
-    as_integers,
-    column_of,
-    mean_length,
-    type_of_cells,
-)
+from rankmill.sources.cells import UNREADABLE, column_of, mean_length, type_of_cells
 from rankmill.sources.stream import joined, validated
 from rankmill.sources.table import size_of
 

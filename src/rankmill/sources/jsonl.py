@@ -15,9 +15,9 @@ import pyarrow.json as pj
 import pyarrow.types as kinds
 
 from rankmill.columns.lists import is_list_type
+from rankmill.columns.objects import shown
 from rankmill.sources.asked import Asked
 from rankmill.sources.base import Batch, Block, Source
-from rankmill.sources.cells import shown
 from rankmill.sources.files import File
 from rankmill.sources.folders import folder_columns, whole_schema, with_folders
 from rankmill.sources.footers import first_line

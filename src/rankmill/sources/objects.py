@@ -11,27 +11,29 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.buffers import arrow_of
-from rankmill.columns.place import Place
-from rankmill.errors import InputError, UsageError
-from rankmill.sources.asked import Role
-from rankmill.sources.base import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
-from rankmill.sources.cells import (
+from rankmill.columns.objects import (
     SAMPLE,
     SETS,
     Spot,
     array_of,
     as_integers,
-    column_of,
-    first_cells,
-    is_list_like,
     is_missing,
     join_cells,
     join_items,
     lists_of,
-    mean_length,
-    number_lists,
     refuse_sets,
     shown,
+)
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, UsageError
+from rankmill.sources.asked import Role
+from rankmill.sources.base import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
+from rankmill.sources.cells import (
+    column_of,
+    first_cells,
+    is_list_like,
+    mean_length,
+    number_lists,
     type_of_cells,
 )
 from rankmill.sources.finding import plain

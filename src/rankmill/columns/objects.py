@@ -1,0 +1,353 @@
+"""Convert Python objects to Arrow: ids and numbers of any scalar type, and lists of them.
+
+This is the one way for all that takes Python objects, so that all of it takes the same ones.
+"""
+
+import uuid
+from array import array as number_array
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from decimal import Decimal
+from numbers import Integral, Real
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import arrow_of, validity_of
+from rankmill.columns.ids import is_text_type
+from rankmill.columns.lists import offsets_of, split_lists
+from rankmill.columns.numbers import floats_of
+from rankmill.errors import InputError
+from rankmill.kernels.lists import unpack_strings
+
+Spot = Callable[[int], str]
+
+LISTS = (list, tuple, np.ndarray, set, frozenset)
+SETS = (set, frozenset)
+# Types with a value that is no number, or no time, and differs from itself.
+NAN_LIKE = (float, np.floating, Decimal, np.datetime64, np.timedelta64)
+# How many cells of a column are looked at to find its type. Every later cell must fit it.
+SAMPLE = 100
+# Beyond this, not every integer is a float64.
+EXACT = 2.0**53
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a Python object stands for a missing value: None, NA, or NaN or NaT of any type.
+
+    Examples
+    --------
+    >>> [is_missing(value) for value in (None, float("nan"), np.float32("nan"), 0, "nan")]
+    [True, True, True, False, False]
+    """
+    if type(value) is str or type(value) is int:  # most are
+        return False
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, NAN_LIKE) and bool(value != value)
+
+
+def array_of(values: Any, spot: Spot, *, from_pandas: bool = True) -> Any:
+    """The Arrow array of Python scalars of one kind; missing values are null.
+
+    Parameters
+    ----------
+    values : list, one-dimensional ndarray or pyarrow.Array
+        Integers, floats, texts, bytes or UUIDs, of Python or NumPy. A UUID becomes its text.
+    spot : callable
+        Takes the place of a value; returns where it stands, for messages.
+    from_pandas : bool
+        Whether NaN is a missing value, as it is among ids; among numbers it may be one of them.
+
+    Raises
+    ------
+    InputError
+        If a value is of another kind, or the values are of several kinds.
+    """
+    found = known_array(values, from_pandas=from_pandas)
+    return _one_by_one(values, spot) if found is None else found
+
+
+def known_array(values: Any, *, from_pandas: bool = True) -> Any:
+    """The same as `array_of` for values that Arrow takes as they are; None for others."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "iu" and values.ndim == 1:
+            return arrow_of(values)
+        if values.dtype.kind != "f":
+            values = values.tolist()
+    try:
+        arrow = isinstance(values, pa.Array)
+        found = values if arrow else pa.array(values, from_pandas=from_pandas)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
+    kind = found.type
+    if kinds.is_boolean(kind) or kinds.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+        return None
+    if isinstance(found, pa.ChunkedArray):  # texts of more than 2 GB
+        wide = pa.large_string() if kinds.is_string(found.type) else pa.large_binary()
+        found = found.cast(wide).combine_chunks()
+    return found
+
+
+def _one_by_one(values: Iterable[Any], spot: Spot) -> Any:
+    """Do the same as `array_of` slowly: for UUIDs and large integers, and to find what is wrong."""
+    plain = []
+    first: tuple[Any, str] | None = None
+    for i, value in enumerate(values.tolist() if hasattr(values, "tolist") else values):
+        plain.append(_plain(value, i, spot))
+        if plain[-1] is None:
+            continue
+        kind = "a text" if isinstance(plain[-1], str | bytes) else "a number"
+        first = first or (value, kind)
+        if kind != first[1]:
+            raise InputError(
+                f"{spot(i)} holds {value!r}, {kind}, but {first[0]!r} before it is {first[1]}: "
+                "make all of them integers, or all texts"
+            )
+    try:
+        try:
+            return pa.array(plain)
+        except OverflowError:  # Arrow takes int64 by default; the integers may fit uint64
+            return pa.array(plain, pa.uint64())
+    except (pa.ArrowException, OverflowError, UnicodeError) as error:
+        bad = next((i for i, one in enumerate(plain) if _is_bad(one)), None)
+        where = f"{spot(bad)} holds {plain[bad]!r}" if bad is not None else f"{spot(0)} ff. {error}"
+        raise InputError(
+            f"{where}; expected integers that all fit int64, or all uint64, or texts of valid "
+            "Unicode: make them texts"
+        ) from None
+
+
+def _plain(value: Any, i: int, spot: Spot) -> Any:
+    if is_missing(value):
+        return None
+    if isinstance(value, str | bytes):
+        return value
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if not isinstance(value, bool | np.bool_):
+        if isinstance(value, Integral):
+            return int(value)
+        if isinstance(value, Real):
+            return float(value)
+    hint = ""
+    if isinstance(value, (*LISTS, Mapping)):
+        hint = " (a dict of columns becomes a table by pyarrow.table)"
+    raise InputError(
+        f"{spot(i)} holds {shown(value)}; expected integers or texts as ids and numbers as "
+        f"confidences or gains{hint}"
+    )
+
+
+def _is_bad(one: Any) -> bool:
+    if isinstance(one, str):
+        return any("\ud800" <= letter <= "\udfff" for letter in one)
+    return isinstance(one, int) and not -(2**63) <= one < 2**64
+
+
+def shown(value: Any) -> str:
+    """A value for a message, shortened, and its type."""
+    text = repr(value)
+    return f"{text if len(text) <= 40 else text[:40] + ' …'} ({type(value).__name__})"
+
+
+def as_integers(array: Any) -> Any:
+    """An Arrow array of floats as integers if all are whole and exact; any other array as it is.
+
+    pandas makes floats of integers if one is missing.
+    """
+    if not kinds.is_floating(array.type) or array.null_count == len(array):
+        return array
+    floats = floats_of(array)
+    missing = np.isnan(floats)
+    floats = np.where(missing, 0, floats)
+    for part in (floats[:SAMPLE], floats):  # most columns of floats are told by the first of them
+        if not ((np.floor(part) == part) & (abs(part) < EXACT)).all():
+            return array
+    integers = floats.astype(np.int64)
+    return pa.array(integers, mask=missing) if missing.any() else arrow_of(integers)
+
+
+def check_kind(array: Any, declared: Any, spot: Spot) -> None:
+    """Raise InputError if an array holds texts, but the column numbers so far, or the reverse."""
+    kind = array.type
+    if kinds.is_null(kind) or kinds.is_null(declared) or array.null_count == len(array):
+        return
+    if is_text_type(kind) != is_text_type(declared):
+        i = int(validity_of(array).argmax())
+        found, before = ("a text", "a number") if is_text_type(kind) else ("a number", "a text")
+        raise InputError(
+            f"{spot(i)} holds {array[i].as_py()!r}, {found}, but the first of this input is "
+            f"{before}: make all of them integers, or all texts"
+        )
+
+
+def arrow_lists(
+    lists: Any, name: str, *, sets: bool = True, from_pandas: bool = True
+) -> tuple[np.ndarray, Any]:
+    """The offsets and the Arrow values of a list of lists, which messages call `name`.
+
+    `sets` and `from_pandas` are those of `column_of` and `array_of`.
+    """
+
+    def spot(i: int) -> str:
+        return f"{name}: list {i}"
+
+    cells = cells_of(lists, name)
+    lengths, flat = join_cells(cells, spot, sets=sets, from_pandas=from_pandas)
+    return split_lists(lists_of(lengths, flat, pa.null(), spot, from_pandas=from_pandas))
+
+
+def cells_of(lists: Any, name: str) -> Any:
+    """The cells of a list of lists, a Series or a frame: a list, or a matrix with a row a list."""
+    if is_missing(lists):
+        raise InputError(f"{name} holds {shown(lists)}; expected a list of lists")
+    if hasattr(lists, "to_numpy"):
+        lists = lists.to_numpy()
+    is_matrix = isinstance(lists, np.ndarray) and lists.ndim == 2
+    return lists if is_matrix else list_of(lists, name)
+
+
+def join_cells(
+    cells: Any,
+    spot: Spot,
+    limit: int | None = None,
+    *,
+    sets: bool = True,
+    from_pandas: bool = True,
+) -> tuple[np.ndarray, Any]:
+    """The lengths of lists, and all their items one after the other.
+
+    The items are what `array_of` takes. A missing list is empty. A set is a list in any order, if
+    `sets` allows it. With a `limit`, which is for lists without sets, only the first items of each
+    list are taken.
+
+    Raises
+    ------
+    InputError
+        If a cell is no list.
+    """
+    if isinstance(cells, np.ndarray) and cells.ndim == 2:
+        cells = cells[:, :limit]
+        return np.full(len(cells), cells.shape[1]), cells.ravel()
+    types = set(map(type, cells))
+    if not (sets or types.isdisjoint(SETS)):
+        refuse_sets(cells, spot)
+    if np.ndarray in types:
+        with suppress(pa.ArrowException, TypeError, ValueError, OverflowError, IndexError):
+            some = cells if limit is None else [cell[:limit] for cell in cells]
+            offsets, values = split_lists(pa.array(some, from_pandas=from_pandas))
+            if not kinds.is_binary(values.type):  # these may have been bytes and texts
+                return np.diff(offsets), values
+    if not types <= {list, tuple, set, frozenset}:
+        cells = [_list_of(cell, i, spot) for i, cell in enumerate(cells)]
+    lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+    if limit is not None and lengths.max(initial=0) > limit:
+        lengths = np.minimum(lengths, limit)
+        return lengths, join_items(cells, int(lengths.sum()), limit)
+    return lengths, join_items(cells, int(lengths.sum()))
+
+
+def join_items(cells: Any, count: int, limit: int | None = None) -> Any:
+    """All items of lists, sets or dicts, which are `count`, in the form that is fastest."""
+
+    def each() -> Iterable[Any]:
+        # Slices are made one at a time: millions of them at once would slow the garbage collector.
+        return cells if limit is None else map(itemgetter(slice(limit)), cells)
+
+    first = next((next(iter(cell)) for cell in cells if len(cell)), None)
+    joined = None
+    if isinstance(first, str):
+        joined = _join_texts(each(), count)
+    elif type(first) is int:
+        joined = _join_integers(each())
+    if joined is not None:
+        return joined
+    flat: list[Any] = []
+    deque(map(flat.extend, each()), maxlen=0)  # runs the map in C
+    return flat
+
+
+def _join_texts(cells: Any, count: int) -> Any:
+    """Join lists of texts in half of Arrow's time; None if any item is no text."""
+    try:
+        data = np.frombuffer("\0".join(map("\0".join, filter(None, cells))).encode(), np.uint8)
+    except (TypeError, UnicodeError):
+        return None
+    offsets = np.zeros(count + 1, np.int64)
+    packed = np.empty(len(data), np.uint8)
+    if unpack_strings(data, offsets[1:], packed) != count:  # a text holds the byte that parts them
+        return None
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(packed)]
+    return pa.Array.from_buffers(pa.large_string(), count, buffers)
+
+
+def _join_integers(cells: Any) -> np.ndarray | None:
+    """Join lists of integers in half of Arrow's time; None if any item is no integer."""
+    joined = number_array("q")
+    try:
+        deque(map(joined.fromlist, cells), maxlen=0)
+    except (TypeError, OverflowError):
+        return None
+    return np.asarray(joined)
+
+
+def list_of(value: Any, name: str, *, sets: bool = False) -> list[Any]:
+    """One list of items, or of lists, as a Python list; a missing one is empty.
+
+    Raises
+    ------
+    InputError
+        If the value is no list, or is a set although `sets` does not allow one.
+    """
+    if type(value) is list:
+        return value
+    if not sets:
+        refuse_sets([value], lambda _: name)
+    return list(_list_of(value, 0, lambda _: name))
+
+
+def _list_of(cell: Any, i: int, spot: Spot) -> Any:
+    """A cell as a list; a list is returned as it is."""
+    if isinstance(cell, np.ndarray):
+        if cell.ndim != 1:
+            raise InputError(f"{spot(i)} holds an array of {cell.ndim} dimensions; expected a list")
+        return cell.tolist()
+    if isinstance(cell, LISTS):
+        return cell
+    if is_missing(cell):
+        return ()
+    if isinstance(cell, pa.Array | pa.ChunkedArray):
+        return cell.to_pylist()
+    if not isinstance(cell, str | bytes | Mapping) and isinstance(cell, Iterable):
+        return list(cell)
+    hint = "split it first, or write [item]" if isinstance(cell, str) else "write [item]"
+    raise InputError(f"{spot(i)} holds {shown(cell)}; expected a list of items: {hint}")
+
+
+def lists_of(
+    lengths: np.ndarray, flat: Any, declared: Any, spot: Spot, *, from_pandas: bool = True
+) -> Any:
+    """The Arrow lists of some lengths, with their items one after the other."""
+    offsets = offsets_of(lengths)
+
+    def spot_of_item(i: int) -> str:
+        cell = int(np.searchsorted(offsets, i, side="right")) - 1
+        return f"{spot(cell)}, place {i - offsets[cell]} of its list,"
+
+    items = array_of(flat, spot_of_item, from_pandas=from_pandas)
+    check_kind(items, declared, spot_of_item)
+    if kinds.is_integer(declared):
+        items = as_integers(items)
+    return pa.LargeListArray.from_arrays(arrow_of(offsets), items)
+
+
+def refuse_sets(cells: Iterable[Any], spot: Spot) -> None:
+    """Raise InputError if a cell is a set."""
+    if not set(map(type, cells)).isdisjoint(SETS):
+        i = next(i for i, cell in enumerate(cells) if isinstance(cell, SETS))
+        raise InputError(f"{spot(i)} holds a set, which has no order: give a list")
