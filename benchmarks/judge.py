@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import math
 import re
@@ -221,7 +222,9 @@ def text_of(path: Path) -> str:
 
 def rows_of_csv(delimiter: str) -> Callable[..., list[Row]]:
     def rows(path: Path, columns: dict[str, str], side: str) -> list[Row]:
-        header, *lines = csv.reader(text_of(path).splitlines(), delimiter=delimiter, strict=True)
+        header, *lines = csv.reader(
+            io.StringIO(text_of(path), newline=""), delimiter=delimiter, strict=True
+        )
         if len(set(header)) < len(header) or any(len(line) != len(header) for line in lines):
             raise UndecidedError
         return [cells(dict(zip(header, line, strict=True)), columns) for line in lines]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -24,7 +23,7 @@ from rankmill.gate.earlier import (
 )
 from rankmill.gate.folder import open_folder
 from rankmill.gate.runs import Measured, Run, run_of, time_of_name, told_of
-from rankmill.gate.trends import NAMED, Point, Trend
+from rankmill.gate.trends import Point, Trend, otherwise, these
 from rankmill.metrics.texts import split_names
 from rankmill.results.answer import Answer
 from rankmill.results.spelling import canonical
@@ -286,15 +285,14 @@ class History(Answer):
         if not others:
             return same, ""
         why = (
-            _otherwise(heeded(others[-1].rules, metric), asked)
-            or f"{metric} had another definition"
+            otherwise(heeded(others[-1].rules, metric), asked) or f"{metric} had another definition"
         )
         if not same:
             raise InputError(
                 f"the history {self.name} has no run to compare {metric} with: "
-                + _these(others, why)
+                + these(others, why)
             )
-        return same, f"left out: {_these(others, why)}"
+        return same, f"left out: {these(others, why)}"
 
 
 def _drift(runs: Sequence[tuple[Run, Measured]]) -> Drift | None:
@@ -309,25 +307,6 @@ def _drift(runs: Sequence[tuple[Run, Measured]]) -> Drift | None:
             days.append(run.time.toordinal())
             numbers.append((value, error))
     return drift(numbers, days)
-
-
-def _these(runs: Sequence[Run], why: str) -> str:
-    names = ", ".join(run.id for run in runs[-NAMED:])
-    more = f" and {len(runs) - NAMED:,} more" if len(runs) > NAMED else ""
-    one = "this run counts" if len(runs) == 1 else f"these {len(runs):,} runs count"
-    return f"{one} otherwise ({why}): {names}{more}"
-
-
-def _otherwise(rules: str, asked: str) -> str:
-    """What differs between two ways to count."""
-    one, other = json.loads(rules), json.loads(asked)
-    names = [name for name in {**other, **one} if one.get(name) != other.get(name)]
-    return ", ".join(f"{name} is {_said(one, name)}, not {_said(other, name)}" for name in names)
-
-
-def _said(rules: dict[str, Any], name: str) -> str:
-    value = rules.get(name)
-    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
 # ------------------------------------------------------------------ pruning

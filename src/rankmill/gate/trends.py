@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 from rankmill.gate.drift import Drift
 from rankmill.gate.runs import Run
@@ -61,3 +63,23 @@ class Recorded(Protocol):
 
     def __len__(self) -> int:
         """How many runs there are."""
+
+
+def these(runs: Sequence[Run], why: str) -> str:
+    """Return which runs are left out, and why."""
+    names = ", ".join(run.id for run in runs[-NAMED:])
+    more = f" and {len(runs) - NAMED:,} more" if len(runs) > NAMED else ""
+    one = "this run counts" if len(runs) == 1 else f"these {len(runs):,} runs count"
+    return f"{one} otherwise ({why}): {names}{more}"
+
+
+def otherwise(rules: str, asked: str) -> str:
+    """Return what differs between two ways to count."""
+    one, other = json.loads(rules), json.loads(asked)
+    names = [name for name in {**other, **one} if one.get(name) != other.get(name)]
+    return ", ".join(f"{name} is {_said(one, name)}, not {_said(other, name)}" for name in names)
+
+
+def _said(rules: dict[str, Any], name: str) -> str:
+    value = rules.get(name)
+    return "none" if value is None else value if isinstance(value, str) else json.dumps(value)
