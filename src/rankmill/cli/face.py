@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
 
 __all__ = ["PARAMETERS", "face_of", "options_taken"]
@@ -14,42 +15,11 @@ __all__ = ["PARAMETERS", "face_of", "options_taken"]
 _ROWS = "Labels", "Predictions"
 # Flat option -> the fields of nouns that it becomes, where a function has no parameter of its name.
 # Of two options of one field the later one wins, if it is given.
-PARAMETERS: dict[str, tuple[str, ...]] = {
-    "query": tuple(f"{one}.query" for one in _ROWS),
-    "item": tuple(f"{one}.item" for one in _ROWS),
-    "columns": tuple(f"{one}.columns" for one in _ROWS),
-    "encoding": tuple(f"{one}.encoding" for one in _ROWS),
-    "padding": tuple(f"{one}.padding" for one in _ROWS),
-    "told_format": tuple(f"{one}.format" for one in _ROWS),
-    "label_query": ("Labels.query",),
-    "label_item": ("Labels.item",),
-    "label_columns": ("Labels.columns",),
-    "label_encoding": ("Labels.encoding",),
-    "labels_as": ("Labels.format",),
-    "gain": ("Labels.gain",),
-    "weight": ("Labels.weight",),
-    "subtopic": ("Labels.subtopic",),
-    "binary": ("Labels.binary",),
-    "predictions_as": ("Predictions.format",),
-    "score": ("Predictions.score",),
-    "rank": ("Predictions.rank",),
-    "in_order": ("Predictions.in_order",),
-    "rel": ("Semantics.rel",),
-    "depth": ("Semantics.depth",),
-    "judged_only": ("Semantics.judged_only",),
-    "gain_function": ("Semantics.gain_function",),
-    "train": ("Catalogue.train",),
-    "items": ("Catalogue.items",),
-    "item_group": ("Catalogue.group",),
-    "features": ("Catalogue.features",),
-    "drop_seen": ("Catalogue.drop_seen",),
-    "correction": ("Tests.correction",),
-    "replicates": ("Tests.replicates",),
-    "seed": ("Tests.seed",),
-    "confidence": ("Rules.confidence",),
-    "family_confidence": ("Rules.family_confidence",),
-    "undecided": ("Rules.undecided",),
-    "min_overlap": ("Rules.min_overlap",),
+PARAMETERS = {
+    one.name: tuple(word for word in one.parameter.split() if "." in word)
+    for rows in OPTIONS.values()
+    for one in rows
+    if "." in one.parameter
 }
 # Parameter of a function -> the noun that it takes.
 _TAKEN = {
@@ -61,9 +31,6 @@ _TAKEN = {
     "tests": "Tests",
     "rules": "Rules",
 }
-# What files have, or what one machine alone does.
-_NOT_ON_SPARK = {"labels_as", "predictions_as", "columns", "label_columns", "told_format"}
-_NOT_ON_SPARK |= {"encoding", "label_encoding", "padding", "subtopic"}
 
 
 def options_taken(function: Callable[..., Any]) -> set[str]:
@@ -71,8 +38,9 @@ def options_taken(function: Callable[..., Any]) -> set[str]:
     wanted = inspect.signature(function).parameters
     nouns = _nouns_of(wanted)
     found = {name for name, fields in PARAMETERS.items() if _taken(fields, nouns)}
-    on_spark = function.__module__.startswith("rankmill.spark")
-    return (found - _NOT_ON_SPARK if on_spark else found) | {*wanted}
+    if function.__module__.startswith("rankmill.spark"):
+        found -= {"told_format", *(name for name, one in keys().items() if not one.frames)}
+    return found | {*wanted}
 
 
 def face_of(
