@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 import rankmill
-from flat import flat
 from rankmill.compare.adjusted import fit_of
 from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.few import LEAST_RESAMPLED
@@ -115,9 +114,9 @@ def unknown(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 def notes(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     """Compare says where queries are too few for a test, and only there."""
 
-    def noted(queries: int, word: str, labels: pa.Table | None = None, **options: Any) -> bool:
+    def noted(queries: int, word: str, labels: Any = None, **options: Any) -> bool:
         runs = {name: run_of(random.random(queries) < 0.5) for name in ("old", "new")}
-        found = flat(rankmill.compare, labels or labels_of(queries), runs, "hit@1", **options)
+        found = rankmill.compare(labels or labels_of(queries), runs, "hit@1", **options)
         return any(word in note for note in found.notes)
 
     for test, least in LEAST_RESAMPLED.items():
@@ -125,8 +124,8 @@ def notes(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         yield wrong(f"6: a note on {test} below {least} queries", few, not enough)
     told = []
     for queries, word in ((9, "there is no t test"), (29, "are rough"), (30, "")):
-        weighted = labels_of(queries, weight=[1.0] * queries)
-        found = noted(queries, word or "effective", weighted, weight="weight")
+        table = labels_of(queries, weight=[1.0] * queries)
+        found = noted(queries, word or "effective", rankmill.Labels(table, weight="weight"))
         told.append(found if word else not found)
     yield wrong("5: notes below 10 and below 30 effective queries", *told)
 
@@ -164,14 +163,14 @@ def losses(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         if not spec.kernel:
             continue
         for lost, options in (
-            (["u"], {"judged_only": True}),
-            (["s"], {"drop_seen": True, "train": seen}),
+            (["u"], {"semantics": rankmill.Semantics(judged_only=True)}),
+            (["s"], {"catalogue": rankmill.Catalogue(train=seen, drop_seen=True)}),
             ([], {}),
         ):
             lists = {"old": [["i2", "x", "i1"]] * 40, "new": [["x", "i2"]] * 10 + [lost] * 30}
             runs = {k: pa.table({"query": range(40), "items": v}) for k, v in lists.items()}
             with contextlib.suppress(RankmillError):  # a metric may refuse
-                found = flat(rankmill.compare, labels, runs, spec.example, **options)
+                found = rankmill.compare(labels, runs, spec.example, **options)
                 ((_, one),) = found.differences.items()
                 right.append(one["new"].verdict != "better")
     yield wrong(f"9: better without predictions, {len(right)} metrics and ways", *right)
@@ -184,9 +183,12 @@ def looks_back(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         for number, count in enumerate(hits):
             result = rankmill.evaluate(labels_of(100), run_of(np.arange(100) < count), "hit@1")
             record(result, folder, time=BEGIN + timedelta(days=number))
-        tonight = {"history": folder, "time": BEGIN + timedelta(days=95)}
-        found = flat(
-            rankmill.gate_power, labels_of(100), run_of(np.ones(100)), "hit@1 >= 0.5", **tonight
+        found = rankmill.gate_power(
+            labels_of(100),
+            run_of(np.ones(100)),
+            "hit@1 >= 0.5",
+            history=folder,
+            time=BEGIN + timedelta(days=95),
         )
     (one,) = found.rules
     counted = int((hits[-90:] < 50).sum()), 90

@@ -35,9 +35,10 @@ def history(runs: dict[str, Any]) -> Any:
             time = datetime.datetime(2026, 1, day, tzinfo=datetime.UTC)
             result = rankmill.evaluate(GOLD, runs["a"], ["map", "first_hit@1"])
             record(result, folder, time=time, tags={"day": str(day)})
-        found = rankmill.History(folder)
-    runs_of = [replace(one, id=str(at)) for at, one in enumerate(found.runs)]
-    return rankmill.History("nights", runs_of)
+        runs_of = rankmill.History(folder).runs
+    return rankmill.History.held(
+        "nights", [replace(one, id=str(at)) for at, one in enumerate(runs_of)]
+    )
 
 
 COMPARED = {"by": SLICES, "worst_slices": 1, "moved": 2, "margin": 0.3, "tests": ("t", "sign")}

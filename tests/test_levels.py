@@ -211,7 +211,7 @@ def test_the_walk_ends_at_the_value(
             found = flat(rankmill.explain, labels, predictions, metric, query, **options)
             assert found.scope == result.scope
             if query is None:
-                assert found.value == result[metric]
+                assert found.value == result.metrics[metric]
                 continue
             assert found.value == result.per_query[result.aliases[metric]][place].as_py()
             if found.divisor is not None:

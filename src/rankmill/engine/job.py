@@ -228,10 +228,10 @@ def make_job(
     if depth is not None:
         depth = positive(depth, "depth")
     choices = given.choices
-    asked = parse_all(metrics, rel, given.preset)
+    asked = parse_all(metrics, rel, given)
     memory = positive(memory, "memory")
     gain_function = canonical_gain_function(given.gain_function)
-    check_under(given.preset, asked)
+    check_under(given, asked)
     for metric in asked:
         check_defined(metric, choices)
         if metric.rel is not None:
@@ -247,7 +247,7 @@ def make_job(
     _check_groups(beside.items, beside.group, asked)
     _check_features(beside.features, asked)
     scope = Scope(rel, depth, bool(given.judged_only), weight, bool(beside.drop_seen))
-    skipped = skipped_names(split_names(metrics), given.preset)
+    skipped = skipped_names(split_names(metrics), given)
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
     more = {"scope": scope, "beside": beside, "skipped": told, **more}
     return Job(tuple(asked), choices, gain_function, memory, **more)

@@ -114,17 +114,18 @@ def check_under(semantics: Any, metrics: Iterable[Metric]) -> None:
 def told_under(semantics: Any, metric: Metric) -> str:
     """What a name means in the library of a preset, if it means something else there, or "".
 
-    `semantics` are as given: the name of a preset, or a mapping with one, perhaps changed.
+    `semantics` are as given: the name of a preset, or a mapping or `Semantics` with one.
     """
     preset = preset_named(semantics)
-    changed = semantics if isinstance(semantics, Mapping) else {}
+    told = semantics if isinstance(semantics, Mapping) else getattr(semantics, "__dict__", {})
+    unpredicted = told.get("unpredicted")
     name = re.split(r"[(@:]|_\d", metric.text)[0].strip().lower()
     given = dict(metric.given).keys()
     says_which = {
         ("lenskit", "rbp"): given - {REL.name},
         ("ranx", "rbp"): given & {REL.name},
         ("recommenders", "map"): metric.k,
-        ("recommenders", "ndcg"): changed.get("unpredicted", "skip") != "skip",
+        ("recommenders", "ndcg"): (unpredicted or "skip") != "skip",
     }
     return "" if says_which.get((preset, name)) else _UNDER.get(preset, {}).get(name, "")
 

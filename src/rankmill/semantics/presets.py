@@ -332,5 +332,5 @@ def preset_named(given: object) -> str:
 
     "" if there is none.
     """
-    name = given.get("preset") if isinstance(given, Mapping) else given
+    name = given.get("preset") if isinstance(given, Mapping) else getattr(given, "preset", given)
     return name if isinstance(name, str) and name in PRESETS else ""
