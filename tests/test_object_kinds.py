@@ -17,7 +17,8 @@ import pyarrow as pa
 import pytest
 
 import rankmill
-from rankmill import InputError, Ragged, RankmillError, kaggle
+from rankmill import InputError, RankmillError, kaggle
+from rankmill.arrays import Ragged
 
 pytestmark = pytest.mark.small
 
@@ -122,10 +123,10 @@ UNLIKE_KAGGLE: dict[str, tuple[Any, Any, float | str, float]] = {
 }
 DOORS: dict[str, Callable[[Any, Any], float]] = {
     "evaluate": lambda *sides: rankmill.evaluate(*sides, ["map"])["map"],
-    "arrays": lambda *sides: float(rankmill.average_precision(*sides).mean()),
+    "arrays": lambda *sides: float(rankmill.arrays.average_precision(*sides).mean()),
     "kaggle": kaggle.mapk,
     "Ragged": lambda *sides: float(
-        rankmill.average_precision(*map(Ragged.from_lists, sides)).mean()
+        rankmill.arrays.average_precision(*map(Ragged.from_lists, sides)).mean()
     ),
 }
 
@@ -161,23 +162,23 @@ def test_every_door_takes_the_same_cells(
 def test_a_missing_prediction_keeps_its_rank_in_notebooks_alone() -> None:
     sides = [[1]], [[None, 1]]
     assert [DOORS[door](*sides) for door in ("evaluate", "arrays", "kaggle")] == [1.0, 1.0, 0.5]
-    assert rankmill.average_precision([[1]], pa.array([[None, 1]])).tolist() == [1.0]
+    assert rankmill.arrays.average_precision([[1]], pa.array([[None, 1]])).tolist() == [1.0]
     assert kaggle.apk([1], [pd.NaT, np.datetime64("NaT"), 1]) == pytest.approx(1 / 3)
 
 
 def test_a_missing_label_leaves_with_its_gain() -> None:
     predictions, gain = [[2, 1]], [[3, None, 1]]
-    expected = rankmill.ndcg([[1, 2]], predictions, gain=[[3, 1]]).tolist()
-    assert rankmill.ndcg([[1, None, 2]], predictions, gain=gain).tolist() == expected
+    expected = rankmill.arrays.ndcg([[1, 2]], predictions, gain=[[3, 1]]).tolist()
+    assert rankmill.arrays.ndcg([[1, None, 2]], predictions, gain=gain).tolist() == expected
     with pytest.raises(InputError, match="a gain is not finite"):
-        rankmill.ndcg([[1, 5, 2]], predictions, gain=gain)
+        rankmill.arrays.ndcg([[1, 5, 2]], predictions, gain=gain)
     with pytest.raises(InputError, match="labels: list 0 holds a set, which has no order"):
-        rankmill.ndcg([{1, 2}], predictions, gain=[[1, 2]])
+        rankmill.arrays.ndcg([{1, 2}], predictions, gain=[[1, 2]])
     for wrong in ([[DAY]], pa.array([[True]]), pa.array([["a"]])):
         with pytest.raises(InputError, match=r"gain: it holds .*; expected numbers"):
-            rankmill.ndcg([[1]], [[1]], gain=wrong)
+            rankmill.arrays.ndcg([[1]], [[1]], gain=wrong)
     with pytest.raises(InputError, match="9007199254740993 has no float64 of the same value"):
-        rankmill.ndcg([[1]], [[1]], gain=[[2**53 + 1]])
+        rankmill.arrays.ndcg([[1]], [[1]], gain=[[2**53 + 1]])
 
 
 def test_confidences_that_are_no_numbers() -> None:
