@@ -261,3 +261,19 @@ def test_few_effective_queries_are_told(heavy, told):
     assert (not told and not found.notes) or told in found.notes[0]
     one = found.differences["hit@1"]["b"]
     assert (one.verdict is None) == (one.low is None) == (told == "no t test")
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_relative_interval_has_the_sign_of_the_difference(turned: bool) -> None:
+    """A system that has no spread may have more unseen than the difference has."""
+    labels = {query: ["a"] for query in range(60)}
+    best = {key: ["a"] for key in labels}
+    other = {query: ["b", "a"] if query % 5 == 0 else ["a"] for query in labels}
+    runs = {"base": best, "new": other} if turned else {"base": other, "new": best}
+    one = rankmill.compare(labels, runs, "mrr").differences["mrr"]["new"]
+    if turned:
+        assert one.high < 0
+        assert one.relative_low < one.relative < one.relative_high <= 0
+    else:
+        assert one.low > 0
+        assert 0 <= one.relative_low < one.relative < one.relative_high

@@ -131,6 +131,7 @@ _SAYINGS = {
     "failed to map segment": "memory",  # the dynamic linker, as all below
     "annot allocate memory": "memory",
     "cannot create shared object descriptor": "memory",
+    "without setting an exception": "memory",  # a library that finds no room while it is loaded
 }
 
 

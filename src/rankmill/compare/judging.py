@@ -124,12 +124,17 @@ def tested(
     ]
     # A test without an interval is shown with the one of the t-test.
     interval = intervals[0] if intervals else _as_tested(alike or run("t"))
-    ends = relative_ends_of(column, base, spec, settings.confidence, alike)
+    low, high = relative_ends_of(column, base, spec, settings.confidence, alike)
+    # What may be unseen of a system widens them; the sign is that of the difference all the same.
+    if low is not None and interval.low is not None and interval.low >= 0:
+        low = max(low, 0.0)
+    if high is not None and interval.high is not None and interval.high <= 0:
+        high = min(high, 0.0)
     return Difference(
         value=paired.mean,
         relative=relative(paired.mean, theirs.mean),
-        relative_low=ends[0],
-        relative_high=ends[1],
+        relative_low=low,
+        relative_high=high,
         low=interval.low,
         high=interval.high,
         cohen_d=paired.cohen_d,

@@ -82,7 +82,7 @@ def gate(
         Predictions that are given bare are read as `predictions` says of its own.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in, and in which the
-        nights of sequential rules are counted. `History.record` adds runs.
+        nights of sequential rules are counted. Nothing is written: `History.record` adds the run.
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules.
     by, moved, worst_slices, cluster, adjust
