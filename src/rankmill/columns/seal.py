@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankmill.columns.buffers import numbers_of, validity_of
+
 SIZE = 8
 DIGITS = 2 * SIZE
 _TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
@@ -57,12 +59,11 @@ def _add_chunk(parts: list[Any], chunk: pa.Array, row: int) -> None:
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
     if chunk.null_count:
-        missing = np.flatnonzero(chunk.is_null().to_numpy(zero_copy_only=False))
+        missing = np.flatnonzero(~validity_of(chunk))
         parts[0].update((missing + row).astype(np.int64).tobytes())
         chunk = chunk.drop_null()
     if pa.types.is_integer(chunk.type) or pa.types.is_floating(chunk.type):
-        numbers = chunk.to_numpy(zero_copy_only=False)
-        parts[1].update(np.ascontiguousarray(_wide(numbers)))
+        parts[1].update(np.ascontiguousarray(_wide(numbers_of(chunk))))
     elif any(is_kind(chunk.type) for is_kind in _TEXT):
         texts = chunk.cast(pa.large_binary())
         _, offsets, content = texts.buffers()

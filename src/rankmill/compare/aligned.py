@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids, to_ids
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.ragged import one_chunk
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.results.result import WEIGHT, CountedQueries, Result
@@ -116,8 +118,8 @@ class Aligned(NamedTuple):
 
     def values(self, name: str, metric: str, kept: np.ndarray | None) -> np.ndarray:
         """Return the values of a system in the rows `kept`, in the order of `queries`."""
-        found = self.tables[name].column(metric).to_numpy()
-        return np.asarray(found if kept is None else found[kept])
+        found = floats_of(one_chunk(self.tables[name].column(metric)))
+        return found if kept is None else found[kept]
 
 
 def _counted(results: Mapping[str, Result]) -> list[CountedQueries]:
