@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankmill.columns.buffers import numbers_of
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import SEED, group_rows
 from rankmill.matching.index import LabelIndex
@@ -106,8 +107,7 @@ def classes_of(name: str, column: Any) -> Classes:
 
 def codes_of(column: Any) -> np.ndarray:
     """Return for each value of an Arrow array the place of it among the different ones, or -1."""
-    codes: np.ndarray = _encoded(column).indices.fill_null(NO_ROW).to_numpy().astype(np.int64)
-    return codes
+    return numbers_of(_encoded(column).indices, null=NO_ROW).astype(np.int64)
 
 
 def _encoded(column: Any) -> Any:
