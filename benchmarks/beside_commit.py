@@ -30,6 +30,7 @@ METRICS = ("-m", "map@12", "-m", "ndcg@10", "-m", "recall@10")
 PAIR = ("labels.parquet", "0.parquet", "1.parquet")
 GATE = ("gate", "labels.parquet", "1.parquet", "--baseline", "0.parquet", "--rule")
 COMMANDS = {
+    "evaluate": ("evaluate", "labels.parquet", "0.parquet", "-m", "map@12"),
     "compare": ("compare", *PAIR, *METRICS),
     "compare --by": ("compare", *PAIR, *METRICS, "--by", "country"),
     "gate": (*GATE, "map@12 drop <= 5% confidence 0.95"),
