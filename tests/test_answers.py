@@ -171,7 +171,8 @@ def test_fused_lists_in_a_file(tmp_path: Any) -> None:
     fused = rankmill.fuse(RUNS, tmp_path / "fused.run")
     same_json(fused)
     assert list(json.loads(fused.to_json())) == [
-        *("path", "method", "norm", "queries", "items", "queries_in_all", "repeated_items", "runs"),
+        *("rankmill", "format", "path", "method", "norm", "queries", "items", "queries_in_all"),
+        *("repeated_items", "runs"),
     ]
     with pytest.raises(UsageError, match=r"written to .*fused\.run"):
         fused.to_arrow()

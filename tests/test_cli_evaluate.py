@@ -33,6 +33,7 @@ def test_json_output(run, dump):
     content = json.loads(out)
     assert list(content) == [
         "rankmill",
+        "format",
         "queries",
         "metrics",
         "standard_errors",

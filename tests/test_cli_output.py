@@ -201,7 +201,7 @@ def test_systems_as_csv_markdown_and_json():
     assert lines[2] == "| old | map@12 | 0.3000000 | 0.00123 | 1,200,000 |  |"
     assert len(lines) == 8
     content = json.loads(render_all(three(), "json"))
-    assert list(content) == ["rankmill", "same_queries", "note", "systems"]
+    assert list(content) == ["rankmill", "format", "same_queries", "note", "systems"]
     assert (content["same_queries"], content["note"]) == (True, None)
     assert list(content["systems"]) == ["old", "x/new", "x/same"]
     whole = json.loads(render(made(), "json"))

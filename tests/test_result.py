@@ -78,6 +78,7 @@ def test_json_has_all_keys_in_order_and_keeps_every_digit():
     content = json.loads(made().to_json())
     assert list(content) == [
         "rankmill",
+        "format",
         "queries",
         "metrics",
         "standard_errors",

@@ -153,10 +153,10 @@ class Comparison(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, lists, strings and numbers."""
-        from rankmill.version import __version__
+        from rankmill.version import stamp
 
         return {
-            "rankmill": __version__,
+            **stamp(),
             "baseline": self.baseline,
             "systems": self.systems,
             "queries": self.queries,

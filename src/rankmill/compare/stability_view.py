@@ -121,10 +121,10 @@ class Stability(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers; a cutoff is a string."""
-        from rankmill.version import __version__
+        from rankmill.version import stamp
 
         return {
-            "rankmill": __version__,
+            **stamp(),
             "systems": self.systems,
             "queries": self.queries,
             "differing": self.differing,

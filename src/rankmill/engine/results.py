@@ -10,6 +10,7 @@ from rankmill.results.answer import Answer
 from rankmill.results.result import Result
 from rankmill.results.systems import same_queries, systems_view
 from rankmill.results.tables import View
+from rankmill.version import stamp
 
 
 class Results(Answer, dict[str, Result]):
@@ -34,7 +35,7 @@ class Results(Answer, dict[str, Result]):
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
         """Return what `to_dict` told of."""
-        version = {"rankmill": told["rankmill"]}
+        version = {name: told[name] for name in stamp() if name in told}
         results = {name: Result.from_dict(version | one) for name, one in told["systems"].items()}
         return cls(results, told["same_queries"])
 

@@ -95,10 +95,10 @@ class EvaluatorDifferences(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts, strings and numbers."""
-        from rankmill.version import __version__
+        from rankmill.version import stamp
 
         return {
-            "rankmill": __version__,
+            **stamp(),
             "metric": self.metric,
             "base": self.base,
             "value": self.value,

@@ -71,10 +71,10 @@ class Trace(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts, lists, strings and numbers."""
-        from rankmill.version import __version__
+        from rankmill.version import stamp
 
         return {
-            "rankmill": __version__,
+            **stamp(),
             "metric": self.metric,
             "query": self.query,
             "value": self.value,

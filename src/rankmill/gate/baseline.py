@@ -21,6 +21,7 @@ from rankmill.metrics.registry import parse
 from rankmill.results.result import PER_QUERY, Result
 from rankmill.sources.nouns import Predictions
 from rankmill.stores.opened import opened
+from rankmill.version import check_stamp
 
 # The square of a number of a run is a number.
 LARGEST = 1e150
@@ -153,6 +154,7 @@ def _checked(told: Any, source: str) -> Mapping[str, Any]:
             f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
             "evaluate it again"
         )
+    check_stamp(told, source)
     own = {name: one for name, one in told.items() if name not in _UNSEALED}
     if "checksum" in told and told["checksum"] != seal_of_json(own):
         raise InputError(

@@ -112,7 +112,7 @@ class Folder(NamedTuple):
         opened(f"{self.name.rstrip('/')}/{name}")
         with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
             try:
-                run = read_summary(self._end(name))
+                run = read_summary(self._end(name), f"{self.name.rstrip('/')}/{name}")
                 return self._rows(name) if run is None else [run]
             except FileNotFoundError:
                 return []

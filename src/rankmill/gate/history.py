@@ -28,6 +28,7 @@ from rankmill.metrics.texts import split_names
 from rankmill.results.answer import Answer
 from rankmill.results.spelling import canonical
 from rankmill.results.tables import View
+from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -149,7 +150,7 @@ class History(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all runs as dicts, lists, strings and numbers; not what is in slices."""
-        return {"history": self.name, "runs": [told_of(run) for run in self.runs]}
+        return {**stamp(), "history": self.name, "runs": [told_of(run) for run in self.runs]}
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:

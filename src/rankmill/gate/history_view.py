@@ -7,7 +7,7 @@ from typing import Any
 
 from rankmill.gate.trends import NAMED, Recorded, Trend
 from rankmill.results.tables import Cell, Column, Part, Table, View
-from rankmill.version import __version__
+from rankmill.version import stamp
 
 __all__ = ["named", "sparkline", "view_of"]
 
@@ -118,7 +118,7 @@ def _exact(trends: Sequence[Trend]) -> Table:
 
 def _content(found: Recorded, trends: Sequence[Trend]) -> dict[str, Any]:
     return {
-        "rankmill": __version__,
+        **stamp(),
         "history": found.name,
         "runs": len(found),
         "without_verdict": [

@@ -19,9 +19,11 @@ from time import time as seconds_now
 from typing import Any, NamedTuple
 
 from rankmill.columns.seal import DIGITS, seal_of
+from rankmill.errors import InputError
 from rankmill.results.spelling import canonical
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import FORMAT, check_stamp
 
 __all__ = ["SUMMARY", "CountingRules", "Measured", "Run", "new_name", "rules_text", "time_of_name"]
 
@@ -195,7 +197,7 @@ def _text_of(rules: CountingRules) -> str:
 
 def summary_text(run: Run, rules: CountingRules) -> str:
     """Return the summary of a run, which is plain ASCII; its checksum comes first."""
-    told = told_of(run) | {"rules": rules}
+    told = told_of(run) | {"rules": rules, "format": FORMAT}
     text = json.dumps(told, separators=(",", ":"), allow_nan=False)
     return seal_of(text) + text
 
@@ -215,8 +217,14 @@ def told_of(run: Run) -> dict[str, Any]:
     }
 
 
-def read_summary(end: bytes) -> Run | None:
-    """Return the run of the summary in the last bytes of a file; None if there is none whole."""
+def read_summary(end: bytes, file: str = "this run") -> Run | None:
+    """Return the run of the summary in the last bytes of a file; None if there is none whole.
+
+    Raises
+    ------
+    InputError
+        If a later version of rankmill wrote it.
+    """
     start = end.rfind(SUMMARY + _TEXT)  # JSON in ASCII has no such byte: it is the key
     if start < 0:
         return None
@@ -231,7 +239,11 @@ def read_summary(end: bytes) -> Run | None:
     try:
         if seal_of(text[DIGITS:].decode("ascii")) != text[:DIGITS].decode("ascii"):
             return None
-        return run_of(json.loads(text[DIGITS:]))
+        told = json.loads(text[DIGITS:])
+        check_stamp(told | {"rankmill": told["version"]}, file)
+        return run_of(told)
+    except InputError:
+        raise
     except (ValueError, KeyError, TypeError):
         return None
 

@@ -15,6 +15,7 @@ from rankmill.results.described import described, rules_of
 from rankmill.results.plain import plain
 from rankmill.results.result import Result
 from rankmill.results.tables import Bad, Cell, Column, Facts, Part, Table, View
+from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -170,6 +171,7 @@ class Verdict(Answer):
     def to_dict(self) -> dict[str, Any]:
         """Return all as dicts, lists, strings and numbers."""
         return {
+            **stamp(),
             "word": self.word,
             "exit_code": self.exit_code,
             "undecided": self.undecided,

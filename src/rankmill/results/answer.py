@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # What may differ between two answers of the same call, or of the same data in other files.
-_APART = ("rankmill", "inputs", "seconds", "checksum")
+_APART = ("rankmill", "format", "inputs", "seconds", "checksum")
 
 
 class Answer:
@@ -32,8 +32,9 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds, as dicts, lists, strings and numbers."""
-        told: dict[str, Any] = plain(vars(self))
-        return told
+        from rankmill.version import stamp
+
+        return {**stamp(), **plain(vars(self))}
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Self:
@@ -63,8 +64,13 @@ class Answer:
         """
         import json
 
-        with outside(f"the JSON of a {cls.__name__}"):
-            return cls.from_dict(json.loads(text))
+        from rankmill.version import check_stamp
+
+        source = f"the JSON of a {cls.__name__}"
+        with outside(source):
+            told = json.loads(text)
+            check_stamp(told, source)
+            return cls.from_dict(told)
 
     def to_arrow(self) -> pa.Table:
         """Return the table for programs, with every digit: what CSV has."""

@@ -50,7 +50,9 @@ class Fused(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes; the rows of the table as "rows"."""
-        told = {name: one for name, one in vars(self).items() if name != "table"}
+        from rankmill.version import stamp
+
+        told = stamp() | {name: one for name, one in vars(self).items() if name != "table"}
         return told if self.table is None else told | {"rows": self.table.to_pylist()}
 
     @classmethod

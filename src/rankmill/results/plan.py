@@ -8,7 +8,7 @@ from typing import Any
 from rankmill.errors import plural
 from rankmill.results.tables import Column, Facts, Part, Table, View, size_text
 from rankmill.semantics.scope import WHOLE, Scope
-from rankmill.version import __version__
+from rankmill.version import stamp
 
 
 def plan_view(plan: Mapping[str, Any]) -> View:
@@ -40,7 +40,7 @@ def plan_view(plan: Mapping[str, Any]) -> View:
         columns = [Column(name) for name in ("input", *keys, "columns")]
         return Table(columns, rows_of(inputs, keys, " "))
 
-    return View(screen, lambda: [table()], exact, lambda: {"rankmill": __version__, **plan})
+    return View(screen, lambda: [table()], exact, lambda: {**stamp(), **plan})
 
 
 def _counts_text(items: int | None, bytes: int) -> str:

@@ -202,13 +202,13 @@ class Result(Answer):
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
         from rankmill.columns.seal import seal_of_json
-        from rankmill.version import __version__
+        from rankmill.version import stamp
 
         bounds = {
             name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()
         }
         told = {
-            "rankmill": __version__,
+            **stamp(),
             "queries": self.queries,
             **(
                 {"effective_queries": self.effective_queries}

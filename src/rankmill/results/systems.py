@@ -10,6 +10,7 @@ from rankmill.results.described import facts_of, rules_of
 from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
 from rankmill.results.spelling import SIDES
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
+from rankmill.version import stamp
 
 
 def same_queries(results: Mapping[str, Result]) -> bool | None:
@@ -73,10 +74,12 @@ def systems_view(
         return Table([*table.columns, Column("note")], [[*row, note] for row in table.rows])
 
     def content() -> dict[str, object]:
-        contents = {name: one.to_dict() for name, one in results.items()}
-        (version,) = {one.pop("rankmill") for one in contents.values()}
-        shared = {"rankmill": version, "same_queries": same_queries, "note": note or None}
-        return {**shared, "systems": contents}
+        once = stamp()
+        contents = {
+            name: {key: value for key, value in one.to_dict().items() if key not in once}
+            for name, one in results.items()
+        }
+        return {**once, "same_queries": same_queries, "note": note or None, "systems": contents}
 
     return View(screen, page, exact, content)
 

@@ -8,7 +8,7 @@ from typing import Any
 from rankmill.errors import plural
 from rankmill.results.described import doubt_fact
 from rankmill.results.tables import Column, Facts, Part, Table, View
-from rankmill.version import __version__
+from rankmill.version import stamp
 
 _SHAPES = {"wide": "wide: a row a query, with lists", "long": "long: a row an item"}
 _ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}
@@ -33,7 +33,7 @@ def head_view(told: Mapping[str, Any], role_told: bool) -> View:
     def page() -> list[Part]:
         return [columns(), queries()] if told["queries"] else [columns()]
 
-    return View(screen, page, columns, lambda: {"rankmill": __version__, **told})
+    return View(screen, page, columns, lambda: {**stamp(), **told})
 
 
 def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
