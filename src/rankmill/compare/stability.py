@@ -192,7 +192,7 @@ def _check_metric(name: str) -> None:
         if metric.k is not None:
             raise UsageError(
                 f"{name!r} already has a cutoff; name the metric without it, as all metrics are "
-                "computed at the cutoffs of cutoffs (--cutoffs)"
+                "computed at the cutoffs of --cutoffs"
             )
     if metric.spec.cutoff == "none":
         raise UsageError(f"{name} takes no cutoff, so that it cannot be compared over cutoffs")

@@ -101,7 +101,7 @@ def _trec_ties(predictions: Input, result: Result) -> list[str]:
         return []
     return [
         f"{plural(tied, 'prediction', 'has', 'have')} a score that another one of their query has: "
-        "they rank as they stand in the file; trec_eval ranks them by document: --preset trec_eval"
+        "they rank as they stand in the file; trec_eval ranks them by document, as its preset does"
     ]
 
 

@@ -219,7 +219,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
         if one.measure != "drop":
             continue
         if one.slices and earlier.table is None and not earlier.slices:
-            needs = "the values of queries: give predictions or the file of --per-query"
+            needs = "the values of queries: give predictions or a per-query file"
         elif one.confidence is not None and not parse(one.subject).spec.kernel:
             needs = "the predictions of the baseline, as it is no mean over queries"
         else:

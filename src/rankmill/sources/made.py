@@ -67,7 +67,8 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
                 )
                 raise InputError(
                     f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
-                    "integers or strings with --query or --label-query"
+                    "integers or strings with --query or --label-query on the command line, "
+                    "Labels(query=...) or Predictions(query=...) in Python"
                 )
             if is_text_type(found) and not _is_utf8(found):
                 kind = BYTES
@@ -119,7 +120,8 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
 
 def padding_told() -> str:
     """How to say that an item is padding."""
-    return f"--padding {USUAL_PADDING} on the command line, padding={USUAL_PADDING} in Python"
+    both = f"padding={USUAL_PADDING} of Labels and Predictions"
+    return f"--padding {USUAL_PADDING} on the command line, {both} in Python"
 
 
 def padded_tails(offsets: np.ndarray, items: Ids) -> int:
@@ -228,7 +230,7 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
                         f"{one!r}, which stands between them: {told}; so a joined text may be of "
                         "different queries: change the ids, or give both sides by their columns, "
                         f"as --query {','.join(key.parts)} on the command line, "
-                        f"query={[*key.parts]} in Python"
+                        f"query={[*key.parts]} of both in Python"
                     )
 
 

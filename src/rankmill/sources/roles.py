@@ -259,7 +259,7 @@ def _find_order(
     if in_order and not wide and not need_score and chosen.get("score"):
         raise UsageError(
             f"in_order leaves the rows of {finder.file} in their order, and no metric needs the "
-            f"score column {chosen['score']!r}: leave out --in-order (in_order) or --score (score)"
+            f"score column {chosen['score']!r}: leave out --in-order or --score"
         )
     rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
     numbers = finder.numbers(wide, [*columns.names(), *filter(None, [rank])])
@@ -289,7 +289,7 @@ def _unclear_order(
     it = "one of them" if unclear[1:] else "it"
     whole = [one for one in unclear if finder.holds_integers(one)]
     ways = [f"if {it} is the score, say {how('score', finder.side, unclear[0])}"]
-    given = f"order 'given' (--semantics order=given) instead of {semantics.order!r}"
+    given = f"--semantics order=given instead of {semantics.order!r}"
     if ordered:
         ways.append(f"if the predictions are in rank order, choose {given}")
     else:
