@@ -62,7 +62,7 @@ def stability(
         Anything else is the predictions of one system, and then there are values and intervals
         only.
     metrics : str or iterable of str
-        Names of metrics without a cutoff, such as "map" or "recall".
+        Names of metrics without a cutoff, such as "map" or "recall", and no sets of them.
     cutoffs : iterable of int
         The cutoffs of each metric.
     confidence : float

@@ -73,7 +73,7 @@ def explain(
     labels, predictions
         As for `evaluate`.
     metric : str
-        Such as "map@12".
+        One metric, such as "map@12".
     query_id : int or str, optional
         Which query; an integer may be given as text. With `Ragged` inputs the number of the list.
         For gap there is none: it ranks all predictions in one list, which has to fit in memory,

@@ -46,8 +46,10 @@ class Rules:
     confidence : float
         The confidence of the intervals of the comparison that comes with the verdict.
     family_confidence : float, optional
-        With which confidence all rules that have one hold together; each of them gets a part of the
-        error rate. By default each rule has its own.
+        The confidence that all rules with "confidence" hold together, such as 0.95: of nights
+        without a change for the worse, at most 5 % then fail any of them. The rules share this
+        error rate, so that each needs a larger drop to fail. Rules without "confidence" are not
+        covered. By default each rule errs on its own, and ten rules fail more nights than one.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
     min_overlap : float
