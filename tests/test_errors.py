@@ -34,7 +34,7 @@ def at_the_command_line() -> Iterator[None]:
         ("give --keep, --keep-last", "give keep=, keep_last="),
         ("there is none: give one with --rule, or --preset", "rules=, or semantics="),
         ("leave out --in-order or --weight",
-         "leave out Predictions(in_order=...) or Labels(weight=...)"),
+         "leave out Predictions(in_order=True) or Labels(weight=...)"),
         ("give --train, or --items with --item-group",
          "give Catalogue(train=...), or Catalogue(items=...) with Catalogue(group=...)"),
         ("--rel and --min-overlap", "Semantics(rel=...) and Rules(min_overlap=...)"),
@@ -162,7 +162,8 @@ def test_options_are_said_as_the_table_has_them() -> None:
         of_one_input = {"convert", "head", "fuse"} >= {*one.on.split()}  # it has one name there
         if not flag or not words or of_one_input or flag == "semantics":
             continue
-        fields = {f"{word.replace('.', '(')}=...)" for word in words if "." in word}
+        value = "True" if one.kind == "flag" else "..."
+        fields = {f"{word.replace('.', '(')}={value})" for word in words if "." in word}
         plain = {f"{word}=" for word in words if "." not in word}
         told = {nouns[flag]} if flag in nouns else plain or fields
         assert {*in_python(flag).split(" or ")} == told or flag == "metric", one.spec

@@ -51,10 +51,11 @@ def test_a_number_that_may_order_long_predictions_is_asked_about(
     run = plus(RUN, closeness=pa.array([1, 2, 9, 3]).cast(value))
     paths = files(LABELS, run)
     wanted = ["the-predictions.parquet", f"closeness ({value})", "--score closeness", "--in-order"]
-    said = ['Predictions(score="closeness")', "Predictions(in_order=True)"]
     with pytest.raises(InputError) as caught:
         rankmill.evaluate(*paths, ["map"])
-    message = tells(caught.value, [*wanted, *said])
+    message = tells(caught.value, wanted)
+    for said in ('say Predictions(score="closeness");', "say Predictions(in_order=True)"):
+        assert said in str(caught.value)
     assert ("--rank closeness" in message) == (value == pa.int16())
     cli_fails(paths, 3, wanted, ["map"])
 
@@ -213,7 +214,7 @@ def test_options_that_contradict_each_other(
 def test_the_second_pass_refuses_what_contradicts() -> None:
     run = plus(RUN, score=NUMBERS)
     state = rankmill.parts.evaluate_part(LABELS, run, ["gap"])
-    with pytest.raises(UsageError, match=r"leave out .*in_order=\.\.\.\) or .*rank="):
+    with pytest.raises(UsageError, match=r"leave out .*in_order=True\) or .*rank="):
         rankmill.parts.second_pass(state, rankmill.Predictions(run, rank="score", in_order=True))
 
 
@@ -291,7 +292,7 @@ def test_binary_does_not_read_gains_that_are_found() -> None:
         ap(text, RUN)
     assert ap(text, RUN, binary=True) == pytest.approx(AS_READ)
     ragged = rankmill.arrays.Ragged.from_lists([[1]])
-    with pytest.raises(UsageError, match=r"leave out Labels\(binary=\.\.\.\) or Labels\(gain="):
+    with pytest.raises(UsageError, match=r"leave out Labels\(binary=True\) or Labels\(gain="):
         rankmill.evaluate(rankmill.Labels(ragged, gain=ragged, binary=True), ragged, ["map"])
 
 

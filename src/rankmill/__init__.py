@@ -1,19 +1,5 @@
 """rankmill: a fast, exact evaluator of ranked predictions.
 
-    result = rankmill.evaluate(labels, predictions, ["map@12", "ndcg@10"])
-    found = rankmill.compare(labels, {"old": old, "new": new}, "map@12", by="country")
-    verdict = rankmill.gate(labels, new, ["map@12 drop <= 1%"], baseline=old)
-    rankmill.History("history").record(verdict)
-
-Labels and predictions are paths, frames, dicts or lists, as they are or with the names of their
-columns: Labels(df, query="user", gain="stars"). evaluate_runs scores several systems, stability
-tells how far a ranking of systems depends on the cutoff, explain shows how a value comes about, and
-explain_evaluators why two libraries disagree. rankmill.spark has evaluate, compare and gate for
-DataFrames of Spark.
-
-Read on: help(rankmill.evaluate), help(rankmill.Labels) and so on; ``rankmill docs`` lists the
-pages of the manual, and ``rankmill docs python`` says what a program can hand over.
-
 Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are loaded on first use.
 The modules arrays, config, kaggle, metrics, parts, spark and torch hold what fewer programs need.
 """

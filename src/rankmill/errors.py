@@ -43,6 +43,7 @@ _FIELDS = {
     "Rules": "undecided min-overlap family-confidence",
     "Tests": "correction replicates",
 }
+_FLAGS = ("binary", "in-order", "judged-only", "drop-seen")
 # What stands for a value goes with its option; examples of commands stay what they are.
 _OPTION = r"(?<![\w-])--([a-z][a-z-]*)(?:[= ][A-Z]+(?:,[A-Z.]+)*(?!\w)|=|(?![\w-]))"
 _COMMAND = r"(rankmill [a-z-]+ --\S+)"
@@ -76,7 +77,7 @@ def spoken(message: str) -> str:
     >>> spoken("rule x needs a baseline: give one with --baseline")
     'rule x needs a baseline: give one with baseline='
     >>> spoken("leave out --in-order, or choose --semantics order=given")
-    'leave out Predictions(in_order=...), or choose Semantics(order="given")'
+    'leave out Predictions(in_order=True), or choose Semantics(order="given")'
     >>> spoken('say --gain "x y" on the command line, Labels(gain="x y") in Python')
     'say Labels(gain="x y")'
     """
@@ -104,7 +105,8 @@ def in_python(option: str) -> str:
         parts = (one.partition(":") for one in options.split())
         fields = {name: field or name for name, _, field in parts}
         if option in fields:
-            found.append(f"{noun}({fields[option].replace('-', '_')}=...)")
+            value = "True" if option in _FLAGS else "..."
+            found.append(f"{noun}({fields[option].replace('-', '_')}={value})")
     return " or ".join(found) or f"{_PARAMETERS.get(option, option).replace('-', '_')}="
 
 

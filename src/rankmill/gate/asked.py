@@ -41,8 +41,13 @@ class Rules:
     Parameters
     ----------
     rules : str or iterable of str
-        Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
-        ``rankmill docs gate`` has the grammar.
+        - "map@12 >= 0.08": the value keeps a limit.
+        - "map@12 drop <= 1%": it is at most so much worse than the baseline.
+        - "map@12 drop <= 1% confidence 0.95": all of the interval of the drop is within the limit.
+        - "map@12[country=*] drop <= 3%": in each slice by a column of the labels or of `by`.
+        - "queries change <= 10%", "repeated_items == 0", "predictions_age <= 36h": what was read.
+
+        ``rankmill docs gate`` has the whole grammar.
     confidence : float
         The confidence of the intervals of the comparison that comes with the verdict.
     family_confidence : float, optional

@@ -158,8 +158,7 @@ def parameter_elsewhere(text: str, name: str, value: str) -> str:
             f"Semantics(gain_function={worth!r}) in Python"
         )
     said = {
-        "judged_only": f"type {bare} with --judged-only on the command line, "
-        "Semantics(judged_only=True) in Python",
+        "judged_only": f"type {bare} with --judged-only",
         "relative": "type set_relative_p",
         "max_rel": f"type max={level} in its place",
         "min_rel": "the least gain is 0: leave it out",

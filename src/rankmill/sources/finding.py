@@ -195,9 +195,3 @@ def advice(what: str, role: str, side: Role) -> str:
 def plain(name: str) -> str:
     """A name as it is compared: in lower case, without underscores, dashes and spaces."""
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
-
-
-def how_to_say(option: str) -> str:
-    """How to give an option that is just said."""
-    noun = "Labels" if option == "binary" else "Predictions"
-    return f"--{option.replace('_', '-')} on the command line, {noun}({option}=True) in Python"

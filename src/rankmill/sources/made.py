@@ -40,6 +40,8 @@ from rankmill.sources.footers import RowGroup
 BYTES, TEXT = pa.large_binary(), pa.large_string()
 # What implicit and FAISS put behind the items of a list that is too short.
 USUAL_PADDING = "-1"
+# How to say that an item is padding; notes of results are read by programs and at command lines.
+SAY_PADDING = "--padding -1 on the command line, padding=-1 of Labels and Predictions in Python"
 INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
@@ -116,12 +118,6 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
             )
     make = partial(_unpadded, item=item, padding=padding)
     return _with(source, item, (item,), make, lambda one: without_padding(one, item, padding))
-
-
-def padding_told() -> str:
-    """How to say that an item is padding."""
-    both = f"padding={USUAL_PADDING} of Labels and Predictions"
-    return f"--padding {USUAL_PADDING} on the command line, {both} in Python"
 
 
 def padded_tails(offsets: np.ndarray, items: Ids) -> int:
