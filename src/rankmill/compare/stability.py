@@ -191,8 +191,8 @@ def _check_metric(name: str) -> None:
     else:
         if metric.k is not None:
             raise UsageError(
-                f"{name!r} already has a cutoff; name the metric without it, as all metrics are "
-                "computed at the cutoffs of --cutoffs"
+                f"{name!r} already has a cutoff; name the metric without it, as --cutoffs has "
+                "those of all metrics"
             )
     if metric.spec.cutoff == "none":
         raise UsageError(f"{name} takes no cutoff, so that it cannot be compared over cutoffs")

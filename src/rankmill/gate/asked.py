@@ -7,8 +7,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rankmill.compare.asked import settings_of
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
-from rankmill.compare.dependence import covariate_name, with_dependence
+from rankmill.compare.dependence import with_dependence
 from rankmill.compare.differences import Settings
 from rankmill.engine.job import Job, make_job
 from rankmill.engine.progress import Progress
@@ -146,6 +147,8 @@ def asked_of(
     """
     given, baseline, extra = Rules.of(request.rules), request.baseline, request.metrics
     asked = parse_rules(given.rules)
+    more = request.moved, request.worst_slices, request.cluster, request.adjust
+    settings = settings_of("t", given.confidence, None, *more)
     _check(asked, baseline, given.undecided)
     _check_overlap(given.min_overlap)
     extra = [extra] if isinstance(extra, str) else list(extra)
@@ -176,13 +179,6 @@ def asked_of(
         with outside(earlier.source, "evaluate it again"):
             check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
-    settings = Settings(
-        confidence=given.confidence,
-        moved=request.moved,
-        worst_slices=request.worst_slices,
-        cluster=request.cluster,
-        adjust=covariate_name(request.adjust),
-    )
     cuts = _cuts(request.by, asked)
     cuts = with_dependence(cuts, settings, request.adjust, labels.weight)
     _check_dependence(asked, earlier, settings)
