@@ -126,7 +126,7 @@ class Semantics:
         _ = self.choices  # so that what is wrong is told where it is written
 
     def __repr__(self) -> str:
-        return noun_text(self, positional=int(self.preset != "default"))
+        return noun_text(self)
 
     @cached_property
     def choices(self) -> Choices:
@@ -171,13 +171,13 @@ Counting: TypeAlias = str | Semantics | Choices | Mapping[str, Any]
 """What functions take as semantics, see `Semantics.of`."""
 
 
-def noun_text(noun: Any, positional: int = 1) -> str:
+def noun_text(noun: Any) -> str:
     """Return what a noun of the face is made of, without what is as by default."""
-    told = [_short(getattr(noun, one.name)) for one in fields(noun)[:positional]]
-    for one in fields(noun)[positional:]:
+    told = []
+    for one in fields(noun):
         value = getattr(noun, one.name)
         if type(value) is not type(one.default) or value != one.default:
-            told.append(f"{one.name}={_short(value)}")
+            told.append(f"{one.name}={_short(value)}" if one.kw_only else _short(value))
     return f"{type(noun).__name__}({', '.join(told)})"
 
 

@@ -201,9 +201,6 @@ class Catalogue(_Noun):
     features: Any = None
     drop_seen: bool = False
 
-    def __repr__(self) -> str:
-        return noun_text(self, positional=0)
-
     @classmethod
     def of(cls, value: Catalogue | None) -> Catalogue:
         """Return what is given as a catalogue; UsageError if it is something else."""
