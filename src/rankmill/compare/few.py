@@ -15,8 +15,8 @@ ROUGH_EFFECTIVE = 30
 """With weights or clusters that leave fewer effective ones, a t test is told to be rough."""
 
 MANY_SLICES = 50
-"""More of one way to cut are told: they fill more than a screen, and with p corrected over all of
-them the smallest has to be below 0.001."""
+"""A note tells of more of one way to cut: they fill more than a screen, and corrected over all of
+them the smallest p has to be below 0.001."""
 
 
 def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
@@ -58,8 +58,8 @@ def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
             middle = median(one.queries for one in way.values())
             notes.append(
                 f"by {by[0]} there are {len(way):,} slices, with a median of {middle:,g} queries: "
-                "p is corrected over all of them, so that only large differences are shown; cut by "
-                "classes of its values, such as its most frequent values and the rest"
+                "among so many only large differences are shown, or chance ones if p is not "
+                "corrected; cut by classes of its values, such as the most frequent and the rest"
             )
     return notes
 
