@@ -116,6 +116,7 @@ FIELDS = set().union(*(PUBLIC[name] for name in PUBLIC))
 
 def unknown_words(text: str) -> list[str]:
     """The parameters that a text names as Python hears it, and that Python has not."""
+    text = text.replace("xon the command", "x on the command")  # what is filled in ends in a blank
     said = re.sub(r"rankmill [a-z]+ --[a-z]+", "", spoken(text))
     said = re.sub(r"https?://\S+", "", said)
     called = re.findall(r"\b([A-Z]\w+|gate)\(([^()]*)\)", said)
