@@ -229,7 +229,7 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
     ("options", "words"),
     [
         ({}, ["ild@3", "--item-group", "--items"]),
-        ({"item_group": "genre"}, ["group 'genre'", "--items"]),
+        ({"item_group": "genre"}, ["--item-group 'genre' on", "--items"]),
         (
             {"items": GENRES, "item_group": "genus"},
             ["items:", "'genus'", "genre", "--item-group|Catalogue(group=...)"],

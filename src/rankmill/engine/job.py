@@ -263,8 +263,8 @@ def _check_groups(items: Any, group: str | None, metrics: Iterable[Metric]) -> N
     needs = [metric.text for metric in metrics if _needs("groups", metric)]
     if group is not None and items is None:
         raise UsageError(
-            f"the group {group!r} is a column of the catalogue, and there is none: give it with "
-            "--items"
+            f"--item-group {group!r} on the command line, Catalogue(group={group!r}) in Python is "
+            "a column of the catalogue, and there is none: give it with --items"
         )
     if needs and group is None:
         raise UsageError(
