@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankmill.errors import RankmillError
+from rankmill.errors import RankmillError, speak_to_command_line
 
 # Programs of users, which test_programs.py runs beside files.
 collect_ignore = ["programs"]
@@ -66,19 +66,23 @@ def run_cli() -> Callable[..., CliOutcome]:
 def tells(error: object, wanted: list[str]) -> str:
     """Return the message after a check that it contains each wanted text ("this|or that").
 
-    An error of Python says in its own words what is written for the command line.
+    An error of Python says in its own words what is written for both; its words for the command
+    line are returned.
     """
-    message = str(error)
+    message = typed = str(error)
     if isinstance(error, RankmillError):
         assert not re.search(r"(?<!convert )--[a-z]", message), message
         message = error.args[0]
+        speak_to_command_line(True)
+        typed = str(error)
+        speak_to_command_line(False)
     for alternatives in wanted:
         assert any(one.lower() in message.lower() for one in alternatives.split("|")), (
             f"nothing of {alternatives!r} in: {message}"
         )
     assert "Traceback" not in message
     assert "This is a bug" not in message
-    return message
+    return typed
 
 
 @pytest.fixture

@@ -229,8 +229,11 @@ def test_damaged_rows(field: str, value: Any, words: list[str]) -> None:
     ("options", "words"),
     [
         ({}, ["ild@3", "--item-group", "--items"]),
-        ({"item_group": "genre"}, ["item_group 'genre'", "--items"]),
-        ({"items": GENRES, "item_group": "genus"}, ["items:", "'genus'", "genre", "item_group="]),
+        ({"item_group": "genre"}, ["--item-group 'genre' on", "--items"]),
+        (
+            {"items": GENRES, "item_group": "genus"},
+            ["items:", "'genus'", "genre", "--item-group|Catalogue(group=...)"],
+        ),
         (
             {"items": pa.table({"items": [["a"]], "g": ["x"]}), "item_group": "g"},
             ["items:", "lists", "'g'"],

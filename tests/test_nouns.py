@@ -37,6 +37,15 @@ def test_a_noun_pickles_and_is_equal_to_its_like_alone(one: object) -> None:
 
 
 @pytest.mark.small
+@pytest.mark.parametrize("noun", [Labels, Predictions, Catalogue, Semantics, Rules, Tests])
+def test_only_what_a_noun_is_made_of_stands_without_a_name(noun: type) -> None:
+    named = [TABLE] if noun in (Labels, Predictions) else [] if noun is Catalogue else ["t"]
+    for more in (["a"], ["a", "b", "c"]):
+        with pytest.raises(TypeError, match="positional argument"):
+            noun(*named, *more)
+
+
+@pytest.mark.small
 def test_data_that_cannot_be_compared_are_not_equal() -> None:
     class Odd:
         def __eq__(self, other: object) -> bool:
@@ -57,6 +66,19 @@ def test_a_noun_in_the_place_of_another_is_refused() -> None:
         rankmill.evaluate_runs(TABLE, {"a": Labels(TABLE)}, "map")
     with pytest.raises(UsageError, match="catalogue is a str; expected Catalogue"):
         rankmill.evaluate(TABLE, TABLE, "map", catalogue="items.parquet")  # type: ignore[arg-type]
+    for odd in (Tests("t"), Rules("map >= 0.1"), 3):
+        with pytest.raises(UsageError, match=f"rules is a {type(odd).__name__}; expected rules"):
+            rankmill.gate(TABLE, TABLE, Rules(odd))  # type: ignore[arg-type]
+    for told in ({"confidence": 3}, {"confidence": True}, {"confidence": "x"}):
+        with pytest.raises(UsageError, match=r"confidence is .*; expected a number between 0 and"):
+            rankmill.gate(TABLE, TABLE, Rules("map >= 0.1", **told))  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="moved is -1; expected a positive integer"):
+        rankmill.gate(TABLE, TABLE, "map >= 0.1", moved=-1)
+    with pytest.raises(UsageError, match="by cannot be a Labels"):
+        rankmill.gate(TABLE, TABLE, "map >= 0.1", by=Labels(TABLE))
+    for lone in (Labels(TABLE), Predictions(TABLE), "run.parquet"):
+        with pytest.raises(UsageError, match=f"runs is a {type(lone).__name__}; expected a map"):
+            rankmill.fuse(lone)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="unknown preset"):
         Semantics("trec")
     with pytest.raises(UsageError, match="ap_divisor cannot be 'label'"):

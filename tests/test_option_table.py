@@ -13,9 +13,11 @@ import pytest
 
 import rankmill
 from rankmill.cli import COMMANDS
+from rankmill.compare.significance import TESTS, TUKEY
 from rankmill.config.option import FILE, Option
 from rankmill.config.options import OPTIONS, keys, options_of
 from rankmill.fuse.methods import METHODS, NORMS
+from rankmill.metrics.texts import SETS
 from rankmill.semantics.choices import CHOICES
 from test_package import SOURCE
 
@@ -224,3 +226,17 @@ def test_parameters_are_those_of_the_rows(owner: str) -> None:
     assert rows <= parameters_of(taker)
     assert parameters_of(taker) - rows <= lacking
     assert parameters_of(taker) <= described(taker)
+
+
+@of_the_face
+def test_help_has_every_choice() -> None:
+    told = inspect.getdoc(rankmill.Semantics) or ""
+    for field, choices in CHOICES.items():
+        section = re.search(rf"^{field} : (.*?)(?=^\w)", told, re.M | re.S)
+        assert section is not None, field
+        assert [one for one in choices if f'"{one}"' not in section[1]] == [], field
+    for name in (*TESTS, TUKEY):
+        assert f'"{name}"' in (inspect.getdoc(rankmill.Tests) or ""), name
+    for function in (rankmill.evaluate, rankmill.compare, rankmill.gate):
+        text = " ".join((inspect.getdoc(function) or "").split())
+        assert [name for name in SETS if f'"{name}"' not in text] == [], function.__name__

@@ -220,6 +220,7 @@ gate("l", "run", "map >= 0.1", bassline="q")
 Labels("l", gian="stars")
 rankmill.Semantics(ap_diviser="labels")
 wrong: int = evaluate("l", "run")
+Labels("l", "user", "item")
 """
 EXPECTED = {
     10: 'Unexpected keyword argument "quary" for "compare"',
@@ -227,6 +228,7 @@ EXPECTED = {
     12: 'Unexpected keyword argument "gian" for "Labels"',
     13: 'Unexpected keyword argument "ap_diviser" for "Semantics"',
     14: "Incompatible types in assignment",
+    15: 'Too many positional arguments for "Labels"',
 }
 
 
@@ -249,8 +251,9 @@ def test_mypy_sees_mistakes_of_a_client(tmp_path: Path) -> None:
         str(tmp_path / "cache"),
     ]
     environment = os.environ | {"MYPYPATH": str(SOURCE.parent)}
+    programs = Path(__file__).parent / "programs"  # these have no mistake
     ran = subprocess.run(
-        [*command, "client.py"],
+        [*command, "client.py", str(programs)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
@@ -260,6 +263,7 @@ def test_mypy_sees_mistakes_of_a_client(tmp_path: Path) -> None:
     told = [line for line in ran.stdout.splitlines() if ": error: " in line]
     found = {int(line.split(":")[1]): line for line in told}
     assert found.keys() == EXPECTED.keys(), ran.stdout + ran.stderr
+    assert all(line.startswith("client.py:") for line in told)
     for number, text in EXPECTED.items():
         assert text in found[number]
 

@@ -297,6 +297,19 @@ def test_tukey_takes_all_systems_at_once():
     assert (same.tests["tukey"].p, same.verdict) == (1.0, "no difference shown")
 
 
+def test_more_slices_than_anybody_reads_are_told() -> None:
+    for count in (50, 51):
+        labels = {"query": [*range(3 * count)], "items": [[1]] * (3 * count)}
+        table = pa.table(labels | {"shop": [f"s{i % count}" for i in range(3 * count)]})
+        runs = {"old": {0: [1]}, "new": {1: [1]}}
+        options = {"metrics": "map", "by": ["shop", "label_count"]}
+        gated = rankmill.gate(table, runs["new"], "queries > 0", baseline=runs["old"], **options)
+        for notes in (rankmill.compare(table, runs, **options).notes, gated.notes):
+            told = [note for note in notes if note.startswith("by shop there are 51 slices")]
+            assert len(told) == (count == 51)
+            assert not told or "a median of 3 queries" in told[0]
+
+
 @pytest.mark.parametrize(
     ("by", "message"),
     [

@@ -142,7 +142,7 @@ def test_few_of_many_files_are_named(tmp_path: Path) -> None:
         "1.csv",
         "2.csv",
     ]
-    assert result.notes[3:] == ["3 more are like these: --format json has all of them"]
+    assert result.notes[3:] == ["3 more are like these: the JSON of the result has them"]
     assert len(result.to_dict()["inputs"]["predictions"]["doubts"]) == 6
 
 
@@ -333,7 +333,7 @@ def test_text_that_is_not_utf_8(
 def test_each_side_has_its_encoding(tmp_path: Path) -> None:
     labels = text.write(tmp_path, "l.csv", "query,item\nq,é\n".encode())
     run = text.write(tmp_path, "p.csv", "query,item\nq,é\n".encode("utf-16"))
-    with pytest.raises(InputError, match=r"p.csv is text in UTF-16; .* encoding="):
+    with pytest.raises(InputError, match=r"p.csv is text in UTF-16; .* Predictions\(encoding="):
         scored(labels, run)
     with pytest.raises(InputError, match=r"l.csv: line 1 holds bytes that are no text in utf-16"):
         scored(labels, run, encoding="utf-16")

@@ -364,7 +364,10 @@ def test_requests_that_cannot_be_weighted() -> None:
         with pytest.raises((UsageError, InputError), match=told):
             flat(rankmill.evaluate, labels, PREDICTIONS, metrics, **({"weight": "w"} | options))
 
-    refused("gap is no mean over queries, .*: leave out this metric, or weight=", metrics="map,gap")
+    refused(
+        "gap is no mean over queries, .*: leave out this metric, or Labels.weight=",
+        metrics="map,gap",
+    )
     refused("unlabelled 'zero' counts them: choose", semantics={"unlabelled": "zero"})
     refused("no column 'x' for the weight; the columns are query", weight="x")
     refused("weight is a int; expected the name of a column", weight=3)

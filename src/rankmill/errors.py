@@ -28,9 +28,27 @@ __all__ = [
 ]
 
 
-# Options that Python calls otherwise than the command line.
-_IN_PYTHON = {"rule": "rules", "metric": "metrics", "test": "tests", "preset": "semantics"}
-_OPTION = r"(?<![\w-])--([a-z][a-z-]*)(?![\w-])"
+# Options that become parameters of another name. A test holds these, and the next, to the table.
+_PARAMETERS = {
+    **{"rule": "rules", "metric": "metrics", "test": "tests", "preset": "semantics"},
+    "date": "time",
+}
+# Noun of the face -> the options that become its fields; "option:field" if the names differ.
+_FIELDS = {
+    "Labels": "query item padding columns encoding gain weight subtopic binary labels-as:format "
+    "label-query:query label-item:item label-columns:columns label-encoding:encoding",
+    "Predictions": "query item padding columns encoding score rank in-order predictions-as:format",
+    "Catalogue": "train items item-group:group features drop-seen",
+    "Semantics": "rel depth judged-only gain-function",
+    "Rules": "undecided min-overlap family-confidence",
+    "Tests": "correction replicates",
+}
+_FLAGS = ("binary", "in-order", "judged-only", "drop-seen")
+# What stands for a value goes with its option; examples of commands stay what they are.
+_OPTION = r"(?<![\w-])--([a-z][a-z-]*)(?:[= ][A-Z]+(?:,[A-Z.]+)*(?!\w)|=|(?![\w-]))"
+_COMMAND = r"(rankmill [a-z-]+ --\S+)"
+# A name in quotes may hold anything.
+_BOTH = r"(--[a-z](?:'[^']*'|(?!, |[;:]).)*?) on the command line, (.+?) in Python"
 _on_command_line = False
 
 
@@ -58,27 +76,38 @@ def spoken(message: str) -> str:
     --------
     >>> spoken("rule x needs a baseline: give one with --baseline")
     'rule x needs a baseline: give one with baseline='
-    >>> spoken("leave out --in-order (in_order), or choose order (--semantics order=given)")
-    'leave out in_order=, or choose order (semantics={"order": "given"})'
-    >>> spoken('say --gain "x y" on the command line, gain="x y" in Python')
-    'say gain="x y"'
+    >>> spoken("leave out --in-order, or choose --semantics order=given")
+    'leave out Predictions(in_order=True), or choose Semantics(order="given")'
+    >>> spoken('say --gain "x y" on the command line, Labels(gain="x y") in Python')
+    'say Labels(gain="x y")'
     """
-    if _on_command_line or "--" not in message:
+    if "--" not in message:
         return message
-    # A name in quotes may hold anything.
-    both = r"--[a-z](?:'[^']*'|(?!, |[;:]).)*? on the command line, (.+?) in Python"
-    message = re.sub(both, r"\1", message)
-    message = re.sub(r"--semantics (\w+)=(\w+)", r'semantics={"\1": "\2"}', message)
-    message = re.sub(rf"(\w+) \({_OPTION}\)|{_OPTION} \(\w+=?\)", _in_python, message)
-    # Examples of commands stay what they are.
-    parts = re.split(r"(rankmill [a-z-]+ --\S+)", message)
-    parts[::2] = [re.sub(rf"{_OPTION}(?:=| (?=[A-Z]))?", _in_python, one) for one in parts[::2]]
+    message = re.sub(_BOTH, r"\1" if _on_command_line else r"\2", message)
+    if _on_command_line:
+        return message
+    message = re.sub(r"--semantics (\w+)=(\w+)", r'Semantics(\1="\2")', message)
+    parts = re.split(_COMMAND, message)
+    parts[::2] = [re.sub(_OPTION, lambda one: in_python(one[1]), one) for one in parts[::2]]
     return "".join(parts)
 
 
-def _in_python(option: re.Match[str]) -> str:
-    name = next(one for one in option.groups()[::-1] if one)
-    return f"{_IN_PYTHON.get(name, name).replace('-', '_')}="
+def in_python(option: str) -> str:
+    """Return how a Python program gives an option, as a field of a noun or as a parameter.
+
+    Examples
+    --------
+    >>> in_python("labels-as"), in_python("memory"), in_python("padding")
+    ('Labels(format=...)', 'memory=', 'Labels(padding=...) or Predictions(padding=...)')
+    """
+    found = []
+    for noun, options in _FIELDS.items():
+        parts = (one.partition(":") for one in options.split())
+        fields = {name: field or name for name, _, field in parts}
+        if option in fields:
+            value = "True" if option in _FLAGS else "..."
+            found.append(f"{noun}({fields[option].replace('-', '_')}={value})")
+    return " or ".join(found) or f"{_PARAMETERS.get(option, option).replace('-', '_')}="
 
 
 class InputError(RankmillError, ValueError):

@@ -29,8 +29,16 @@ class Tests:
     Parameters
     ----------
     tests : str or iterable of str
-        The names of tests; the first one decides the verdict. "t" is the paired t-test,
-        ``rankmill docs comparing`` tells of all of them.
+        The names of tests; the first one decides the verdict.
+
+        - "t": the paired t-test of the mean difference.
+        - "randomization": the same question, by random signs of the differences; it assumes less.
+        - "bootstrap", "bca": queries drawn with replacement; "bca" corrects its interval for bias
+          and skewness.
+        - "wilcoxon", "sign": signed ranks, and queries won and lost; neither asks about the mean.
+        - "tukey": all pairs of three systems or more at once, by random permutations.
+
+        ``rankmill docs comparing`` says which to take.
     correction : str
         How p-values are corrected over all metrics and systems: "holm", "bonferroni", "bh"
         (Benjamini and Hochberg) or "none".

@@ -74,15 +74,14 @@ def compare(
     runs : mapping of str to predictions
         Two systems or more, each with predictions as for `evaluate`.
     metrics : str or iterable of str
-        As for `evaluate`; of results all that they have. gap is no mean over queries: its intervals
-        and its test are those of a jackknife over groups of queries, which needs `memory` for all
-        predictions.
+        As for `evaluate`, sets such as "official" and "recsys" too; of results all that they have.
+        gap is no mean over queries: its intervals and its test are those of a jackknife over groups
+        of queries, which needs `memory` for all predictions.
     baseline : str, optional
         The system that all others are compared with; by default the first.
     tests : str, iterable of str, or Tests
-        The names of tests; the first one decides the verdict. "t" is the paired t-test,
-        ``rankmill docs comparing`` tells of all of them. `Tests` also says how their p-values are
-        corrected, and how often some of them resample.
+        The names of tests, such as "t" and "randomization"; the first one decides the verdict.
+        `Tests` has all of them, how their p-values are corrected, and how often some resample.
     confidence : float
         The confidence of intervals; a difference is shown if its corrected p-value is at most
         1 - `confidence`.

@@ -104,7 +104,7 @@ class Comparison(Answer):
     losses: list[Loss]
     state: ComparisonState | None
     moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
-    per_query: pa.Table | None = None
+    per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
     pooled: list[str] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     clusters: int | None = None

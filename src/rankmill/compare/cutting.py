@@ -23,6 +23,7 @@ from rankmill.sources.finding import warn
 from rankmill.sources.formats import format_of_name
 from rankmill.sources.inputs import Input
 from rankmill.sources.made import keyed
+from rankmill.sources.nouns import Catalogue, Given
 from rankmill.sources.opening import open_source, reusable
 from rankmill.sources.roles import Columns, among, likely_query
 from rankmill.stores.urls import is_url, shown
@@ -82,13 +83,23 @@ def cuts_of(by: Any) -> Cuts:
     names = list(dict.fromkeys(one for one in several if isinstance(one, str)))
     if "" in names:
         raise UsageError("by holds an empty name; expected a column of the labels or a table")
-    tables = [_frame_of(one) for one in several if not isinstance(one, str)]
+    tables = [_frame_of(checked(one)) for one in several if not isinstance(one, str)]
     tables += [one for one in names if one not in DERIVED and _is_file(one)]
     return Cuts(
         tuple(one for one in names if one not in DERIVED and not _is_file(one)),
         tuple(one for one in names if one in DERIVED),
         tuple(tables),
     )
+
+
+def checked(value: Any, what: str = "by") -> Any:
+    """Return what is given as a table; UsageError if it cannot be one."""
+    if isinstance(value, Mapping | set | frozenset | bytes | int | float | Given | Catalogue):
+        raise UsageError(
+            f"{what} cannot be a {type(value).__name__}; expected the name of a column of the "
+            "labels, or a table with a column of query ids"
+        )
+    return value
 
 
 def _frame_of(table: Any) -> Any:
@@ -236,15 +247,10 @@ def open_cut(
     value: Any, labels: Input, memory: int, part: bool = False, kind: Kind = "segment"
 ) -> Input:
     """Open a table as `read_table` reads it; the caller closes its source."""
-    if isinstance(value, Mapping | set | frozenset | bytes | int | float):
-        raise UsageError(
-            f"by cannot be a {type(value).__name__}; expected a table with a column of query ids, "
-            "or a list of tables and names"
-        )
     opened = open_source(value, None, Asked("labels"), may_be_empty=part)
     source = reusable(opened, memory)
     if not isinstance(value, str | os.PathLike):
-        source = replace(source, name="the table of by")
+        source = replace(source, name=f"the table of {'adjust' if kind == 'number' else 'by'}")
     try:
         schema = next(iter(source.schemas.values()))
         key = labels.source.key

@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from rankmill.compare.cutting import Cuts
+from rankmill.compare.cutting import Cuts, checked
 from rankmill.compare.differences import Settings
 from rankmill.compare.segments import DERIVED
 from rankmill.compare.significance import check_clustered
@@ -36,7 +36,7 @@ def with_dependence(cuts: Cuts, settings: Settings, adjust: Any, weight: str | N
             raise UsageError(f"test {wrong!r} does not go with adjust; expected t")
         if adjust == "":
             raise UsageError("adjust is empty; expected a column of the labels or a table")
-        cuts = cuts._replace(adjust=adjust)
+        cuts = cuts._replace(adjust=checked(adjust, "adjust"))
     if name is None:
         return cuts
     if not isinstance(name, str) or not name or name in DERIVED:

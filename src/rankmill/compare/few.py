@@ -1,5 +1,7 @@
 """What a reader has to know where queries are too few for what a test promises."""
 
+from statistics import median
+
 from rankmill.compare.differences import Settings
 from rankmill.compare.judging import first_test
 from rankmill.compare.significance import LEAST_EFFECTIVE
@@ -11,6 +13,10 @@ from rankmill.compare.sums import Sums
 LEAST_RESAMPLED = {"bootstrap": 40, "bca": 150}
 ROUGH_EFFECTIVE = 30
 """With weights or clusters that leave fewer effective ones, a t test is told to be rough."""
+
+MANY_SLICES = 50
+"""A note tells of more of one way to cut: they fill more than a screen, and corrected over all of
+them the smallest p has to be below 0.001."""
 
 
 def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
@@ -47,6 +53,14 @@ def few_notes(state: ComparisonState, settings: Settings) -> list[str]:
             f"{slices:,} slices have fewer than {LEAST_EFFECTIVE} effective queries, and so no t "
             "test and no interval"
         )
+    for by, way in state.slices.items():
+        if len(by) == 1 and len(way) > MANY_SLICES:
+            middle = median(one.queries for one in way.values())
+            notes.append(
+                f"by {by[0]} there are {len(way):,} slices, with a median of {middle:,g} queries: "
+                "among so many only large differences are shown, or chance ones if p is not "
+                "corrected; cut by classes of its values, such as the most frequent and the rest"
+            )
     return notes
 
 

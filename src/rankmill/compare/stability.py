@@ -62,7 +62,7 @@ def stability(
         Anything else is the predictions of one system, and then there are values and intervals
         only.
     metrics : str or iterable of str
-        Names of metrics without a cutoff, such as "map" or "recall".
+        Names of metrics without a cutoff, such as "map" or "recall", and no sets of them.
     cutoffs : iterable of int
         The cutoffs of each metric.
     confidence : float
@@ -191,8 +191,8 @@ def _check_metric(name: str) -> None:
     else:
         if metric.k is not None:
             raise UsageError(
-                f"{name!r} already has a cutoff; name the metric without it, as all metrics are "
-                "computed at the cutoffs of cutoffs (--cutoffs)"
+                f"{name!r} already has a cutoff; name the metric without it, as --cutoffs has "
+                "those of all metrics"
             )
     if metric.spec.cutoff == "none":
         raise UsageError(f"{name} takes no cutoff, so that it cannot be compared over cutoffs")

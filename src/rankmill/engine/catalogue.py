@@ -20,7 +20,7 @@ from rankmill.sources.comparable import check_comparable
 from rankmill.sources.features import open_features, read_features
 from rankmill.sources.finding import warn
 from rankmill.sources.inputs import Input, check_positions, open_input, with_one_id_type
-from rankmill.sources.made import USUAL_PADDING, is_id, padding_told
+from rankmill.sources.made import SAY_PADDING, USUAL_PADDING, is_id
 from rankmill.sources.nouns import Labels
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import among
@@ -60,7 +60,7 @@ def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
     if is_id(items, USUAL_PADDING).any():
         warn(
             f"the catalogue holds the item {USUAL_PADDING}, which counts as any other: if it is "
-            f"padding, say {padding_told()}"
+            f"padding, say {SAY_PADDING}"
         )
     return replace(job, catalogue=KnownItems(items, training, described, groups, features))
 

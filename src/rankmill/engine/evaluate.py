@@ -60,7 +60,9 @@ def evaluate(
         integers or strings. If one side is a `Ragged` or a list of lists, so must be the other,
         and list q of both belongs to query q.
     metrics : str or iterable of str
-        Names such as "map@12", "first_hit", "gap"; ``rankmill metrics`` prints all of them.
+        Names such as "map@12", "first_hit" or "gap", and "map@5,10" for two cutoffs; a set of
+        them, which is "official" (what trec_eval prints) or "recsys"; or "@FILE" for the names in a
+        file. ``rankmill metrics`` prints all names, and with ``--sets`` what a set holds.
     semantics : str, Semantics or mapping
         The counting rules on which evaluators differ: the name of a preset such as "trec_eval"
         (``rankmill presets`` prints all of them), or a `Semantics` with choices of your own, and
@@ -105,6 +107,12 @@ def evaluate(
     >>> result = evaluate(labels, predictions, ["map@12", "first_hit"])
     >>> result["map@12"], result["first_hit"]
     (0.6666666666666666, 0.75)
+
+    A column that has no usual name is named; "recsys" is a set of metrics.
+
+    >>> labels = pa.table({"buyer": [7, 8], "items": [[1, 2], [3]]})
+    >>> evaluate(Labels(labels, query="buyer"), predictions, "recsys")["hit@10"]
+    1.0
     """
     given = Labels.of(labels)
     job = make_job(metrics, given, semantics, catalogue, memory=memory, keep_values=per_query)
@@ -154,7 +162,7 @@ def evaluate_runs(
     return Results(results)
 
 
-def runs_of(runs: Mapping[str, Any]) -> dict[str, Predictions]:
+def runs_of(runs: Any) -> dict[str, Predictions]:
     """Return the predictions of each system; UsageError if it is no mapping of them."""
     if not isinstance(runs, Mapping):
         raise UsageError(

@@ -21,7 +21,7 @@ from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.sources.inputs import Input
-from rankmill.sources.made import USUAL_PADDING, padding_told
+from rankmill.sources.made import SAY_PADDING, USUAL_PADDING
 from rankmill.threads import Workers
 
 
@@ -57,7 +57,7 @@ def finish(
     if tally.counts["padded"]:
         more.append(
             f"lists of predictions end in the item {USUAL_PADDING}, which counts as any other: if "
-            f"it is padding, say {padding_told()}"
+            f"it is padding, say {SAY_PADDING}"
         )
     more += tally.job.skipped
     result = replace(result, notes=[*result.notes, *more])
@@ -101,7 +101,7 @@ def _trec_ties(predictions: Input, result: Result) -> list[str]:
         return []
     return [
         f"{plural(tied, 'prediction', 'has', 'have')} a score that another one of their query has: "
-        "they rank as they stand in the file; trec_eval ranks them by document: --preset trec_eval"
+        "they rank as they stand in the file; trec_eval ranks them by document, as its preset does"
     ]
 
 

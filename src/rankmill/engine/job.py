@@ -263,13 +263,13 @@ def _check_groups(items: Any, group: str | None, metrics: Iterable[Metric]) -> N
     needs = [metric.text for metric in metrics if _needs("groups", metric)]
     if group is not None and items is None:
         raise UsageError(
-            f"item_group {group!r} is a column of the catalogue, and there is none: give it with "
-            "--items (items)"
+            f"--item-group {group!r} on the command line, Catalogue(group={group!r}) in Python is "
+            "a column of the catalogue, and there is none: give it with --items"
         )
     if needs and group is None:
         raise UsageError(
             f"{', '.join(needs)} needs the groups of items, such as genres: give a catalogue with "
-            "--items (items), and name its column of groups with --item-group (item_group)"
+            "--items, and name its column of groups with --item-group"
         )
 
 
@@ -279,7 +279,7 @@ def _check_features(features: Any, metrics: Iterable[Metric]) -> None:
     if needs and features is None:
         raise UsageError(
             f"{', '.join(needs)} needs the vectors of items, such as embeddings: give a table of "
-            "items and vectors with --features (features)"
+            "items and vectors with --features"
         )
 
 
@@ -290,7 +290,7 @@ def _check_training(train: Any, metrics: Iterable[Metric], drop_seen: bool) -> N
     if needs and train is None:
         raise UsageError(
             f"{', '.join(needs)} needs to know what queries had in training: give the interactions "
-            "with --train (train)"
+            "with --train"
         )
 
 
@@ -305,8 +305,8 @@ def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices)
     if semantics.unlabelled in ("zero", "one"):
         raise UsageError(
             f"queries that are not among the labels have no weight, but unlabelled "
-            f"{semantics.unlabelled!r} counts them: choose unlabelled 'skip' (--semantics "
-            "unlabelled=skip), or leave out --weight (weight)"
+            f"{semantics.unlabelled!r} counts them: choose --semantics unlabelled=skip, or leave "
+            "out --weight"
         )
 
 
@@ -315,13 +315,12 @@ def _check_subtopics(job: Job, subtopic: str | None) -> None:
     for metric in job.metrics:
         if subtopic is None and is_of_subtopics(metric):
             raise UsageError(
-                f"{metric.text} needs labels with subtopics: name their column with --subtopic "
-                "(subtopic)"
+                f"{metric.text} needs labels with subtopics: name their column with --subtopic"
             )
         if subtopic is not None and not is_of_subtopics(metric) and heeds_gains(metric):
             raise UsageError(
                 f"{metric.text} looks at gains, and labels with subtopics have a gain for each "
-                "subtopic: leave it out, or leave out --subtopic (subtopic)"
+                "subtopic: leave it out, or leave out --subtopic"
             )
     if subtopic is not None and job.gain_function != "linear":
         raise UsageError(

@@ -73,7 +73,7 @@ def explain(
     labels, predictions
         As for `evaluate`.
     metric : str
-        Such as "map@12".
+        One metric, such as "map@12".
     query_id : int or str, optional
         Which query; an integer may be given as text. With `Ragged` inputs the number of the list.
         For gap there is none: it ranks all predictions in one list, which has to fit in memory,
@@ -135,13 +135,9 @@ def explain(
     job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
     rows = rows if rows is None else positive(rows, "rows")
     if pooled and query_id is not None:
-        raise UsageError(
-            f"{metric} ranks the predictions of all queries: leave out query_id (--query-id)"
-        )
+        raise UsageError(f"{metric} ranks the predictions of all queries: leave out --query-id")
     if not pooled and query_id is None:
-        raise UsageError(
-            f"{metric} has a value for each query: say which, with query_id (--query-id)"
-        )
+        raise UsageError(f"{metric} has a value for each query: say which, with --query-id")
     with (
         open_job(job, given, {"": Predictions.of(predictions)}) as (label_input, inputs),
         Workers(threads) as workers,

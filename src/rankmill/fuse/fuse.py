@@ -1,6 +1,6 @@
 """fuse() joins the lists of several runs into one list for each query."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -106,7 +106,7 @@ def fuse(
     [{'query_id': 'q1', 'items': ['b', 'a'], 'scores': [2.5, 1.0]}]
     """
     memory = positive(memory, "memory")
-    if not isinstance(runs, Mapping):
+    if isinstance(runs, Iterable) and not isinstance(runs, Mapping | str):
         runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
     given = runs_of(runs)
     fusion = fusion_of(len(runs), method, norm, k, weights, top)

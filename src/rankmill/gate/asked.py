@@ -7,8 +7,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rankmill.compare.asked import settings_of
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
-from rankmill.compare.dependence import covariate_name, with_dependence
+from rankmill.compare.dependence import with_dependence
 from rankmill.compare.differences import Settings
 from rankmill.engine.job import Job, make_job
 from rankmill.engine.progress import Progress
@@ -41,13 +42,20 @@ class Rules:
     Parameters
     ----------
     rules : str or iterable of str
-        Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
-        ``rankmill docs gate`` has the grammar.
+        - "map@12 >= 0.08": the value keeps a limit.
+        - "map@12 drop <= 1%": it is at most so much worse than the baseline.
+        - "map@12 drop <= 1% confidence 0.95": all of the interval of the drop is within the limit.
+        - "map@12[country=*] drop <= 3%": in each slice by a column of the labels or of `by`.
+        - "queries change <= 10%", "repeated_items == 0", "predictions_age <= 36h": what was read.
+
+        ``rankmill docs gate`` has the whole grammar.
     confidence : float
         The confidence of the intervals of the comparison that comes with the verdict.
     family_confidence : float, optional
-        With which confidence all rules that have one hold together; each of them gets a part of the
-        error rate. By default each rule has its own.
+        The confidence that all rules with "confidence" hold together, such as 0.95: of nights
+        without a change for the worse, at most 5 % then fail any of them. The rules share this
+        error rate, so that each needs a larger drop to fail. Rules without "confidence" are not
+        covered. By default each rule errs on its own, and ten rules fail more nights than one.
     undecided : {"warn", "pass", "fail"}
         What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
     min_overlap : float
@@ -139,6 +147,8 @@ def asked_of(
     """
     given, baseline, extra = Rules.of(request.rules), request.baseline, request.metrics
     asked = parse_rules(given.rules)
+    more = request.moved, request.worst_slices, request.cluster, request.adjust
+    settings = settings_of("t", given.confidence, None, *more)
     _check(asked, baseline, given.undecided)
     _check_overlap(given.min_overlap)
     extra = [extra] if isinstance(extra, str) else list(extra)
@@ -169,13 +179,6 @@ def asked_of(
         with outside(earlier.source, "evaluate it again"):
             check_alike(earlier, job, canonical)
         _check_decidable(asked, earlier)
-    settings = Settings(
-        confidence=given.confidence,
-        moved=request.moved,
-        worst_slices=request.worst_slices,
-        cluster=request.cluster,
-        adjust=covariate_name(request.adjust),
-    )
     cuts = _cuts(request.by, asked)
     cuts = with_dependence(cuts, settings, request.adjust, labels.weight)
     _check_dependence(asked, earlier, settings)
@@ -219,7 +222,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
         if one.measure != "drop":
             continue
         if one.slices and earlier.table is None and not earlier.slices:
-            needs = "the values of queries: give predictions or the file of --per-query"
+            needs = "the values of queries: give predictions or a per-query file"
         elif one.confidence is not None and not parse(one.subject).spec.kernel:
             needs = "the predictions of the baseline, as it is no mean over queries"
         else:

@@ -200,7 +200,8 @@ def _check_text(path: str, line: bytes, metrics: Iterable[str]) -> None:
         if any(name in words for name in metrics):
             raise UsageError(
                 f"the baseline {path} holds values of queries as text, which does not tell how "
-                "they were counted: give --per-query a name in .parquet or .arrow"
+                "they were counted: give --per-query a name in .parquet or .arrow on the "
+                "command line, write Result.per_query as .parquet or .arrow in Python"
             )
 
 
@@ -210,7 +211,8 @@ def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool
     if several:
         raise UsageError(
             f"the baseline {source} is of several systems, as its column {several[0]!r} tells: "
-            "give the values of one, as --per-query writes them for one"
+            "give the values of one, as --per-query of one system on the command line, "
+            "Result.per_query in Python"
         )
     return PER_QUERY in (schema.metadata or {}) or any(one in schema.names for one in metrics)
 
@@ -317,8 +319,8 @@ def check_gains(baseline: Baseline, result: Result) -> None:
     words = {True: "had gains", False: "were just relevant or not"}
     raise UsageError(
         f"labels {words['gain' in theirs]} in the baseline {baseline.source}, and "
-        f"{words['gain' in mine]} here: evaluate it again, or say --gain (gain) or --binary "
-        "(binary) as it did"
+        f"{words['gain' in mine]} here: evaluate it again, or say --gain or --binary as it "
+        "did"
     )
 
 

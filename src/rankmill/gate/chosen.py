@@ -38,7 +38,7 @@ def from_history(
     """
     if history is None:
         raise UsageError(
-            f"the baseline {how!r} is a run of a history: give --history (history), or ./{how} for "
+            f"the baseline {how!r} is a run of a history: give --history, or ./{how} for "
             "a file of this name"
         )
     name = os.fspath(history)

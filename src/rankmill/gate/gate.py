@@ -84,7 +84,8 @@ def gate(
         The folder or URL of the history that such a baseline is looked up in, and in which the
         nights of sequential rules are counted. Nothing is written: `History.record` adds the run.
     metrics : str or sequence of str
-        More metrics to evaluate than those of the rules.
+        More metrics to evaluate than those of the rules, or a set of them, such as "official" or
+        "recsys".
     by, moved, worst_slices, cluster, adjust
         As for `compare`. The columns of rules for slices are added to `by`.
     time : datetime, optional

@@ -106,9 +106,7 @@ def look_of(
     if one is None:
         return 1, 1
     if history is None:
-        raise UsageError(
-            f"rule {one.text!r} counts the nights of a history: give --history (history)"
-        )
+        raise UsageError(f"rule {one.text!r} counts the nights of a history: give --history")
     try:
         runs = History(os.fspath(history)).runs
     except MissingHistoryError:  # this is the first night

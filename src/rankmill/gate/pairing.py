@@ -131,7 +131,8 @@ def _floats(table: pa.Table, names: list[str], source: str) -> dict[str, Any]:
         if column.type != pa.float64() or column.null_count:
             raise InputError(
                 f"column {name!r} of the baseline holds {column.type} with {column.null_count} "
-                "nulls; expected float64 without nulls, as --per-query of one system writes it"
+                "nulls; expected float64 without nulls, as --per-query of one system on the "
+                "command line, Result.per_query in Python"
             )
         if len(column) and name != WEIGHT:
             values = column.to_numpy()

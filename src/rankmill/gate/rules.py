@@ -180,9 +180,11 @@ def parse_rules(texts: Iterable[str]) -> list[Rule]:
     """Take rules apart; there must be one."""
     if isinstance(texts, str):
         texts = [texts]
+    if not isinstance(texts, Iterable):
+        raise UsageError(f"rules is a {type(texts).__name__}; expected rules such as 'map >= 0.1'")
     rules = [parse_rule(text) for text in dict.fromkeys(texts)]
     if not rules:
-        raise UsageError("there is no rule to keep: give one with --rule, or rules in the file")
+        raise UsageError("there is no rule to keep: give one with --rule")
     return rules
 
 

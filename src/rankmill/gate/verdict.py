@@ -86,7 +86,8 @@ class Verdict(Answer):
     Attributes
     ----------
     word : str
-        The worst word of all outcomes; "held" if every rule was kept.
+        The worst word of all outcomes: "stale", "bad volume", "bad audit", "regressed" or "not
+        enough data"; "held" if every rule was kept.
     outcomes : list of Outcome
         In the order of the rules; of a rule for every slice there is one for each slice.
     result : Result

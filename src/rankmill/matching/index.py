@@ -170,5 +170,5 @@ def repeated_query(queries: Ids, i: int, place: Place, row: int) -> RepeatedQuer
         f"{place.source}: query {id_text(queries, i)} stands a second time in {place.of(row)}"
         f"{counted}; expected one row a query, as the items are lists: merge or drop its rows, or "
         "if several columns make a query, name them all, as --query A,B on the command line, "
-        "query=[...] in Python",
+        "query=[...] of Labels and Predictions in Python",
     )

@@ -235,7 +235,7 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
         if place not in WEIGHTED:
             raise UsageError(
                 f"{metric.text} is no mean over queries, so that queries have no weight in it: "
-                "leave out this metric, or --weight (weight)"
+                "leave out this metric, or --weight"
             )
         place = WEIGHTED[place]
     return _class_at(place)

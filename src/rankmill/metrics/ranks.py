@@ -62,8 +62,8 @@ def _without_cutoff(metric: Metric, semantics: Choices) -> str:
 def _shares_ranks(metric: Metric, semantics: Choices) -> str:
     if semantics.order != "expected":
         return (
-            "has no order of equal confidences, which share the last of their ranks: choose order "
-            "'expected' (--semantics order=expected)"
+            "has no order of equal confidences, which share the last of their ranks: choose "
+            "--semantics order=expected"
         )
     return ""
 

@@ -75,10 +75,10 @@ _UNDER = {
     "recommenders": {
         "map": "in recommenders, map divides by R and map_at_k by min(k, R): type map@10 for the "
         "latter, and for the former with --semantics ap_divisor=labels on the command line, "
-        "semantics={'preset': 'recommenders', 'ap_divisor': 'labels'} in Python",
+        "Semantics('recommenders', ap_divisor='labels') in Python",
         "ndcg": "in recommenders it counts queries without predictions as 0, which are left out of "
         "its other metrics: add --semantics unpredicted=zero on the command line, "
-        "semantics={'preset': 'recommenders', 'unpredicted': 'zero'} in Python",
+        "Semantics('recommenders', unpredicted='zero') in Python",
         "auc": f"in recommenders it is of all predictions in one list, which is not computed; "
         f"{_OVER_QUERIES}",
         "novelty": "in recommenders it takes the share of interactions that are of an item, which "
@@ -155,11 +155,10 @@ def parameter_elsewhere(text: str, name: str, value: str) -> str:
         worth = "exp" if found is None else re.sub(r"\s", "", found[1]).replace(":", "=")
         return (
             f"type {bare} with --gain-function {worth} on the command line, "
-            f"gain_function={worth!r} in Python"
+            f"Semantics(gain_function={worth!r}) in Python"
         )
     said = {
-        "judged_only": f"type {bare} with --judged-only on the command line, judged_only=True "
-        "in Python",
+        "judged_only": f"type {bare} with --judged-only",
         "relative": "type set_relative_p",
         "max_rel": f"type max={level} in its place",
         "min_rel": "the least gain is 0: leave it out",

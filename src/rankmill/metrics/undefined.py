@@ -44,4 +44,4 @@ def no_value(metric: Metric, source: str, query: str, lacks: str, todo: str) -> 
 
 def skipping(field: str) -> str:
     """What to choose so that the queries that a field of semantics is about are left out."""
-    return f"choose {field} 'skip' (--semantics {field}=skip)"
+    return f"choose --semantics {field}=skip"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rankmill.errors import plural
+from rankmill.errors import plural, spoken
 from rankmill.results.tables import Column, Facts, Part, Table, View, size_text
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.version import stamp
@@ -46,7 +46,8 @@ def plan_view(plan: Mapping[str, Any]) -> View:
 def _counts_text(items: int | None, bytes: int) -> str:
     each = f"{bytes} bytes for each item, and twice its text on each thread"
     if items is None:
-        return f"{each}: not among the memory expected, as no --items tell how many there are"
+        lacks = "not among the memory expected, as there is no --items to tell how many there are"
+        return spoken(f"{each}: {lacks}")
     return f"{each}; {plural(items, 'item')}"
 
 

@@ -126,7 +126,7 @@ class Result(Answer):
     audit: dict[str, int] = field(default_factory=audit_counts.empty)
     inputs: dict[str, dict[str, object]] = field(default_factory=dict)
     seconds: float = 0.0
-    per_query: pa.Table | None = None
+    per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
     semantics: Choices = DEFAULT
     counted: CountedQueries | None = None
     aliases: dict[str, str] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class Result(Answer):
     notes: list[str] = field(default_factory=list)
     effective_queries: float | None = None
     gain_function: str = "linear"
-    groups: pa.Table | None = None
+    groups: pa.Table | Any = None
     curves: Curves = field(default_factory=dict)
     lists: dict[str, int] = field(default_factory=dict)
 

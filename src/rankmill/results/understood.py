@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rankmill.errors import plural
+from rankmill.errors import plural, spoken
 from rankmill.results.described import doubt_fact
 from rankmill.results.tables import Column, Facts, Part, Table, View
 from rankmill.version import stamp
@@ -48,7 +48,8 @@ def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
     ]
     if told["role"] is not None:
         other = "predictions" if told["role"] == "labels" else "labels"
-        why = "" if role_told else f" (by its columns; --{other} reads it as {other})"
+        how = f"--{other} on the command line, {other.capitalize()}(...) in Python"
+        why = "" if role_told else spoken(f" (by its columns; {how} reads it as {other})")
         facts.append(("read as", told["role"] + why))
     if told["shape"] is not None:
         facts.append(("shape", _SHAPES[told["shape"]]))

@@ -99,61 +99,8 @@ _UNKNOWN_ORDERS = ("worst", "best", "expected")
 class Choices:
     """How rankmill counts where evaluators differ. Each field answers one question.
 
-    `CHOICES` holds the choices of each field and their meaning.
-
-    Parameters
-    ----------
-    ap_divisor : {"min_k_labels", "labels", "min_labels_predictions", "hits"}
-        The divisor of the sum of precisions in AP: min(k, R), R, min(R, n, k), or the number of
-        hits within k. R is the number of labels, n the number of predictions.
-    repeated_predictions : {"once", "drop", "each", "error"}
-        The treatment of a prediction that repeats an earlier one of its list: it keeps its rank and
-        is wrong; it is dropped and the later predictions move up; it is a hit again if it is a
-        label; or it is an error.
-    repeated_labels : {"set", "count", "error"}
-        The treatment of a repeated label: R counts it once, R counts every repeat, or it is an
-        error. The ideal DCG uses the same number of labels.
-    order : str
-        The order of a query's predictions. "given" keeps the order of the input. All other choices
-        sort by descending confidence and differ in equal confidences: they stay in the given order
-        ("confidence"), are sorted by item id as text, byte by byte ("item_descending",
-        "item_ascending"), have their hits last ("worst") or first ("best"), or give the expected
-        value over all their orders ("expected"). With "item_descending_float32", confidences are
-        equal that are the same float32. Predictions without confidences stay as given.
-    gap_ties : str
-        The treatment of equal confidences in gap: the "expected", "worst" or "best" value over all
-        their orders, the order "given", the order of query and item ids ("ids"), or one shared
-        "threshold" with one precision. "given" and "ids" hold all predictions in memory.
-    gap_total : {"labelled_queries", "label_pairs", "predicted_label_pairs", "hits"}
-        The divisor of gap: the number of queries with a label, of all labels, of the labels of
-        queries with predictions, or of correct predictions. With every choice, the predictions of
-        queries without a label are wrong predictions in the list of gap.
-    unpredicted : {"zero", "skip", "error"}
-        The treatment of a query with labels but no predictions. With "zero" it has the worst value
-        of each metric's range, which is 0 in most.
-    unlabelled : {"skip", "zero", "one", "error"}
-        The treatment of a query with predictions that is not among the labels.
-    no_relevant : {"skip", "zero", "one", "scored", "error"}
-        The treatment of a query that is among the labels but has no item of positive gain. If such
-        a query has no predictions, it is left out without an error unless `unpredicted` is "zero".
-        With "scored", every metric has the value of the list: 0 if it counts hits, while num_ret,
-        utility and num_nonrel_judged_ret count its predictions.
-    precision_divisor : {"k", "min_k_predictions"}
-        The divisor of the hits in precision@k, which f1 uses too.
-    recall_divisor : {"labels", "min_k_labels"}
-        The divisor of the hits in recall@k, which f1 uses too.
-    recall_rounding : {"up", "nearest"}
-        How many of R labels must be found for recall x in iprec and iprec_avg: x R + 0.9, cut to a
-        whole number, or x R, rounded half up.
-    ideal_dcg : {"labels", "k"}
-        The ideal DCG in ndcg@k: the best DCG of the query's labels, or that of k labels of gain 1.
-    nan_confidence : {"error", "last"}
-        The treatment of a confidence that is NaN or null.
-
-    Raises
-    ------
-    UsageError
-        If a field does not have the given choice; the message lists its choices.
+    `CHOICES` holds the choices of each field and their meaning; `Semantics`, which users write,
+    tells of each field. UsageError if a field does not have the given choice.
 
     Examples
     --------

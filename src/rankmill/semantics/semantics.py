@@ -18,6 +18,10 @@ __all__ = ["Counting", "Semantics", "noun_text"]
 class Semantics:
     """How to count where evaluators differ: a preset, and what is to be otherwise than there.
 
+    The fields from `ap_divisor` on are the questions on which evaluators differ. A field that is
+    not given has the choice of the preset; without a preset, it has the first choice below.
+    ``rankmill presets`` prints what each preset chooses.
+
     Parameters
     ----------
     preset : str
@@ -36,11 +40,53 @@ class Semantics:
     gain_function : {"linear", "exp"} or a map such as "1=3,2=7"
         What a label of gain g is worth in ndcg, dcg and their like: g, 2**g - 1, or what a map says
         for every gain above 0, as trec_eval's ndcg.1=3,2=7. `rel` is in units of the gain itself.
-    ap_divisor, repeated_predictions, repeated_labels, order, gap_ties, gap_total, unpredicted, \
-unlabelled, no_relevant, precision_divisor, recall_divisor, recall_rounding, ideal_dcg, \
-nan_confidence : str, optional
-        The choice for each question on which evaluators differ; by default that of the preset.
-        ``rankmill docs counting`` has all choices and what they mean.
+    ap_divisor : {"min_k_labels", "labels", "min_labels_predictions", "hits"}
+        The divisor of the sum of precisions in AP: min(k, R), R, min(R, n, k), or the number of
+        hits within k. R is the number of labels, n the number of predictions.
+    repeated_predictions : {"once", "drop", "each", "error"}
+        The treatment of a prediction that repeats an earlier one of its list: it keeps its rank and
+        is wrong; it is dropped and the later predictions move up; it is a hit again if it is a
+        label; or it is an error.
+    repeated_labels : {"set", "count", "error"}
+        The treatment of a repeated label: R counts it once, R counts every repeat, or it is an
+        error. The ideal DCG uses the same number of labels.
+    order : str
+        The order of a query's predictions. "given" keeps the order of the input. All other choices
+        sort by descending confidence and differ in equal confidences: they stay in the given order
+        ("confidence"), are sorted by item id as text, byte by byte ("item_descending",
+        "item_ascending"), have their hits last ("worst") or first ("best"), or give the expected
+        value over all their orders ("expected"). With "item_descending_float32", confidences are
+        equal that are the same float32. Predictions without confidences stay as given.
+    gap_ties : str
+        The treatment of equal confidences in gap: the "expected", "worst" or "best" value over all
+        their orders, the order "given", the order of query and item ids ("ids"), or one shared
+        "threshold" with one precision. "given" and "ids" hold all predictions in memory.
+    gap_total : {"labelled_queries", "label_pairs", "predicted_label_pairs", "hits"}
+        The divisor of gap: the number of queries with a label, of all labels, of the labels of
+        queries with predictions, or of correct predictions. With every choice, the predictions of
+        queries without a label are wrong predictions in the list of gap.
+    unpredicted : {"zero", "skip", "error"}
+        The treatment of a query with labels but no predictions: it has the worst value of each
+        metric's range, which is 0 in most; it is left out; or it is an error.
+    unlabelled : {"skip", "zero", "one", "error"}
+        The treatment of a query with predictions that is not among the labels: it is left out,
+        scores 0, scores 1, or is an error.
+    no_relevant : {"skip", "zero", "one", "scored", "error"}
+        The treatment of a query that is among the labels but has no item of positive gain. If such
+        a query has no predictions, it is left out without an error unless `unpredicted` is "zero".
+        With "scored", every metric has the value of the list: 0 if it counts hits, while num_ret,
+        utility and num_nonrel_judged_ret count its predictions.
+    precision_divisor : {"k", "min_k_predictions"}
+        The divisor of the hits in precision@k, which f1 uses too.
+    recall_divisor : {"labels", "min_k_labels"}
+        The divisor of the hits in recall@k, which f1 uses too.
+    recall_rounding : {"up", "nearest"}
+        How many of R labels must be found for recall x in iprec and iprec_avg: x R + 0.9, cut to a
+        whole number, or x R, rounded half up.
+    ideal_dcg : {"labels", "k"}
+        The ideal DCG in ndcg@k: the best DCG of the query's labels, or that of k labels of gain 1.
+    nan_confidence : {"error", "last"}
+        The treatment of a confidence that is NaN or null: an error, or as minus infinity.
 
     Raises
     ------
@@ -80,7 +126,7 @@ nan_confidence : str, optional
         _ = self.choices  # so that what is wrong is told where it is written
 
     def __repr__(self) -> str:
-        return noun_text(self, positional=int(self.preset != "default"))
+        return noun_text(self)
 
     @cached_property
     def choices(self) -> Choices:
@@ -125,13 +171,13 @@ Counting: TypeAlias = str | Semantics | Choices | Mapping[str, Any]
 """What functions take as semantics, see `Semantics.of`."""
 
 
-def noun_text(noun: Any, positional: int = 1) -> str:
+def noun_text(noun: Any) -> str:
     """Return what a noun of the face is made of, without what is as by default."""
-    told = [_short(getattr(noun, one.name)) for one in fields(noun)[:positional]]
-    for one in fields(noun)[positional:]:
+    told = []
+    for one in fields(noun):
         value = getattr(noun, one.name)
         if type(value) is not type(one.default) or value != one.default:
-            told.append(f"{one.name}={_short(value)}")
+            told.append(f"{one.name}={_short(value)}" if one.kw_only else _short(value))
     return f"{type(noun).__name__}({', '.join(told)})"
 
 

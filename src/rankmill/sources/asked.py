@@ -75,8 +75,7 @@ def _check_parts(parts: Sequence[str]) -> None:
     listed = isinstance(parts, Sequence) and len(parts) > 0
     if not listed or not all(isinstance(one, str) and one for one in parts):
         raise UsageError(
-            f"--query (query) is {parts!r}; expected the name of a column, or of each that makes "
-            "the query"
+            f"query is {parts!r}; expected the name of a column, or of each that makes the query"
         )
     twice = next((one for place, one in enumerate(parts) if one in parts[:place]), None)
     if twice is not None:

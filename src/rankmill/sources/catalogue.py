@@ -47,8 +47,7 @@ def open_items(
         if group is not None:
             if group == named:
                 raise UsageError(
-                    f"{group!r} is the column of the items: name another one with --item-group "
-                    "(item_group)"
+                    f"{group!r} is the column of the items: name another one with --item-group"
                 )
             _check_group(source, group, wide)
             if source.typed is not None:
@@ -80,7 +79,7 @@ def _check_group(source: Source, group: str, wide: bool) -> None:
             there = ", ".join(schema.names)
             raise InputError(
                 f"{file}: no column {group!r} for the groups; the columns are {there}: name one "
-                "with --item-group (item_group)"
+                "with --item-group"
             )
     if wide:
         raise InputError(

@@ -61,9 +61,9 @@ def _check_keys(sides: Sequence[Source]) -> None:
     raise UsageError(
         f"the query ids cannot be compared: those of {sides[0].name} are made of {made[0]}, those "
         f"of {sides[1].name} of {made[1]}: if both have the columns, say --query {','.join(parts)} "
-        f"on the command line, query={[*parts]} in Python; if one side has a column with their "
-        "joined text, name it, and give the other a template for it by --query or --label-query: "
-        f"{template!r}"
+        f"on the command line, query={[*parts]} of both in Python; if one side has a column with "
+        "their joined text, name it, and give the other a template for it, as --query or "
+        f"--label-query {template!r} on the command line, query={template!r} in Python"
     )
 
 

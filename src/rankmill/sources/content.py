@@ -57,8 +57,7 @@ def format_of(file: File, asked: Asked) -> str:
         begins = shown(np.frombuffer(line, np.uint8), 0, len(line))
         raise InputError(
             f"{file.name}: neither its name nor its first line, {begins}, tells the format: name "
-            "it, such as trec or csv, with --labels-as or --predictions-as on the command line, "
-            "labels_as= or predictions_as= in Python"
+            "it, such as trec or csv, with --labels-as or --predictions-as"
         )
     if found != "trec" or not asked.columns:
         return found
@@ -70,7 +69,7 @@ def format_of(file: File, asked: Asked) -> str:
         raise InputError(
             f"{file.name} looks like TREC's format, of which the columns are known, but "
             f"{len(asked.columns)} columns are named, and tabs part as many: say whether it is tsv "
-            "or trec: --labels-as NAME on the command line, labels_as= in Python"
+            "or trec, with --labels-as"
         )
     return found
 

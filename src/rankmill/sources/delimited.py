@@ -134,9 +134,7 @@ def _sample(
     except InputError as error:
         if not asked.columns:
             raise
-        raise UsageError(
-            f"--columns (columns=) names {plural(len(names), 'column')}, but {error}"
-        ) from None
+        raise UsageError(f"columns names {plural(len(names), 'column')}, but {error}") from None
     places = zip(names, rows.starts[:, :SAMPLED_ROWS], rows.ends[:, :SAMPLED_ROWS], strict=True)
     return {
         name: [
@@ -223,8 +221,7 @@ def _cell_of(
             return PAIR_ITEMS
         raise InputError(
             f"{file}: {cells[0]!r} in {item!r} may be an item and its confidence, or several "
-            "items: name the format, csv-pairs or csv-wide: --predictions-as NAME on the command "
-            "line, predictions_as= in Python"
+            "items: name the format, csv-pairs or csv-wide, with --predictions-as"
         )
     rows, distinct = len(sample[item]), len(set(zip(*map(sample.get, query), strict=True)))
     if not shape and rows > distinct:

@@ -88,7 +88,7 @@ class Doubts:
         told = list(map(str, self.all()))
         more = len(told) - MOST_NOTES
         if more > 0:
-            told[MOST_NOTES:] = [f"{more:,} more are like these: --format json has all of them"]
+            told[MOST_NOTES:] = [f"{more:,} more are like these: the JSON of the result has them"]
         return told
 
     def check(self) -> None:
@@ -179,6 +179,6 @@ def doubt_lists(
             what=f"{shown(data, start, end)} in {name!r} holds {also!r}, which may part items or "
             f"be within one, while {PARTED_BY[separator]} are taken to part items",
             todo="say what parts items, by a format such as csv-commas or csv-blanks, with "
-            "--labels-as or --predictions-as on the command line, labels_as= or predictions_as= in "
-            'Python; or write lists in brackets, such as ["a", "b"]',
+            "--labels-as or --predictions-as on the command line, Labels(format=...) or "
+            'Predictions(format=...) in Python; or write lists in brackets, such as ["a", "b"]',
         )

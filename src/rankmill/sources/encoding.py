@@ -13,7 +13,7 @@ BYTE_ORDER_MARK = codecs.BOM_UTF8
 # How to name an encoding; other files, such as those of slices and of training, are UTF-8.
 HOW = (
     "that of labels and predictions with --encoding NAME (--label-encoding for labels alone) on "
-    "the command line, encoding= (label_encoding=) in Python"
+    "the command line, Labels(encoding=...) and Predictions(encoding=...) in Python"
 )
 
 

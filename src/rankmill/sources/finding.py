@@ -135,9 +135,12 @@ class Finder:
         more = len(self.schema) - len(listed)
         there = (", ".join(listed) or "none") + (f" and {more} more" if more else "")
         if self.source.format.startswith(("CSV", "TSV")):
-            names = {"labels": "label-columns", "predictions": "columns"}.get(self.side)
             todo += "; if the first line is no header, "
-            todo += f"name all with --{names} A,B,..." if names else "write one above it"
+            todo += {
+                "labels": "name all with --label-columns A,B,...",
+                "predictions": "name all with --columns A,B,... on the command line, "
+                "Predictions(columns=...) in Python",
+            }.get(self.side, "write one above it")
         return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
 
 
@@ -174,7 +177,8 @@ def how(role: str, side: Role, name: str | None = None) -> str:
     option = f"label-{role}" if side == "labels" and role in ("query", "item") else role
     typed = "NAME" if name is None else shlex.quote(name)
     value = "" if name is None else json.dumps(name, ensure_ascii=False)
-    return f"--{option} {typed} on the command line, {option.replace('-', '_')}={value} in Python"
+    noun = side.capitalize()
+    return f"--{option} {typed} on the command line, {noun}({role}={value or '...'}) in Python"
 
 
 def advice(what: str, role: str, side: Role) -> str:
@@ -191,8 +195,3 @@ def advice(what: str, role: str, side: Role) -> str:
 def plain(name: str) -> str:
     """A name as it is compared: in lower case, without underscores, dashes and spaces."""
     return name.lower().replace("_", "").replace("-", "").replace(" ", "")
-
-
-def how_to_say(option: str) -> str:
-    """How to give an option that is just said."""
-    return f"--{option.replace('_', '-')} on the command line, {option}=True in Python"

@@ -149,8 +149,7 @@ def files_of_one_format(
         counts = ", ".join(f"{len(files)} of {kind}" for kind, files in by_format.items())
         raise InputError(
             f"the directory {directory} holds files of several formats: {counts}; say which to "
-            "read: --labels-as or --predictions-as NAME on the command line, labels_as= or "
-            "predictions_as= in Python"
+            "read, with --labels-as or --predictions-as"
         )
     files = [file for of_format in by_format.values() for file in of_format]
     if not files:

@@ -173,20 +173,20 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
     if isinstance(one, Labels) and one.binary and one.gain is not None:
         raise UsageError(
             "binary means that labels have no gains, but gains are named: leave out --binary "
-            "(binary) or --gain (gain)"
+            "or --gain"
         )
     if not isinstance(one, Predictions) or not one.in_order:
         return
     if one.rank is not None:
         raise UsageError(
             "in_order means that predictions are not ordered by ranks, but a rank column is named: "
-            "leave out --in-order (in_order) or --rank (rank)"
+            "leave out --in-order or --rank"
         )
     if semantics.order != "given":
         raise UsageError(
             "in_order means that predictions keep their order, but the semantics order them by "
-            f"confidence ({semantics.order}): leave out --in-order (in_order), or choose order "
-            "'given' (--semantics order=given)"
+            f"confidence ({semantics.order}): leave out --in-order, or choose "
+            "--semantics order=given"
         )
 
 

@@ -40,6 +40,8 @@ from rankmill.sources.footers import RowGroup
 BYTES, TEXT = pa.large_binary(), pa.large_string()
 # What implicit and FAISS put behind the items of a list that is too short.
 USUAL_PADDING = "-1"
+# How to say that an item is padding; notes of results are read by programs and at command lines.
+SAY_PADDING = "--padding -1 on the command line, padding=-1 of Labels and Predictions in Python"
 INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 
@@ -67,7 +69,8 @@ def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Sourc
                 )
                 raise InputError(
                     f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
-                    "integers or strings with --query or --label-query"
+                    "integers or strings with --query or --label-query on the command line, "
+                    "Labels(query=...) or Predictions(query=...) in Python"
                 )
             if is_text_type(found) and not _is_utf8(found):
                 kind = BYTES
@@ -115,11 +118,6 @@ def without_padding(source: Source, item: str, padding: str) -> Source:
             )
     make = partial(_unpadded, item=item, padding=padding)
     return _with(source, item, (item,), make, lambda one: without_padding(one, item, padding))
-
-
-def padding_told() -> str:
-    """How to say that an item is padding."""
-    return f"--padding {USUAL_PADDING} on the command line, padding={USUAL_PADDING} in Python"
 
 
 def padded_tails(offsets: np.ndarray, items: Ids) -> int:
@@ -228,7 +226,7 @@ def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str,
                         f"{one!r}, which stands between them: {told}; so a joined text may be of "
                         "different queries: change the ids, or give both sides by their columns, "
                         f"as --query {','.join(key.parts)} on the command line, "
-                        f"query={[*key.parts]} in Python"
+                        f"query={[*key.parts]} of both in Python"
                     )
 
 

@@ -141,7 +141,7 @@ def _blamed(file: File, identity: Identity, what: str) -> Iterator[None]:
         except LimitError as error:
             check_unchanged(file, identity)
             raise InputError(
-                f"{file.name}: {what} takes several times the memory that --memory (memory) allows "
+                f"{file.name}: {what} takes several times the memory that --memory allows "
                 f"for it ({error}): allow more, or write smaller parts"
             ) from None
 

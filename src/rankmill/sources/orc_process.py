@@ -127,7 +127,7 @@ class Reader:
             raise MemoryError("the process that reads ORC was killed")
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         raise pa.ArrowInvalid(
-            f"pyarrow's reader of ORC crashed ({how}); if the file is whole, --memory (memory) "
+            f"pyarrow's reader of ORC crashed ({how}); if the file is whole, --memory "
             "allows too little"
         )
 

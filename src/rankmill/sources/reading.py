@@ -70,7 +70,7 @@ def check_room(file: File, what: str, size: int, memory: int) -> None:
     if size > max(memory, SMALL):
         raise InputError(
             f"{file.name}: {what} takes {size:,} bytes without its compression, which are held "
-            f"whole, but --memory (memory) allows {memory:,}: allow more, or write smaller parts"
+            f"whole, but --memory allows {memory:,}: allow more, or write smaller parts"
         )
 
 

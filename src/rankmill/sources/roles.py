@@ -14,7 +14,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.asked import Query, Role, column_of, key_of
 from rankmill.sources.base import Source
-from rankmill.sources.finding import Finder, advice, how, how_to_say, named_numbers, plain, warn
+from rankmill.sources.finding import Finder, advice, how, named_numbers, plain, warn
 
 # Names are compared in lower case, without underscores, dashes and spaces.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -241,7 +241,7 @@ def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> str 
         warn(
             f"{finder.file}: {named_numbers(unclear)} not read, so that every label counts as "
             f"relevant: if {it} is the gain, say {how('gain', 'labels', unclear[0])}; if labels "
-            f"are just relevant or not, say {how_to_say('binary')}"
+            "are just relevant or not, say --binary"
         )
     return gain
 
@@ -259,7 +259,7 @@ def _find_order(
     if in_order and not wide and not need_score and chosen.get("score"):
         raise UsageError(
             f"in_order leaves the rows of {finder.file} in their order, and no metric needs the "
-            f"score column {chosen['score']!r}: leave out --in-order (in_order) or --score (score)"
+            f"score column {chosen['score']!r}: leave out --in-order or --score"
         )
     rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
     numbers = finder.numbers(wide, [*columns.names(), *filter(None, [rank])])
@@ -289,13 +289,13 @@ def _unclear_order(
     it = "one of them" if unclear[1:] else "it"
     whole = [one for one in unclear if finder.holds_integers(one)]
     ways = [f"if {it} is the score, say {how('score', finder.side, unclear[0])}"]
-    given = f"order 'given' (--semantics order=given) instead of {semantics.order!r}"
+    given = f"--semantics order=given instead of {semantics.order!r}"
     if ordered:
         ways.append(f"if the predictions are in rank order, choose {given}")
     else:
         ways += [f"if {it} is the rank, say {how('rank', finder.side, one)}" for one in whole[:1]]
         also = f", and choose {given}" if semantics.order != "given" else ""
-        ways.append(f"if the rows are in rank order, say {how_to_say('in_order')}{also}")
+        ways.append("if the rows are in rank order, say --in-order" + also)
     missing = "score" if ordered else "rank or score"
     return finder.error(
         f"no column looks like the {missing}, but {named_numbers(unclear)} left over",
@@ -351,8 +351,7 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
         if role == "rank" and not kinds.is_integer(value):
             raise InputError(
                 f"{source}: column {name!r} for the rank holds {kind}; expected integers: "
-                f"cast it, or {another}; if the rows are in rank order, say "
-                f"{how_to_say('in_order')}"
+                f"cast it, or {another}; if the rows are in rank order, say --in-order"
             )
         if role in ("score", "gain") and not (
             kinds.is_integer(value)
@@ -362,7 +361,7 @@ def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: b
             or (text and is_text_type(value))
         ):
             cast = "cast it to double, or " * kinds.is_decimal(value)
-            less = f"; to do without, say {how_to_say('binary')}" if role == "gain" else ""
+            less = "; to do without, say --binary" if role == "gain" else ""
             raise InputError(
                 f"{source}: column {name!r} for the {role} holds {kind}; expected numbers: "
                 f"{cast}{another}{less}"

@@ -58,13 +58,13 @@ def _layout(
     if count not in kinds:
         expected = " or ".join(f"{one} ({fields})" for one, (fields, _) in kinds.items())
         todo = (
-            f"name another format, such as tsv with the names of its --columns: --{asked.role}-as "
-            f"NAME on the command line, {asked.role}_as= in Python"
+            "name another format with --labels-as or --predictions-as, such as tsv with the names "
+            "of its columns"
         )
         if count == 3:  # only a run can be here
             todo = (
                 "if it is a run of MS MARCO, say --predictions-as tsv --columns query,item,rank on "
-                'the command line, predictions_as="tsv", columns="query,item,rank" in Python'
+                'the command line, Predictions(format="tsv", columns="query,item,rank") in Python'
             )
         elif count in (4, 6):
             todo = f"if labels and predictions are swapped, swap them; if not, {todo}"
