@@ -101,6 +101,19 @@ def test_a_help_fits_a_screen(command: str, run: Any, monkeypatch: pytest.Monkey
     assert "[default" not in shown
 
 
+@pytest.mark.parametrize("command", ["", *EVERY])
+def test_a_help_nearly_fits_a_narrow_screen(
+    command: str, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, shown, error = run(*command.split(), "--help")
+    assert (code, error) == (0, "")
+    lines = shown.splitlines()
+    assert len(lines) <= 42
+    # Examples are lines to copy, and never broken.
+    assert max(len(one) for one in lines if not one.startswith("  rankmill ")) <= 80
+
+
 @pytest.mark.parametrize("command", EVERY)
 def test_the_whole_help_has_all_options_in_groups(
     command: str, run: Any, monkeypatch: pytest.MonkeyPatch
