@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import tomllib
@@ -208,6 +209,21 @@ def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> Non
         assert status == 2
         told = "would count otherwise", "subtopics are evaluated on one", "does not drop padding"
         assert any(one in error for one in told)
+
+
+def test_frames_of_spark_have_no_clusters_and_are_not_adjusted(shop: Path) -> None:
+    text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nrules = "map >= 0.1"\n'
+    for name, function in itertools.product(("cluster", "adjust"), ("compare", "gate")):
+        (shop / "x.toml").write_text(f'{text}{name} = "country"\n')
+        config = rankmill.config.read_config("shop/x.toml")
+        assert config.arguments(getattr(rankmill, function))[name] == "country"
+        told = (
+            f"x.toml, {name}: rankmill.spark.{function} takes no {name}; it would count otherwise"
+        )
+        with pytest.raises(UsageError, match=re.escape(told)):
+            config.arguments(getattr(rankmill.spark, function))
+        # What does not compare has no use for either.
+        assert "labels" in config.arguments(rankmill.spark.evaluate)
 
 
 def test_a_recorded_run(shop: Path, run: Any) -> None:

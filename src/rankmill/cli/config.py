@@ -17,7 +17,7 @@ from rankmill.cli.inputs import system_names
 from rankmill.config.document import Document, read_document
 from rankmill.config.filling import parse_date
 from rankmill.config.keys import check_input, check_keys, check_systems, joined
-from rankmill.config.options import keys
+from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import RankmillError, UsageError
 from rankmill.stores.urls import is_url
 
@@ -57,7 +57,8 @@ class Config:
         """
         wanted, taken = inspect.signature(function).parameters, options_taken(function)
         if "semantics" in wanted:
-            self.check_taken(function.__name__, taken)
+            spark = "rankmill.spark." if function.__module__.startswith("rankmill.spark") else ""
+            self.check_taken(f"{spark}{function.__name__}", taken)
         given: dict[str, Any] = {"runs": self.systems}
         if "predictions" in wanted:
             given |= self.one(function.__name__, "baseline" in wanted)
@@ -75,8 +76,11 @@ class Config:
 
     def check_taken(self, taker: str, wanted: Collection[str]) -> None:
         """Raise UsageError if a taker of these options would count otherwise than the file says."""
+        command = taker.split(".")[-1]
         for name, one in keys().items():
-            if one.counts and self.options.get(name) and name not in wanted:
+            # Errors of clusters, and adjusted ones, are for what has all queries at once.
+            whole = one in OPTIONS["Comparison"] and not one.frames and command in one.on.split()
+            if (one.counts or whole) and self.options.get(name) and name not in wanted:
                 self.document.fail(one.place, f"{taker} takes no {name}; it would count otherwise")
 
     def one(self, taker: str, apart: bool, baseline: str | None = None) -> dict[str, Any]:

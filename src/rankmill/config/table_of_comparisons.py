@@ -141,6 +141,7 @@ COMPARISON = (
         "Take errors and tests of clusters of queries. Queries with the same value in this column "
         "of the labels or of a file of --by, such as the sessions of a user, are not independent.",
         on="compare gate",
+        frames=False,
     ),
     _compare(
         "--adjust COLUMN|FILE",
@@ -148,6 +149,7 @@ COMPARISON = (
         "Narrow intervals by a number that was known of each query before. It may be its value "
         "last month: a column of the labels, or a FILE with query ids and the numbers.",
         on="compare gate",
+        frames=False,
     ),
     _compare(
         "--replicates N",

@@ -1,4 +1,21 @@
-"""The same engine on Spark: each task has the rows of some queries, and gives an exact state."""
+"""Score, compare and gate DataFrames of Spark, with the same bits as on one machine.
+
+rankmill has to be installed for the Python of the workers, too. Where that is another Python, set
+``PYSPARK_PYTHON`` to one that has it before the session starts. On one machine::
+
+    import os, sys
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+    import rankmill
+
+    spark = SparkSession.builder.getOrCreate()
+    labels = spark.createDataFrame([(7, [1, 2]), (8, [3])], ["query", "items"])
+    predictions = spark.createDataFrame([(8, [3, 4]), (7, [5, 2])], ["query", "items"])
+    result = rankmill.spark.evaluate(labels, predictions, ["map@12", "hit@1"])
+    print(result, result["map@12"])
+
+``rankmill docs spark`` tells how to ship rankmill to a cluster.
+"""
 
 from rankmill.spark.comparing import compare
 from rankmill.spark.gating import gate

@@ -22,8 +22,10 @@ from rankmill.spark.counting import counted
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placing import first_pass
 from rankmill.spark.request import Request, request_of
+from rankmill.spark.workers import workers_have_rankmill
 
 
+@workers_have_rankmill()
 def evaluate(
     labels: Any,
     predictions: Any,
@@ -67,6 +69,7 @@ def evaluate(
     ]
 
 
+@workers_have_rankmill()
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],
