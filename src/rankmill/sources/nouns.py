@@ -77,7 +77,7 @@ class Given(_Noun):
         return Asked(role or self.role or "predictions", *told, encoding=self.encoding, **more)
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Labels(Given):
     """The right items of each query, and how they are read.
 
@@ -133,7 +133,7 @@ class Labels(Given):
     binary: bool = False
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Predictions(Given):
     """The ranked items of each query, and how they are read.
 

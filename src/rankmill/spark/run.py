@@ -50,7 +50,9 @@ def evaluate(
         As for `rankmill.evaluate`.
     partitions : int, optional
         How many partitions the rows are shuffled into, by query. By default they are shuffled only
-        if they must be, into one for each 32 MB of both inputs, as far as Spark knows their size.
+        if they must be: into one for each 32 MB of both inputs; if Spark does not know their size,
+        as of `createDataFrame`, into at least spark.sql.shuffle.partitions (200), slow for small
+        frames.
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
         computed when it is used, and never collected.
