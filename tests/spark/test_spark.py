@@ -243,6 +243,6 @@ def test_wrong_requests_are_refused_before_a_job(
 
 
 def test_the_example_of_the_help_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    told = (rankmill.spark.__doc__ or "").split("::\n")[1].split("\n``")[0]
+    told = (rankmill.spark.__doc__ or "").split("::\n")[1].split("\nSpark does not")[0]
     exec(textwrap.dedent(told), {})
     assert "map@12" in capsys.readouterr().out.split()

@@ -53,12 +53,12 @@ def from_history(
     names = [*dict.fromkeys(name for _, name in named)]
     if not runs.metrics:
         cuts = [*dict.fromkeys(name for one in drops for name, _ in one.slices)]
-        options = [f"--metric {one!r} " for one in names] + [f"--by {one!r} " for one in cuts]
+        options = [f" --metric {one!r}" for one in names] + [f" --by {one!r}" for one in cuts]
         given = [f"{key}={one!r}" for key, one in (("metrics", names), ("by", cuts)) if one]
         call = ", ".join(["gate(labels, predictions, 'queries > 0'", *given])
         raise InputError(
             f"the history {name} has no run to compare with: begin it with a gate whose rules need "
-            f"no baseline: {''.join(options)}--rule 'queries > 0' on the command line, "
+            f"no baseline: --rule 'queries > 0'{''.join(options)} on the command line, "
             f"History({name!r}).record({call})) in Python"
         )
     if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells

@@ -118,16 +118,17 @@ def gate(
 
     >>> import tempfile
     >>> from rankmill import History
-    >>> folder = tempfile.mkdtemp()
+    >>> runs = tempfile.TemporaryDirectory()
     >>> verdict = gate(labels, good, "map@12 >= 0.5")
-    >>> path = History(folder).record(verdict)
+    >>> path = History(runs.name).record(verdict)
     >>> verdict.raise_for_failure()
-    >>> verdict = gate(labels, bad, "map@12 drop <= 5%", baseline="last", history=folder)
-    >>> path = History(folder).record(verdict)
+    >>> verdict = gate(labels, bad, "map@12 drop <= 5%", baseline="last", history=runs.name)
+    >>> path = History(runs.name).record(verdict)
     >>> verdict.raise_for_failure()
     Traceback (most recent call last):
         ...
     rankmill.errors.RegressionError: regressed: map@12 is 0.625, ...
+    >>> runs.cleanup()
     """
     run = baseline, history, metrics, by, moved, worst_slices, cluster, adjust, time
     job = semantics, catalogue, threads, memory, progress
