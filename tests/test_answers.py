@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import rankmill
@@ -135,6 +136,18 @@ def test_each_method_of_each_class(name: str, check: Callable[[Answer], None]) -
     found = ALL[name]()
     assert isinstance(found, Answer)
     check(found)
+
+
+def test_json_of_a_comparison_has_all_bits_but_those_of_queries(tmp_path: Any) -> None:
+    found = ANSWERS["Comparison"](RUNS)
+    again = rankmill.Comparison.from_json(found.to_json())
+    left = {name for name, one in vars(again).items() if one is None and vars(found)[name]}
+    assert left == {"per_query", "state"}
+    same = replace(found, per_query=None, state=None)
+    assert vars(again) == vars(same)
+    # A table of Parquet keeps the rest.
+    pq.write_table(found.per_query, tmp_path / "values.parquet")
+    assert pq.read_table(tmp_path / "values.parquet").equals(found.per_query)
 
 
 @pytest.mark.parametrize("name", ALL)

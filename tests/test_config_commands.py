@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import tomllib
@@ -208,6 +209,50 @@ def test_who_would_count_otherwise_refuses_the_file(shop: Path, run: Any) -> Non
         assert status == 2
         told = "would count otherwise", "subtopics are evaluated on one", "does not drop padding"
         assert any(one in error for one in told)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("margin = -1.0\n", "margin"),
+        ("worst_slices = 2\n", "worst_slices"),
+        ("item_group = 'g'\n", "item_group, items"),
+        ("[columns]\nin_order = true\nrank = 'r'\n", "columns.in_order, columns.rank"),
+        (
+            "[columns]\nin_order = true\n[semantics]\norder = 'expected'\n",
+            "columns.in_order, semantics.order",
+        ),
+    ],
+)
+def test_errors_that_are_found_later_name_the_key(
+    shop: Path, run: Any, text: str, key: str
+) -> None:
+    both = '[systems]\nold = "predictions.parquet"\nnew = "predictions.parquet"\n'
+    tables = text.replace("[", f"{both}[", 1) if "[" in text else text + both
+    (shop / "x.toml").write_text(f'labels = "labels.parquet"\n{tables}')
+    status, _, error = run("compare", "shop/x.toml")
+    assert status == 2
+    assert f"{key})" in error.splitlines()[0].partition("(in shop/x.toml: ")[2]
+    # What is typed is not of the file.
+    option = f"--{text.split(' = ')[0].replace('_', '-')}"
+    if "[" not in text:
+        value = text.split(" = ")[1].strip("'\n")
+        assert f"toml: {key}" not in run("compare", "shop/x.toml", f"{option}={value}")[2]
+
+
+def test_frames_of_spark_have_no_clusters_and_are_not_adjusted(shop: Path) -> None:
+    text = 'labels = "labels.parquet"\npredictions = "predictions.parquet"\nrules = "map >= 0.1"\n'
+    for name, function in itertools.product(("cluster", "adjust"), ("compare", "gate")):
+        (shop / "x.toml").write_text(f'{text}{name} = "country"\n')
+        config = rankmill.config.read_config("shop/x.toml")
+        assert config.arguments(getattr(rankmill, function))[name] == "country"
+        told = (
+            f"x.toml, {name}: rankmill.spark.{function} takes no {name}; it would count otherwise"
+        )
+        with pytest.raises(UsageError, match=re.escape(told)):
+            config.arguments(getattr(rankmill.spark, function))
+        # What does not compare has no use for either.
+        assert "labels" in config.arguments(rankmill.spark.evaluate)
 
 
 def test_a_recorded_run(shop: Path, run: Any) -> None:

@@ -593,7 +593,7 @@ def test_a_run_of_the_history_is_a_baseline(run, written, tmp_path):
     os.mkdir(tmp_path / "runs")
     none = run("gate", files["labels"], files["same"], *rule, "--baseline", "last", *history)
     assert none[0] == 3
-    assert "need no baseline: --metric map@5 --rule 'queries > 0'" in none[2]
+    assert "need no baseline: --rule 'queries > 0' --metric 'map@5'" in none[2]
     assert run(*first)[0] == 0
     for how in ("last", "best", "median:7"):
         asked = [*rule, "--baseline", how, *history, "--tag", f"how={how}"]

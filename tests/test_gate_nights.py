@@ -104,7 +104,8 @@ def test_every_gate_records_its_slices(tmp_path):
 
 def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
     one_night(tmp_path, 0, dump(1), "hit@1 >= 0.1", by="kind")
-    with pytest.raises(InputError, match="has no hit@1 by country, for which there is the rule"):
+    asked = "has no hit@1 by country, for which there is the rule .* slices: gate.labels"
+    with pytest.raises(InputError, match=asked):
         gate(LABELS, dump(2), SLICED, baseline="last", history=tmp_path)
     # A slice that only tonight has is not decided.
     few = LABELS.filter(pa.array([q % 3 != 1 for q in range(QUERIES)]))
@@ -118,15 +119,43 @@ def test_a_night_without_the_slices_is_no_silent_pass(tmp_path):
 def test_the_first_night_begins_a_history(tmp_path):
     folder = tmp_path / "history"
     rules = [SLICED, "queries change <= 10%"]
-    asked = "begin it with a gate whose rules need no baseline: .*hit@1 by= country"
-    with pytest.raises(InputError, match=asked):
+    asked = "begin it with a gate whose rules need no baseline: "
+    with pytest.raises(InputError, match=asked) as told:
         gate(LABELS, dump(1), rules, baseline="last", history=folder)
-    folder.mkdir()
+    # The advice is a line of Python, which begins it.
+    advice = str(told.value).partition(asked)[2]
+    names = {"History": History, "gate": gate, "labels": LABELS, "predictions": dump(1)}
+    assert eval(advice, names).endswith(".parquet")
+    (run,) = History(folder).runs
+    assert (run.verdict, [*run.metrics]) == ("held", [(None, "hit@1")])
+    found = gate(LABELS, dump(1), rules, baseline="last", history=folder)
+    assert found.word == "held"
+    # Both what evaluate and what gate gives is recorded, and the next night compares with it.
+    History(folder).record(found)
+    History(folder).record(found.result, time=datetime.now(UTC) + timedelta(days=1))
+    tomorrow = datetime.now(UTC) + timedelta(days=2)
+    rule = "hit@1 drop <= 1%"
+    again = gate(LABELS, dump(1), rule, baseline="last", history=folder, time=tomorrow)
+    assert again.outcomes[0].measured == 0
+    assert len(History(folder)) == 3
+
+
+def test_a_history_that_is_not_there_says_how_one_is_written(tmp_path):
+    with pytest.raises(InputError, match="expected a folder of recorded runs") as told:
+        _ = History(tmp_path / "runs").runs
+    advice = str(told.value).partition("write one with ")[2]
+    result = gate(LABELS, dump(1), "hit@1 >= 0.1").result
+    eval(advice, {"History": History, "result": result})
+    assert len(History(tmp_path / "runs")) == 1
+
+
+def test_the_first_night_is_a_gate_of_its_own(tmp_path):
     first = one_night(
-        folder, 0, dump(1), "queries > 0", metrics=["hit@1"], by="country", baseline="last"
+        tmp_path, 0, dump(1), "queries > 0", metrics=["hit@1"], by="country", baseline="last"
     )
     assert (first.word, first.baseline) == ("held", None)
-    assert one_night(folder, 1, dump(1), rules, baseline="last").word == "held"
+    rules = [SLICED, "queries change <= 10%"]
+    assert one_night(tmp_path, 1, dump(1), rules, baseline="last").word == "held"
 
 
 def test_rows_are_read_only_for_rules_about_slices(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -99,3 +100,9 @@ def test_each_run_may_have_columns_of_its_own() -> None:
     runs = {"a": TABLE, "b": Predictions(other, query="who", item="what")}
     found = rankmill.compare(TABLE, runs, "map")
     assert {name: one.value for name, one in found.values["map"].items()} == {"a": 1.0, "b": 0.25}
+
+
+@pytest.mark.parametrize("noun", [Labels, Predictions])
+def test_all_but_the_data_is_named(noun: Any) -> None:
+    with pytest.raises(TypeError, match="takes 2 positional arguments"):
+        noun("rows.csv", "stars")

@@ -67,7 +67,7 @@ def test_what_frames_of_spark_have_no_use_for() -> None:
     names = {name for name, one in keys().items() if not one.frames}
     read = {"labels_as", "predictions_as", "columns", "label_columns", "encoding", "label_encoding"}
     counted = {"train", "items", "item_group", "features", "drop_seen", "subtopic", "padding"}
-    assert names == read | counted | {"threads"}
+    assert names == read | counted | {"threads", "cluster", "adjust"}
     # A file that has one of these is refused, as another counting would be silent.
     assert {name for name in names if keys()[name].counts} == counted
 
@@ -101,6 +101,19 @@ def test_a_help_fits_a_screen(command: str, run: Any, monkeypatch: pytest.Monkey
     shown_here = {one.flags[0] for one in rows_of(command) if name in one.short.split()}
     assert {*re.findall(r"^  (--?[\w-]+)", shown, re.M)} == shown_here
     assert "[default" not in shown
+
+
+@pytest.mark.parametrize("command", ["", *EVERY])
+def test_a_help_nearly_fits_a_narrow_screen(
+    command: str, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    code, shown, error = run(*command.split(), "--help")
+    assert (code, error) == (0, "")
+    lines = shown.splitlines()
+    assert len(lines) <= 42
+    # Examples are lines to copy, and never broken.
+    assert max(len(one) for one in lines if not one.startswith("  rankmill ")) <= 80
 
 
 @pytest.mark.parametrize("command", EVERY)

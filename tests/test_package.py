@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,17 @@ def test_public_name(name: str) -> None:
         assert value.__module__.startswith("rankmill.")
         assert value.__doc__
         assert value.__doc__.strip()
+
+
+def test_the_example_of_the_help_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = (rankmill.__doc__ or "").split("::\n")[1].split("\n``")[0]
+    exec(textwrap.dedent(told), {})
+    assert len(rankmill.History("history")) == 1
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("recall@5", "num_rel_ret:sum", "label_count"))
 
 
 def test_public_names_are_listed() -> None:

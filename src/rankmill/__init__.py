@@ -1,7 +1,26 @@
 """rankmill: a fast, exact evaluator of ranked predictions.
 
-Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are loaded on first use.
+Labels and predictions are paths, frames, tables or dicts. ``Labels`` and ``Predictions`` name
+columns without a usual name, which is one such as user_id, item_id or score::
+
+    import rankmill
+
+    labels = {"ann": ["a", "b"], "bob": ["c"]}
+    old, new = {"ann": ["x", "a"], "bob": ["c"]}, {"ann": ["a", "b"], "bob": ["c"]}
+    result = rankmill.evaluate(labels, new, ["map@12", "recall@5"])
+    print(result, result["map@12"], result.to_pandas(), result.per_query)
+
+    print(rankmill.evaluate(labels, new, "official", semantics="trec_eval"))
+    print(rankmill.compare(labels, {"old": old, "new": new}, "map@12", by="label_count"))
+    verdict = rankmill.gate(labels, new, "map@12 drop <= 1%", baseline=old)
+    rankmill.History("history").record(verdict)
+    verdict.raise_for_failure()
+
+``help(rankmill.evaluate)`` tells what is taken as labels and predictions, ``rankmill docs`` lists
+pages and ``rankmill metrics`` the metrics; ``help(rankmill.spark)`` is about DataFrames of Spark.
+
 The modules arrays, config, kaggle, metrics, parts, spark and torch hold what fewer programs need.
+Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are loaded on first use.
 """
 
 from __future__ import annotations

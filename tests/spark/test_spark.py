@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import textwrap
 from dataclasses import replace
 from typing import Any
 
@@ -239,3 +240,9 @@ def test_wrong_requests_are_refused_before_a_job(
         )
     with pytest.raises(rankmill.UsageError, match="labels cannot be a Table; expected a DataFrame"):
         rankmill.spark.evaluate(labels, predictions, "map")
+
+
+def test_the_example_of_the_help_runs(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    told = (rankmill.spark.__doc__ or "").split("::\n")[1].split("\nSpark does not")[0]
+    exec(textwrap.dedent(told), {})
+    assert "map@12" in capsys.readouterr().out.split()

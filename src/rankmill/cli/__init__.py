@@ -26,27 +26,24 @@ __all__ = ["COMMANDS", "main"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
-    "spark": ("rankmill.cli.spark", "Score on Spark: the same bits, for what no machine holds."),
+    "spark": ("rankmill.cli.spark", "Score on Spark, with the same bits."),
     "compare": ("rankmill.cli.compare", "Tell which system is better, and whether it is real."),
-    "stability": (
-        "rankmill.cli.stability",
-        "Tell how far a ranking depends on the cutoff, the metric and the queries.",
-    ),
-    "gate": ("rankmill.cli.gate", "Stop a system that does not keep its rules, by the exit code."),
+    "stability": ("rankmill.cli.stability", "Tell how stable a ranking of systems is."),
+    "gate": ("rankmill.cli.gate", "Stop a system that breaks its rules, by the exit code."),
     "history": ("rankmill.cli.history", "Show how metrics moved over recorded runs."),
     "report": ("rankmill.cli.report", "Write a page about predictions, in HTML."),
     "head": ("rankmill.cli.head", "Show how an input is understood, and its first queries."),
     "explain": ("rankmill.cli.explain", "Walk down one query's list, or that of gap."),
     "explain-evaluators": (
         "rankmill.cli.explain_evaluators",
-        "Compare how evaluators count: which question moves a metric how far.",
+        "Tell which choice of an evaluator moves a metric how far.",
     ),
     "metrics": ("rankmill.cli.metrics", "List the metrics: definition, range and source."),
     "presets": ("rankmill.cli.presets", "List the presets: how other evaluators count."),
     "docs": ("rankmill.cli.docs", "Show a page about rankmill, or list the pages."),
-    "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options, for your files."),
+    "init": ("rankmill.cli.init", "Write a rankmill.toml, a file of options."),
     "convert": ("rankmill.cli.convert", "Write any input as Parquet, sorted by query id."),
-    "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one list for each query."),
+    "fuse": ("rankmill.cli.fuse", "Fuse the lists of several runs into one per query."),
     "warmup": ("rankmill.cli.warmup", "Compile all kernels, so that later runs start at once."),
 }
 """Name -> (module with the click command as `command`, line of help). One row adds a command."""

@@ -14,11 +14,12 @@ import click
 from rankmill.cli.command import click_option
 from rankmill.cli.face import face_of, options_taken
 from rankmill.cli.inputs import system_names
-from rankmill.config.document import Document, read_document
+from rankmill.config.document import Document, key_text, read_document
 from rankmill.config.filling import parse_date
-from rankmill.config.keys import check_input, check_keys, check_systems, joined
-from rankmill.config.options import keys
+from rankmill.config.keys import SEMANTICS, check_input, check_keys, check_systems, joined
+from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import RankmillError, UsageError
+from rankmill.semantics.choices import CHOICES
 from rankmill.stores.urls import is_url
 
 __all__ = ["Config", "read_config"]
@@ -57,7 +58,8 @@ class Config:
         """
         wanted, taken = inspect.signature(function).parameters, options_taken(function)
         if "semantics" in wanted:
-            self.check_taken(function.__name__, taken)
+            spark = "rankmill.spark." if function.__module__.startswith("rankmill.spark") else ""
+            self.check_taken(f"{spark}{function.__name__}", taken)
         given: dict[str, Any] = {"runs": self.systems}
         if "predictions" in wanted:
             given |= self.one(function.__name__, "baseline" in wanted)
@@ -75,9 +77,33 @@ class Config:
 
     def check_taken(self, taker: str, wanted: Collection[str]) -> None:
         """Raise UsageError if a taker of these options would count otherwise than the file says."""
+        command = taker.split(".")[-1]
         for name, one in keys().items():
-            if one.counts and self.options.get(name) and name not in wanted:
+            # Errors of clusters, and adjusted ones, are for what has all queries at once.
+            whole = one in OPTIONS["Comparison"] and not one.frames and command in one.on.split()
+            if (one.counts or whole) and self.options.get(name) and name not in wanted:
                 self.document.fail(one.place, f"{taker} takes no {name}; it would count otherwise")
+
+    def with_keys(self, message: str, typed: Collection[str] = ()) -> str:
+        """Return a message with the keys of the options that it names, but of those typed.
+
+        Examples
+        --------
+        >>> config = Config("x.toml", "", {}, None, {"margin": -1}, {}, Document("x.toml", {}))
+        >>> config.with_keys("margin is -1")
+        'margin is -1 (in x.toml: margin)'
+        >>> config.with_keys("leave out --rank, or say --semantics order=best")
+        'leave out --rank, or say --semantics order=best (in x.toml: columns.rank, semantics.order)'
+        """
+        known = {flag: one.place for one in keys().values() for flag in one.flags}
+        known |= {name: one.place for name, one in keys().items() if name in self.options}
+        known |= {"--baseline": ("baseline",), "--preset": (SEMANTICS, "preset")}
+        known |= {f"--semantics {name}": (SEMANTICS, name) for name in CHOICES}
+        told = re.sub("'rankmill [^']*'", "", message)  # an example of another command
+        named = re.findall(r"\A\w+|(?<![\w-])--(?:semantics \w+|[a-z-]+)", told)
+        found = (known[one] for one in named if one in known)
+        texts = dict.fromkeys(key_text(one) for one in found if one[-1] not in typed)
+        return f"{message} (in {self.path}: {', '.join(texts)})" if texts else message
 
     def one(self, taker: str, apart: bool, baseline: str | None = None) -> dict[str, Any]:
         """Return the one system as `predictions`; with `apart`, the `baseline` apart from it."""

@@ -13,6 +13,7 @@ from rankmill.cli.inputs import system_names
 from rankmill.cli.recording import TIME
 from rankmill.config.filling import parse_date
 from rankmill.config.keys import joined
+from rankmill.errors import RankmillError
 
 __all__ = ["FileCommand"]
 
@@ -90,7 +91,13 @@ class FileCommand(Command):
             ctx.params["baseline"] = found["baseline"] and joined(found["baseline"])
         else:
             ctx.params |= self._several(ctx, config)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except RankmillError as error:
+            line = click.core.ParameterSource.COMMANDLINE
+            typed = {name for name in ctx.params if ctx.get_parameter_source(name) is line}
+            error.args = (config.with_keys(str(error.args[0]), typed),)
+            raise
 
     def _several(self, ctx: click.Context, config: Config) -> dict[str, Any]:
         """Return the systems and, if the command has one, the baseline among them."""

@@ -71,7 +71,8 @@ def stability(
         The probability with which the t-test is to show a difference, for the number of queries
         needed.
     splits, seed : int
-        How often the queries are halved at random, and the seed of the halves.
+        How often the queries are halved at random, and the seed of the halves. Nothing else is
+        random, and the only test is the paired t-test of the queries needed: there is no `Tests`.
     semantics, catalogue, threads, memory, progress
         As for `evaluate`.
 

@@ -23,7 +23,7 @@ RULES = (
     Option(
         "--baseline INPUT",
         "baseline",
-        "What to compare with: predictions, or an earlier run. That is the .parquet or .arrow file "
+        "Predictions or an earlier run to compare with. A run is the .parquet or .arrow file "
         "of its --per-query, the JSON file of its result; or last, best, median:7, ago:28d of "
         "--history.",
         on="gate",
@@ -32,7 +32,7 @@ RULES = (
     _gate(
         "--undecided [warn|pass|fail]",
         "Rules.undecided",
-        "What comes of a rule for which there are not enough data. warn and pass exit with 0.",
+        "What comes of a rule if data do not suffice. warn and pass exit with 0.",
         short="*",
         default="warn",
         choices=("warn", "pass", "fail"),
@@ -66,7 +66,7 @@ COMPARISON = (
     Option(
         "--baseline NAME",
         "baseline",
-        "The system to compare with, by its path or its name in the output. By default it is the "
+        "The system to compare with, by path or name. By default it is the "
         "first of 'compare', and the second of 'report'.",
         on="compare report",
         short="*",
@@ -106,7 +106,7 @@ COMPARISON = (
     Option(
         "--by COLUMN|FILE",
         "by",
-        "Also compare in slices of the queries; repeat for more. They are the values of a column "
+        "Also compare in slices; repeat for more. Queries are cut by the values of a column "
         "of the labels; of all columns of a FILE (with a folder or a suffix in its name) with "
         "query ids; of label_count, list_length, label_popularity or unpredicted.",
         on="compare gate report",
@@ -126,7 +126,7 @@ COMPARISON = (
     _compare(
         "--moved N",
         "moved",
-        "Also list the N queries that gained most and the N that lost most. 'compare' shows the "
+        "Also list the N queries that gained and lost most. 'compare' shows the "
         "command that explains each (none with --drop-seen, which 'rankmill explain' does not "
         "have).",
         on="compare gate",
@@ -141,6 +141,7 @@ COMPARISON = (
         "Take errors and tests of clusters of queries. Queries with the same value in this column "
         "of the labels or of a file of --by, such as the sessions of a user, are not independent.",
         on="compare gate",
+        frames=False,
     ),
     _compare(
         "--adjust COLUMN|FILE",
@@ -148,6 +149,7 @@ COMPARISON = (
         "Narrow intervals by a number that was known of each query before. It may be its value "
         "last month: a column of the labels, or a FILE with query ids and the numbers.",
         on="compare gate",
+        frames=False,
     ),
     _compare(
         "--replicates N",

@@ -47,7 +47,7 @@ INPUTS = (
     _column(
         "--gain COLUMN",
         "Labels.gain",
-        "The column of gains (graded relevance) in the labels.",
+        "The column of graded relevance in the labels.",
         short="*",
     ),
     _column(
@@ -203,7 +203,7 @@ INPUTS = (
         "Labels.padding Predictions.padding",
         "An item that is none, such as -1, which is dropped.",
     ),
-    _one("--gain COLUMN", "Labels.gain", "The column of gains (graded relevance)."),
+    _one("--gain COLUMN", "Labels.gain", "The column of graded relevance."),
     _one("--binary", "Labels.binary", "Labels are just relevant or not."),
 )
 METRICS = (
@@ -270,7 +270,7 @@ COUNTING = (
     Option(
         "--preset NAME",
         "Semantics.preset",
-        "Count as another evaluator does, such as trec_eval. 'rankmill presets' lists all presets.",
+        "Count as another evaluator, such as trec_eval. 'rankmill presets' lists all presets.",
         on=_PRESETS,
         table="semantics",
         short="*",
@@ -279,8 +279,8 @@ COUNTING = (
     Option(
         "--semantics FIELD=CHOICE",
         "Semantics",
-        "Change one choice of the preset, as repeated_predictions=drop. Repeat the option to "
-        "change more. If a FIELD or CHOICE is unknown, the error message lists all.",
+        "Change a choice, as repeated_predictions=drop. Repeat the option to change more of what "
+        "the preset chooses. If a FIELD or CHOICE is unknown, the error message lists all.",
         table="semantics",
         on=_PRESETS,
         short="evaluate",

@@ -42,7 +42,7 @@ OUTPUT = (
     Option(
         "--format FORMAT",
         "",
-        "The output format: table, json, csv, markdown or latex. By default the suffix of the -o "
+        "The format: table, json, csv, markdown or latex. By default the suffix of the -o "
         "file decides; without a suffix it is table. In csv, a text that begins with "
         "= + - @ or ' gets a ' in front, so that a spreadsheet does not read it as a formula.",
         on=_WRITING,
@@ -52,7 +52,7 @@ OUTPUT = (
     Option(
         "--format FORMAT",
         "",
-        "The output format: table, json, csv, markdown or latex.",
+        "The format: table, json, csv, markdown or latex.",
         on="head metrics presets",
         short="*",
         default="table",
@@ -97,11 +97,11 @@ OUTPUT = (
         "Also write all numbers to FILE, as JSON. '-' is standard output, if -o names a file.",
         short="*",
     ),
-    _gate("--junit FILE", "", "Also write a test case for each rule, as JUnit XML.", short="*"),
+    _gate("--junit FILE", "", "Also write a test case per rule, as JUnit XML.", short="*"),
     _gate(
         "--markdown FILE",
         "",
-        "Also write a summary for a pull request to FILE. '-' appends it to the file that "
+        "Also write a pull request's summary to FILE. '-' appends it to the file that "
         "$GITHUB_STEP_SUMMARY names.",
         short="*",
     ),
@@ -114,23 +114,21 @@ OUTPUT = (
     Option(
         "--plot FILE",
         "",
-        "Also draw a picture of the result to FILE, in .svg, .png or .pdf. Needs matplotlib: "
-        f"{install('plot')}.",
+        f"Also draw a picture to FILE, in .svg, .png or .pdf. Needs matplotlib: {install('plot')}.",
         on="compare",
         table="",
     ),
     Option(
         "--plot FILE",
         "",
-        "Also draw a picture of the result to FILE, in .svg, .png or .pdf. Needs matplotlib: "
-        f"{install('plot')}.",
+        f"Also draw a picture to FILE, in .svg, .png or .pdf. Needs matplotlib: {install('plot')}.",
         on="stability history",
         short="*",
     ),
     Option(
         "--report FILE",
         "",
-        "Also write a page about the run to FILE, in HTML. It needs nothing else; 'rankmill docs "
+        "Also write an HTML page about the run to FILE. It needs nothing else; 'rankmill docs "
         f"report' shows one. Needs Jinja: {install('report')}.",
         on="evaluate compare gate",
         short="*",
@@ -189,7 +187,7 @@ OUTPUT = (
     Option(
         "--plan",
         "",
-        "Only tell what would be read, and the memory that it would take. On Spark also what would "
+        "Only tell what would be read, in how much memory. On Spark also what would "
         "be shuffled, and by how many tasks.",
         on="evaluate spark",
         short="*",
@@ -231,7 +229,7 @@ RESOURCES = (
     Option(
         "--memory SIZE",
         "memory",
-        "The memory limit for large inputs, such as 500MB or 2GB. If the confidences for gap need "
+        "The memory limit for large inputs, as 500MB. If the confidences for gap need "
         "more, they are read twice. If long rows with scattered queries need more, they are "
         "grouped on disk. If the labels need more and the files are sorted by query, one range of "
         "queries is held at a time. On Spark it is that of a task.",
@@ -244,7 +242,7 @@ RESOURCES = (
     Option(
         "--threads N",
         "threads",
-        "The number of threads; by default all available CPUs.",
+        "How many threads; by default all available CPUs.",
         on=f"{_LOCAL} {_ROWS}",
         table="",
         kind="integer",
@@ -265,7 +263,7 @@ RESOURCES = (
     Option(
         "--quiet",
         "",
-        "Show no progress and no warnings; errors are shown.",
+        "Show errors only: no progress, no warnings.",
         on=f"{SIDES} init convert head fuse history prune metrics presets docs warmup",
         table="",
         short="*",

@@ -52,11 +52,14 @@ def from_history(
     named = [(one, parse_all([one.subject], job.scope.rel)[0].text) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
     if not runs.metrics:
-        cuts = dict.fromkeys(name for one in drops for name, _ in one.slices)
-        more = "".join([*(f" --metric {one}" for one in names), *(f" --by {one}" for one in cuts)])
+        cuts = [*dict.fromkeys(name for one in drops for name, _ in one.slices)]
+        options = [f" --metric {one!r}" for one in names] + [f" --by {one!r}" for one in cuts]
+        given = [f"{key}={one!r}" for key, one in (("metrics", names), ("by", cuts)) if one]
+        call = ", ".join(["gate(labels, predictions, 'queries > 0'", *given])
         raise InputError(
             f"the history {name} has no run to compare with: begin it with a gate whose rules need "
-            f"no baseline:{more} --rule 'queries > 0'"
+            f"no baseline: --rule 'queries > 0'{''.join(options)} on the command line, "
+            f"History({name!r}).record({call})) in Python"
         )
     if not names:  # the rules are about counts alone: a run with a metric of the job, or any, tells
         known = [metric for metric, system in runs.metrics if system is None]

@@ -26,7 +26,7 @@ __all__ = ["Folder", "open_folder"]
 
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
-_MOVE = "it is no run that --history wrote, or is broken: move it elsewhere"
+_MOVE = "it is no run of a history, or is broken: move it elsewhere"
 # How many requests a store answers at a time.
 REQUESTS = 32
 # The columns of a run that has no summary.
@@ -95,7 +95,8 @@ class Folder(NamedTuple):
 
     def _missing(self) -> InputError:
         return MissingHistoryError(
-            f"there is no history {self.name}; expected a folder that --history wrote runs to"
+            f"there is no history {self.name}; expected a folder of recorded runs: write one with "
+            f"--history on the command line, History({self.name!r}).record(result) in Python"
         )
 
     def read(self, names: Sequence[str]) -> Iterator[Run]:

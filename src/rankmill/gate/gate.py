@@ -82,7 +82,8 @@ def gate(
         Predictions that are given bare are read as `predictions` says of its own.
     history : str or path, optional
         The folder or URL of the history that such a baseline is looked up in, and in which the
-        nights of sequential rules are counted. Nothing is written: `History.record` adds the run.
+        nights of sequential rules are counted. `gate` only reads it: record the verdict with
+        ``History(folder).record(verdict)``, as below.
     metrics : str or sequence of str
         More metrics to evaluate than those of the rules, or a set of them, such as "official" or
         "recsys".
@@ -112,6 +113,23 @@ def gate(
     ('regressed', ['held', 'regressed'])
     >>> found.outcomes[1].reason
     'map@12 is 0.625, 37.5% below the baseline of 1 (paired over 2 of 2 queries, limit <= 5%)'
+
+    Night after night, record each verdict before you act on it. The first night has no earlier run,
+    so its rules need no baseline:
+
+    >>> import tempfile
+    >>> from rankmill import History
+    >>> runs = tempfile.TemporaryDirectory()
+    >>> verdict = gate(labels, good, "map@12 >= 0.5")
+    >>> path = History(runs.name).record(verdict)
+    >>> verdict.raise_for_failure()
+    >>> verdict = gate(labels, bad, "map@12 drop <= 5%", baseline="last", history=runs.name)
+    >>> path = History(runs.name).record(verdict)
+    >>> verdict.raise_for_failure()
+    Traceback (most recent call last):
+        ...
+    rankmill.errors.RegressionError: regressed: map@12 is 0.625, ...
+    >>> runs.cleanup()
     """
     run = baseline, history, metrics, by, moved, worst_slices, cluster, adjust, time
     job = semantics, catalogue, threads, memory, progress

@@ -77,11 +77,13 @@ def slices_before(
         cuts = {", ".join(names), ", ".join(reversed(names))}
         if not any(by in cuts for by, _, _ in rows):
             by = " and ".join(names)
-            asked = " ".join(f"--by {name}" for name in names)
+            asked = "".join(f" --by {name!r}" for name in names)
             raise InputError(
                 f"the run {runs[metric].id} of the history {folder.name} has no {metric} by {by}, "
-                f"for which there is the rule {rule.text!r}: run the gate once with --metric "
-                f"{metric} {asked} --rule 'queries > 0', so that there is a night with these slices"
+                f"for which there is the rule {rule.text!r}: record a night with these slices: "
+                f"--rule 'queries > 0' --metric {metric!r}{asked} on the command line, "
+                f"gate(labels, predictions, 'queries > 0', metrics={metric!r}, by={names}) in "
+                "Python"
             )
         found |= rows
     return found

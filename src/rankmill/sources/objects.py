@@ -108,6 +108,14 @@ def open_positional(value: Any, role: Role) -> Source:
     return replace(_open_lists(value, None, role, name), positional=True)
 
 
+def refuse_spark(value: Any, role: Role) -> Source:
+    """Raise UsageError for a DataFrame of Spark."""
+    raise UsageError(
+        f"{role} cannot be a DataFrame of Spark here: use rankmill.spark.evaluate, or compare and "
+        "gate of rankmill.spark, or give its toArrow()"
+    )
+
+
 def refuse_sparse(value: Any, role: Role) -> Source:
     """Raise UsageError for a sparse matrix of SciPy, and say what to give instead."""
     kind = type(value).__name__

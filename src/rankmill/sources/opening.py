@@ -100,6 +100,7 @@ _OBJECTS: list[tuple[Callable[[Any], bool], Callable[[Any, Role], Source]]] = [
     (_is_of("polars", "DataFrame"), producers.open_polars),
     (_is_of("polars", "LazyFrame"), producers.open_lazy_polars),
     (_is_of("duckdb", "DuckDBPyRelation"), producers.open_duckdb),
+    (lambda value: hasattr(value, "mapInArrow"), objects.refuse_spark),
     (_is_of("pyarrow", "Dataset"), producers.open_dataset),
     (_is_of("pyarrow", "Scanner"), producers.open_scanner),
     (_is_of("ranx", "Qrels", "Run"), objects.open_ranx),

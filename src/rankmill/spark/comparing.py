@@ -28,13 +28,15 @@ from rankmill.spark.layout import arrow_schema
 from rankmill.spark.leaving import left_out
 from rankmill.spark.merging import collected, function_of
 from rankmill.spark.per_query import per_query_frame
-from rankmill.spark.request import Request, refuse_whole, request_of
+from rankmill.spark.request import Request, request_of
 from rankmill.spark.rows import RowFormat
 from rankmill.spark.run import result_of
 from rankmill.spark.slices import with_tables, with_values
+from rankmill.spark.workers import workers_have_rankmill
 from rankmill.threads import thread_count
 
 
+@workers_have_rankmill()
 def compare(
     labels: Any,
     runs: Mapping[str, Any],
@@ -47,8 +49,6 @@ def compare(
     by: Any = (),
     worst_slices: int = 0,
     moved: int = 0,
-    cluster: str | None = None,
-    adjust: Any = None,
     semantics: Counting = "default",
     partitions: int | None = None,
     per_query: bool = False,
@@ -64,7 +64,8 @@ def compare(
     labels, runs, metrics, semantics, partitions, memory
         As for `rankmill.spark.evaluate_runs`.
     baseline, tests, confidence, margin, worst_slices, moved
-        As for `rankmill.compare`. `cluster` and `adjust` need all queries at once, and are refused.
+        As for `rankmill.compare`. There is no `cluster` and no `adjust`: both need all queries at
+        once.
     per_query : bool
         Whether `Comparison.per_query` is a Spark DataFrame with the values of each query for all
         systems. It is computed when it is used, and never collected.
@@ -77,7 +78,6 @@ def compare(
         As that of `rankmill.compare`.
     """
     began = time.perf_counter()
-    refuse_whole(cluster, adjust)
     how = tests, confidence, margin, by, worst_slices, moved
     asked = asked_of(Compared(labels, runs, metrics, baseline, *how))
     given = Labels.of(labels)

@@ -32,10 +32,12 @@ from rankmill.spark.aligning import EARLIER
 from rankmill.spark.comparing import Joined, join
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.per_query import per_query_frame
-from rankmill.spark.request import check_frame, is_frame, refuse_whole
+from rankmill.spark.request import check_frame, is_frame
+from rankmill.spark.workers import workers_have_rankmill
 from rankmill.threads import thread_count
 
 
+@workers_have_rankmill()
 def gate(
     labels: Any,
     predictions: Any,
@@ -47,8 +49,6 @@ def gate(
     by: Any = (),
     moved: int = 0,
     worst_slices: int = 0,
-    cluster: str | None = None,
-    adjust: Any = None,
     time: datetime | None = None,
     semantics: Counting = "default",
     partitions: int | None = None,
@@ -73,7 +73,8 @@ def gate(
     by : str, table or sequence of these
         As for `rankmill.spark.compare`.
     history, metrics, moved, worst_slices, time
-        As for `rankmill.gate`. `cluster` and `adjust` need all queries at once, and are refused.
+        As for `rankmill.gate`. There is no `cluster` and no `adjust`: both need all queries at
+        once.
 
     Returns
     -------
@@ -81,7 +82,6 @@ def gate(
         As that of `rankmill.gate`.
     """
     began = perf_counter()
-    refuse_whole(cluster, adjust)
     several = by if isinstance(by, list | tuple) else [by]
     # What is checked before anything is read are tables with the columns of DataFrames.
     tables = [arrow_schema(one).empty_table() if is_frame(one) else one for one in several]

@@ -99,19 +99,6 @@ def request_of(
     return Request(job, frames, list(named.values()), sides, sizes, count, told)
 
 
-def refuse_whole(cluster: Any, adjust: Any) -> None:
-    """Raise UsageError if queries come in clusters, or their differences are to be adjusted."""
-    for name, given, why in (
-        ("cluster", cluster, "a cluster may be in several partitions"),
-        ("adjust", adjust, "no partition has the regression of all queries"),
-    ):
-        if given is not None:
-            raise UsageError(
-                f"{name} is not for Spark, where {why}: collect the rows, and use rankmill.compare "
-                "or rankmill.gate"
-            )
-
-
 def is_frame(value: Any) -> bool:
     """Return whether a value is a DataFrame of Spark."""
     return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))

@@ -22,8 +22,10 @@ from rankmill.spark.counting import counted
 from rankmill.spark.per_query import per_query_frame
 from rankmill.spark.placing import first_pass
 from rankmill.spark.request import Request, request_of
+from rankmill.spark.workers import workers_have_rankmill
 
 
+@workers_have_rankmill()
 def evaluate(
     labels: Any,
     predictions: Any,
@@ -48,7 +50,9 @@ def evaluate(
         As for `rankmill.evaluate`.
     partitions : int, optional
         How many partitions the rows are shuffled into, by query. By default they are shuffled only
-        if they must be, into one for each 32 MB of both inputs, as far as Spark knows their size.
+        if they must be: into one for each 32 MB of both inputs; if Spark does not know their size,
+        as of `createDataFrame`, into at least spark.sql.shuffle.partitions (200), slow for small
+        frames.
     per_query : bool
         Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
         computed when it is used, and never collected.
@@ -67,6 +71,7 @@ def evaluate(
     ]
 
 
+@workers_have_rankmill()
 def evaluate_runs(
     labels: Any,
     runs: Mapping[str, Any],
