@@ -17,6 +17,7 @@ from rankmill.engine.labels import at_rows, read_label_facts
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.asked import Asked, Key
+from rankmill.sources.base import Source
 from rankmill.sources.comparable import id_columns
 from rankmill.sources.facts import Facts, Kind, find_facts, read_facts
 from rankmill.sources.finding import warn
@@ -214,7 +215,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:
 
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
-    with closing(open_source(table, None, Asked("labels"), may_be_empty=True)) as source:
+    with closing(open_source(table, Asked("labels"), may_be_empty=True)) as source:
         return list(next(iter(source.schemas.values())).names)
 
 
@@ -241,8 +242,9 @@ def open_cut(
             f"by cannot be a {type(value).__name__}; expected a table with a column of query ids, "
             "or a list of tables and names"
         )
-    opened = open_source(value, None, Asked("labels"), may_be_empty=part)
-    source = reusable(opened, memory)
+    source = value  # opened before, if it stands for a table of Spark
+    if not isinstance(source, Source):
+        source = reusable(open_source(value, Asked("labels"), may_be_empty=part), memory)
     if not isinstance(value, str | os.PathLike):
         source = replace(source, name="the table of by")
     try:
