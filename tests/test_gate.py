@@ -5,6 +5,7 @@ import os
 import random
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -483,8 +484,8 @@ def test_what_else_is_refused(dumps):
 
 
 def test_rules_of_one_text_are_equal():
-    assert parse_rule("map@5 drop<=1%") == parse_rule(" map@5  drop <= 1% ").__class__(
-        **vars(parse_rule("map@5 drop <= 1%")) | {"text": "map@5 drop<=1%"}
+    assert parse_rule("map@5 drop<=1%") == replace(
+        parse_rule(" map@5  drop <= 1% "), text="map@5 drop<=1%"
     )
 
 

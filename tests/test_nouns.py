@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import rankmill
 from rankmill import Catalogue, Labels, Predictions, Rules, Semantics, Tests, UsageError
+from rankmill.sources.opening import open_source
 
 TABLE = pa.table({"user_id": [7], "items": [[1, 2]]})
 NOUNS = [
@@ -106,3 +108,29 @@ def test_each_run_may_have_columns_of_its_own() -> None:
 def test_all_but_the_data_is_named(noun: Any) -> None:
     with pytest.raises(TypeError, match="takes 2 positional arguments"):
         noun("rows.csv", "stars")
+
+
+@pytest.mark.small
+def test_each_input_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    def spy(value: Any, asked: Any, **more: Any) -> Any:
+        opened.append(value)
+        return open_source(value, asked, **more)
+
+    rooms = ["sources.inputs", "sources.catalogue", "sources.features", "engine.catalogue"]
+    for room in (*rooms, "explain.evaluators"):
+        monkeypatch.setattr(import_module(f"rankmill.{room}"), "open_source", spy)
+    labels, predictions, train = (
+        pa.table({"query": [1, 2], "items": lists})
+        for lists in ([[1], [2]], [[1, 2], [3, 1]], [[3], [4]])
+    )
+    items = pa.table({"item": [1, 2, 3, 4]})
+    features = pa.table({"item": [1, 2, 3, 4], "vector": [[1.0], [0.5], [2.0], [3.0]]})
+    catalogue = rankmill.Catalogue(train=train, items=items, features=features)
+    metrics = ["map@2", "novelty@2", "coverage@2", "ild_cosine@2"]
+    rankmill.evaluate(labels, predictions, metrics, catalogue=catalogue)
+    assert [*map(id, opened)] == [*map(id, (labels, predictions, train, items, features))]
+    opened.clear()
+    rankmill.explain_evaluators(labels, predictions, "map@2", ["default", "spark"])
+    assert [*map(id, opened)] == [id(labels), id(predictions)]

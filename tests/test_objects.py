@@ -378,7 +378,7 @@ def test_rows_are_taken_as_they_are_needed() -> None:
         for taken in range(10**6):
             yield ScoredDoc(taken, 1, 0.5)
 
-    source = open_source(rows(), None, Asked("predictions"))
+    source = open_source(rows(), Asked("predictions"))
     assert taken < 1000
     next(source.pieces(["query_id"])[0])
     assert taken < 10**5

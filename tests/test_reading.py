@@ -77,8 +77,8 @@ def test_rows_that_stand_together_stream(tmp_path: Path, monkeypatch: pytest.Mon
     _, predictions = dump(5000, 3)
     path = tmp_path / "predictions.parquet"
     pq.write_table(predictions, path, row_group_size=300)
-    source = open_source(str(path), None, Asked("predictions"))
-    columns = find_columns(source, "predictions", {})
+    source = open_source(str(path), Asked("predictions"))
+    columns = find_columns(source, Asked("predictions"))
     with Workers(2) as workers:
         portions = list(map_lists(lambda lists: lists, source, columns, workers, together=True))
     assert len(portions) > 10
@@ -88,8 +88,8 @@ def test_rows_that_stand_together_stream(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_scattered_rows_are_told_from_those_together() -> None:
     _, predictions = dump(50, 4)
-    source = open_source(shuffled(predictions, 5), None, Asked("predictions"))
-    columns = find_columns(source, "predictions", {})
+    source = open_source(shuffled(predictions, 5), Asked("predictions"))
+    columns = find_columns(source, Asked("predictions"))
     with Workers(2) as workers, pytest.raises(long.ScatteredRowsError):
         list(map_lists(lambda lists: lists, source, columns, workers, together=True))
 
@@ -175,7 +175,7 @@ def test_small_chunks_are_read_together(kind: pa.DataType) -> None:
     items = pa.array([[int(one), 7] for one in queries], kind)
     whole = pa.table({"query_id": queries, "items": items})
     chunks = pa.concat_tables([whole.slice(start, 3) for start in range(0, 3000, 3)])
-    source = open_source(chunks, None, Asked("predictions"))
+    source = open_source(chunks, Asked("predictions"))
     batches = list(source.pieces(["query_id", "items"])[0])
     assert sum(batch.data.num_rows for batch in batches) == 3000
     if kind == pa.list_(pa.int64()):

@@ -18,8 +18,8 @@ from flat import flat
 from rankmill import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.elsewhere import names_elsewhere
-from rankmill.metrics.refused import check_under, told_under
-from rankmill.metrics.registry import parse
+from rankmill.metrics.refused import told_under
+from rankmill.metrics.registry import parse, parse_under
 from rankmill.semantics.presets import PRESETS
 
 # Measures of ir_measures that are taken as they are; those of subtopics stand apart.
@@ -254,8 +254,7 @@ def test_names_of_a_library_are_its_metrics_or_refused(preset: str) -> None:
     """What is taken is the metric that a table says has this name there."""
     for name in NAMES_THERE[preset].split():
         try:
-            metric = parse(f"{name}@3")
-            check_under(preset, [metric])
+            (metric,), _ = parse_under(f"{name}@3", preset)
         except UsageError:
             continue
         there = [

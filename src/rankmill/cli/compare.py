@@ -62,10 +62,10 @@ def command(
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
     from rankmill.compare.drawing import check_picture, rendered
-    from rankmill.metrics.registry import parse_all
+    from rankmill.metrics.registry import parse_under
 
     output = None if output == "-" else output
-    parse_all(metrics, semantics=options["semantics"])
+    parse_under(metrics, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     if len(runs) < 2:

@@ -59,10 +59,10 @@ def command(
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
     from rankmill.metrics.aggregate import has_curve
-    from rankmill.metrics.registry import parse_all
+    from rankmill.metrics.registry import parse_under
 
     output = None if output == "-" else output
-    parsed = parse_all(metrics, semantics=options["semantics"])
+    parsed, _ = parse_under(metrics, options["semantics"])
     label_source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     files = {"per_query": per_query, "curve": curve, "report": report}

@@ -44,7 +44,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the page whole or not at all."""
-    from rankmill.metrics.registry import parse_all
+    from rankmill.metrics.registry import parse_under
 
     if report is None and is_terminal(sys.stdout):
         raise UsageError(
@@ -52,7 +52,7 @@ def command(
             "say -o - to print it all the same"
         )
     report = None if report == "-" else report
-    parse_all(metrics, semantics=options["semantics"])
+    parse_under(metrics, options["semantics"])
     source = source_of(labels, "LABELS")
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_outputs(report, [source, *runs.values(), *catalogue_sources({**options, "by": by})])

@@ -61,7 +61,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the result whole or not at all."""
-    from rankmill.metrics.registry import parse_all, sides_of
+    from rankmill.metrics.registry import parse_under, sides_of
 
     if subtopic is not None:
         raise UsageError(
@@ -73,7 +73,7 @@ def command(
         )
     output = None if output == "-" else output
     options["metrics"] = metrics
-    parse_all(metrics, semantics=options["semantics"])
+    parse_under(metrics, options["semantics"])
     # Those that are files of this machine, and not in the file system of Spark.
     inputs = [one for text in (labels, *systems.values()) for one in text.split(",")]
     if per_query == "-":

@@ -17,6 +17,7 @@ from rankmill.engine.labels import at_rows, read_label_facts
 from rankmill.errors import InputError, UsageError, outside
 from rankmill.matching.index import LabelIndex
 from rankmill.sources.asked import Asked, Key
+from rankmill.sources.base import Source
 from rankmill.sources.comparable import id_columns
 from rankmill.sources.facts import Facts, Kind, find_facts, read_facts
 from rankmill.sources.finding import warn
@@ -225,7 +226,7 @@ def _check_names(cuts: Cuts, labels: Input, tables: Iterable[Facts]) -> None:
 
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a table that `by` names, which is only opened."""
-    with closing(open_source(table, None, Asked("labels"), may_be_empty=True)) as source:
+    with closing(open_source(table, Asked("labels"), may_be_empty=True)) as source:
         return list(next(iter(source.schemas.values())).names)
 
 
@@ -247,8 +248,9 @@ def open_cut(
     value: Any, labels: Input, memory: int, part: bool = False, kind: Kind = "segment"
 ) -> Input:
     """Open a table as `read_table` reads it; the caller closes its source."""
-    opened = open_source(value, None, Asked("labels"), may_be_empty=part)
-    source = reusable(opened, memory)
+    source = value  # opened before, if it stands for a table of Spark
+    if not isinstance(source, Source):
+        source = reusable(open_source(value, Asked("labels"), may_be_empty=part), memory)
     if not isinstance(value, str | os.PathLike):
         source = replace(source, name=f"the table of {'adjust' if kind == 'number' else 'by'}")
     try:

@@ -17,7 +17,8 @@ from rankmill.matching.index import LabelIndex
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.gap import Gap
-from rankmill.metrics.registry import parse, split_names
+from rankmill.metrics.registry import parse
+from rankmill.metrics.texts import split_names
 from rankmill.results.result import WEIGHT, Result
 from rankmill.sources.asked import Asked
 from rankmill.sources.inputs import Input
@@ -129,7 +130,7 @@ def _rows(results: Mapping[str, Result], count: int) -> np.ndarray:
 
 def _inputs(name: str, queries: Any) -> tuple[Input, LabelIndex]:
     """Return queries as labels of which there is no more than the ids."""
-    source = open_source(pa.table({name: queries}), None, Asked("labels"), may_be_empty=True)
+    source = open_source(pa.table({name: queries}), Asked("labels"), may_be_empty=True)
     nothing: Any = None  # whoever looks for ids needs no lists
     index = LabelIndex(to_ids(_whole(queries), "the query ids of a result"), nothing)
     return Input(source, Columns(name, name, wide=True)), index

@@ -141,18 +141,18 @@ def pooled(
         of = {name: one.metrics[metric] for name, one in results.items()}
         known = without.get(metric, {})  # a system of an earlier run has values of queries alone
         why = "its predictions are not at hand"
-        if aggregate_of(parse(metric)) is not Gap:
+        asked = parse(metric)
+        if aggregate_of(asked) is not Gap:
             why = "the jackknife here is that of gap"
-        if summary := parse(metric).summary:
-            why = f"the tests here are of means, and not of {summary!r}"
-        elif not aggregate_of(parse(metric)).needs_confidences:
+        if asked.summary:
+            why = f"the tests here are of means, and not of {asked.summary!r}"
+        elif not aggregate_of(asked).needs_confidences:
             why = "it counts what all lists show"
         left = {name: known.get(name, why) for name in of}
         found.values[metric] = pooled_estimates(of, left, confidence)
         for name in of:
             if name != baseline:
-                better = parse(metric).better
-                one = pooled_difference(of, left, baseline, name, confidence, better)
+                one = pooled_difference(of, left, baseline, name, confidence, asked.better)
                 found.differences[metric, name] = one
         found.notes.append(_note(metric, left))
     return found

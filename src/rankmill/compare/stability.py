@@ -20,7 +20,8 @@ from rankmill.engine.progress import Progress
 from rankmill.errors import UsageError, positive, share
 from rankmill.kernels.identity import Ids
 from rankmill.metrics.mean import Mean
-from rankmill.metrics.registry import parse, split_names
+from rankmill.metrics.registry import parse
+from rankmill.metrics.texts import split_names
 from rankmill.results.described import beside
 from rankmill.results.result import Result
 from rankmill.results.systems import side_notes

@@ -109,7 +109,7 @@ def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str
 def _open_training(job: Job, labels: Input) -> Input:
     """Open what queries had in training; each column may be called as in the labels."""
     query, item = labels.source.key or labels.columns.query, labels.columns.item
-    source = open_source(job.beside.train, None, Asked("train", query=query, item=item))
+    source = open_source(job.beside.train, Asked("train", query=query, item=item))
     chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
     had = Labels(source, binary=True, padding=labels.columns.padding, **chosen)
     return open_input(had, role="train", memory=job.memory)

@@ -59,7 +59,9 @@ def head(source: Any) -> Head:
         found, one = open_as(given, MEMORY)
     except InputError as error:
         try:
-            opened = open_source(given.data, None, replace(given.asked(), query=None, item=None))
+            opened = open_source(
+                given.data, replace(given.asked(), query=None, item=None, numbers=None)
+            )
         except RankmillError:
             raise error from None
         with closing(opened):

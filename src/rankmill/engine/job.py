@@ -16,8 +16,7 @@ from rankmill.metrics.exposed import OfExposure
 from rankmill.metrics.exposure import Exposure, Wanted
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.gap_groups import GapGroups
-from rankmill.metrics.refused import check_under
-from rankmill.metrics.registry import check_defined, parse_all, skipped_names, split_names
+from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
@@ -55,7 +54,7 @@ class Job:
     catalogue : KnownItems or None
         The same, once they are read.
     skipped : tuple of str
-        Notes on what was asked for and is not computed: see `skipped_names`.
+        Notes on what was asked for and is not computed: see `parse_under`.
     """
 
     metrics: tuple[Metric, ...]
@@ -228,10 +227,9 @@ def make_job(
     if depth is not None:
         depth = positive(depth, "depth")
     choices = given.choices
-    asked = parse_all(metrics, rel, given)
+    asked, skipped = parse_under(metrics, given, rel)
     memory = positive(memory, "memory")
     gain_function = canonical_gain_function(given.gain_function)
-    check_under(given, asked)
     for metric in asked:
         check_defined(metric, choices)
         if metric.rel is not None:
@@ -247,7 +245,6 @@ def make_job(
     _check_groups(beside.items, beside.group, asked)
     _check_features(beside.features, asked)
     scope = Scope(rel, depth, bool(given.judged_only), weight, bool(beside.drop_seen))
-    skipped = skipped_names(split_names(metrics), given)
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
     more = {"scope": scope, "beside": beside, "skipped": told, **more}
     return Job(tuple(asked), choices, gain_function, memory, **more)

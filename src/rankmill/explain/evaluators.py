@@ -29,6 +29,7 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset
 from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.asked import MEMORY
+from rankmill.sources.inputs import check_told
 from rankmill.sources.nouns import Labels, Predictions
 from rankmill.sources.opening import open_source, reusable
 from rankmill.threads import Workers
@@ -132,9 +133,10 @@ def explain_evaluators(
 
 def _reopenable(one: Side, memory: int, opened: ExitStack) -> Side:
     """Return an input with an opened source for several readers; `opened` closes it."""
+    check_told(one)
     if isinstance(one.data, Ragged):  # its numbers stand beside it
         return one
-    source = reusable(open_source(one.data, None, one.asked()), memory)
+    source = reusable(open_source(one.data, one.asked()), memory)
     opened.callback(source.close)
     return replace(one, data=source.shared())
 

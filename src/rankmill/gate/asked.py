@@ -29,8 +29,7 @@ from rankmill.gate.rules import Rule, parse_rules
 from rankmill.gate.sides import MIN_OVERLAP
 from rankmill.gate.verdict import ON_UNDECIDED
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.registry import parse, parse_all
-from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.semantics.semantics import Counting
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 
@@ -153,9 +152,6 @@ def asked_of(
     _check_overlap(given.min_overlap)
     extra = [extra] if isinstance(extra, str) else list(extra)
     names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
-    dropping = [one.subject for one in asked if one.measure == "drop"]
-    rel = Semantics.of(request.semantics).rel
-    canonical = [one.text for one in parse_all(dropping, rel)] if dropping else []
     labels = Labels.of(request.labels)
     job = make_job(
         names or DEFAULT_METRICS,
@@ -166,18 +162,19 @@ def asked_of(
     )
     check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
     earlier = None
+    dropping = [one for one in asked if one.measure == "drop"]
+    dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
     if isinstance(baseline, str) and is_choice(baseline):
-        dropped = [one for one in asked if one.measure == "drop"]
         try:
-            earlier = from_history(baseline, request.history, dropped, job, request.time)
+            earlier = from_history(baseline, request.history, dropping, job, request.time)
         except InputError:  # the first night has none, which rules about itself need not know
             if any(one.paired for one in asked):
                 raise
     elif baseline is not None:
-        earlier = opened(baseline, canonical)
+        earlier = opened(baseline, dropped)
     if earlier is not None:
         with outside(earlier.source, "evaluate it again"):
-            check_alike(earlier, job, canonical)
+            check_alike(earlier, job, dropped)
         _check_decidable(asked, earlier)
     cuts = _cuts(request.by, asked)
     cuts = with_dependence(cuts, settings, request.adjust, labels.weight)
@@ -223,7 +220,7 @@ def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
             continue
         if one.slices and earlier.table is None and not earlier.slices:
             needs = "the values of queries: give predictions or a per-query file"
-        elif one.confidence is not None and not parse(one.subject).spec.kernel:
+        elif one.confidence is not None and not one.metric.spec.kernel:
             needs = "the predictions of the baseline, as it is no mean over queries"
         else:
             continue
@@ -247,7 +244,7 @@ def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings:
             continue
         if one.measure == "drop" and not paired:
             why = "the values of queries of the baseline: give predictions or a per-query file"
-        elif not parse(one.subject).spec.kernel:
+        elif not one.metric.spec.kernel:
             why = "a mean over queries: leave out its confidence"
         else:
             continue

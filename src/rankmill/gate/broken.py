@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rankmill.gate.folder import open_folder
 from rankmill.gate.rules import Rule, parse_rule
-from rankmill.metrics.registry import parse_all
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -72,7 +71,7 @@ def slice_trends(
     trends: dict[tuple[str, str], list[Night]] = {}
     for one in found.outcomes:
         rule = parse_rule(one.rule)
-        metric = _metric(rule, found) if one.slice else ""
+        metric = rule.name(found.result.scope.rel) if one.slice else ""
         nights: list[Night] = []
         for run in runs.get(metric, ())[-NIGHTS:]:
             if run.id not in read:
@@ -88,12 +87,8 @@ def slice_trends(
 
 def trend_of(one: Any, found: Any, trends: Trends) -> Sequence[Night]:
     """Return the runs of what an outcome is about, this one last; none without a history."""
-    metric = _metric(parse_rule(one.rule), found)
+    metric = parse_rule(one.rule).name(found.result.scope.rel)
     return trends.get((metric, one.slice) if one.slice else metric, ())
-
-
-def _metric(rule: Rule, found: Any) -> str:
-    return parse_all([rule.subject], found.result.scope.rel)[0].text
 
 
 def _beyond(one: Any) -> float:

@@ -14,7 +14,6 @@ from rankmill.gate.history import History
 from rankmill.gate.rules import Rule
 from rankmill.gate.runs import rules_text
 from rankmill.gate.sliced import slices_before
-from rankmill.metrics.registry import parse_all
 
 
 def from_history(
@@ -49,7 +48,7 @@ def from_history(
         runs = History.held(name, [])
     scope = vars(job.scope) | beside_of_job(job)
     rules = rules_text(job.semantics, scope, job.gain_function)
-    named = [(one, parse_all([one.subject], job.scope.rel)[0].text) for one in drops]
+    named = [(one, one.name(job.scope.rel)) for one in drops]
     names = [*dict.fromkeys(name for _, name in named)]
     if not runs.metrics:
         cuts = [*dict.fromkeys(name for one in drops for name, _ in one.slices)]

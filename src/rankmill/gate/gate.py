@@ -33,7 +33,6 @@ from rankmill.gate.rules import HELD, UNDECIDED, age_text
 from rankmill.gate.sides import notes_of_pairs
 from rankmill.gate.sliced import slice_values
 from rankmill.gate.verdict import Outcome, Verdict, worst
-from rankmill.metrics.registry import parse_all
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting, Semantics
 from rankmill.sources.asked import MEMORY
@@ -219,11 +218,11 @@ def _of_result(result: Result, request: Request, *, details: bool) -> Verdict:
         labels=Labels(None, weight=scope.weight), semantics=counted, catalogue=catalogue
     )
     asked = asked_of(request, numbers_of_run)
-    subjects = sorted({one.subject for one in asked.rules if one.kind == "metric"})
-    for one in parse_all(subjects, result.scope.rel) if subjects else ():
-        if one.text not in result.metrics:
-            there = ", ".join(result.metrics)
-            raise UsageError(f"there is a rule for {one.text}, but the Result has {there}")
+    ruled = sorted({one.name(scope.rel) for one in asked.rules if one.kind == "metric"})
+    missing = next((name for name in ruled if name not in result.metrics), None)
+    if missing is not None:
+        there = ", ".join(result.metrics)
+        raise UsageError(f"there is a rule for {missing}, but the Result has {there}")
     if any(one.slices for one in asked.rules):
         raise UsageError("rules for slices need the values of queries: give predictions")
     if asked.earlier is not None:

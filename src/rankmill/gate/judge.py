@@ -30,7 +30,6 @@ from rankmill.gate.sides import (
 )
 from rankmill.gate.sliced import Value, named, slice_before, slices_lost
 from rankmill.gate.verdict import Outcome
-from rankmill.metrics.registry import parse, parse_all
 from rankmill.results.result import Result
 
 # So many slices are listed for one that is not there, the nearest first.
@@ -123,7 +122,7 @@ def confidence_of_each(rule: Rule, slices: int) -> float | None:
 
 def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
     """Return the slices that a rule is for, in natural order."""
-    wanted, metric = dict(rule.slices), _name(rule, evidence)
+    wanted, metric = dict(rule.slices), rule.name(evidence.result.scope.rel)
     found: list[tuple[tuple[str, ...], Value, Sides]] = []
     least = evidence.min_overlap if rule.paired else None
     for by in evidence.state.slices:
@@ -151,7 +150,7 @@ def _with_before(
     rule: Rule, by: tuple[str, ...], value: Value, sides: Sides, evidence: Evidence
 ) -> Sides:
     """Return the sides of a slice with the value of a baseline that has none of queries."""
-    before = slice_before(evidence.slices, by, value, _name(rule, evidence))
+    before = slice_before(evidence.slices, by, value, rule.name(evidence.result.scope.rel))
     if before is None or not rule.paired:
         return sides
     weighted = evidence.result.scope.weight is not None
@@ -194,7 +193,7 @@ def _fits(wanted: str, value: str | None) -> bool:
 
 def _whole(rule: Rule, evidence: Evidence) -> Sides:
     """Return what a rule measures over all queries."""
-    metric, state = _name(rule, evidence), evidence.state
+    metric, state = rule.name(evidence.result.scope.rel), evidence.state
     own = evidence.result.metrics[metric]
     if not rule.paired or BASELINE not in state.systems or metric not in state.metrics:
         one = _unpaired(rule, metric, evidence)
@@ -253,11 +252,6 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
         error = None  # of a run that does not tell what its weights leave
     both = {"base": base, "base_error": error, "base_effective": effective}
     return mine._replace(**both, base_queries=int(queries or 0))
-
-
-def _name(rule: Rule, evidence: Evidence) -> str:
-    """Return what results call the metric of a rule."""
-    return parse_all([rule.subject], evidence.result.scope.rel)[0].text
 
 
 def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Outcome:
@@ -360,7 +354,7 @@ def _is_worst(rule: Rule, one: Measured) -> bool:
     """Return whether a drop is from the worst value there is to the same value."""
     if rule.measure != "drop" or one.value != one.base:
         return False
-    low, high = range_of(parse(rule.subject))
+    low, high = range_of(rule.metric)
     return one.base == (high if rule.better == "lower" else low)
 
 

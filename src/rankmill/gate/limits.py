@@ -9,7 +9,6 @@ from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import Metric
 from rankmill.metrics.gap import ORDERED_TIES, Gap
 from rankmill.metrics.listed import ListMean
-from rankmill.metrics.registry import parse
 from rankmill.semantics.choices import Choices
 
 Range = tuple[float, float]
@@ -34,6 +33,7 @@ def range_of(metric: Metric) -> Range:
 
     Examples
     --------
+    >>> from rankmill.metrics.registry import parse
     >>> range_of(parse("map@12:median")), range_of(parse("map@12:sum"))
     ((0.0, 1.0), (0.0, inf))
     """
@@ -43,27 +43,27 @@ def range_of(metric: Metric) -> Range:
     return (0.0, 1.0) if metric.summary.startswith("above=") else (low, high)
 
 
-def never_decided(subject: str) -> str:
+def never_decided(metric: Metric) -> str:
     """Return why a rule with a confidence about a metric is never decided, or "".
 
     A mean has an interval, and so has gap.
 
     Examples
     --------
-    >>> never_decided("map@12:median")
+    >>> from rankmill.metrics.registry import parse
+    >>> never_decided(parse("map@12:median"))
     'map@12:median has no interval: leave out the confidence, or write a rule for its mean, map@12'
     """
-    metric = parse(subject)
     found = aggregate_of(metric)
     if metric.summary:
         mean = metric.text.removesuffix(f":{metric.summary}")
         return (
-            f"{subject} has no interval: leave out the confidence, or write a rule for its mean, "
-            f"{mean}"
+            f"{metric.text} has no interval: leave out the confidence, or write a rule for its "
+            f"mean, {mean}"
         )
     if metric.spec.kernel or found is Gap or issubclass(found, ListMean):
         return ""
-    return f"{subject} has no interval: leave out the confidence"
+    return f"{metric.text} has no interval: leave out the confidence"
 
 
 def check_intervals(rules: Iterable[Any], semantics: Choices, *, alone: bool) -> None:
@@ -72,7 +72,7 @@ def check_intervals(rules: Iterable[Any], semantics: Choices, *, alone: bool) ->
     `alone` is whether there is a result, and no predictions.
     """
     for one in rules:
-        if one.confidence is None or aggregate_of(parse(one.subject)) is not Gap:
+        if one.confidence is None or aggregate_of(one.metric) is not Gap:
             continue
         why = "predictions are needed for it, and not a Result" if alone else ""
         if semantics.gap_ties in ORDERED_TIES:
@@ -84,27 +84,23 @@ def check_intervals(rules: Iterable[Any], semantics: Choices, *, alone: bool) ->
             )
 
 
-def reach_of(subject: str, measure: str, *, relative: bool, metric: bool) -> Range:
+def reach_of(rule: Any) -> Range:
     """Return the ends of what the limit of a rule is held against.
-
-    `measure` is that of a `Rule`, and `metric` whether the subject is one: all else is a count or
-    an age.
 
     Examples
     --------
-    >>> reach_of("map@12", "drop", relative=False, metric=True)
-    (-1.0, 1.0)
-    >>> reach_of("map@12", "drop", relative=True, metric=True)
-    (-inf, 1.0)
+    >>> from rankmill.gate.rules import parse_rule
+    >>> reach_of(parse_rule("map@12 drop <= 0.1")), reach_of(parse_rule("map@12 drop <= 1%"))
+    ((-1.0, 1.0), (-inf, 1.0))
     """
-    if not metric:
+    if rule.kind != "metric":
         # Other counts are of repeats, which may be more than what they are a share of.
-        of_queries = SHARE_OF.get(subject, "").startswith("queries_")
-        return 0.0, 1.0 if measure == "value" and relative and of_queries else math.inf
-    low, high = range_of(parse(subject))
-    if measure == "value":
+        of_queries = SHARE_OF.get(rule.subject, "").startswith("queries_")
+        return 0.0, 1.0 if rule.measure == "value" and rule.relative and of_queries else math.inf
+    low, high = range_of(rule.metric)
+    if rule.measure == "value":
         return low, high
-    return _drops(low, high, lower=parse(subject).better == "lower", relative=relative)
+    return _drops(low, high, lower=rule.better == "lower", relative=rule.relative)
 
 
 def _drops(low: float, high: float, *, lower: bool, relative: bool) -> Range:

@@ -25,7 +25,6 @@ from rankmill.gate.power_view import POWER, GatePower, RulePower
 from rankmill.gate.replay import Replay
 from rankmill.gate.rules import Rule, parse_rules
 from rankmill.gate.runs import rules_text
-from rankmill.metrics.registry import parse_all
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
@@ -149,7 +148,7 @@ def gate_power(
 def _metric(rule: Rule, evidence: Evidence) -> str:
     """Return the metric of a rule, or any one for a count."""
     if rule.kind == "metric":
-        return parse_all([rule.subject], evidence.result.scope.rel)[0].text
+        return rule.name(evidence.result.scope.rel)
     return next(iter(evidence.result.metrics))
 
 

@@ -5,13 +5,14 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from rankmill.errors import UsageError
 from rankmill.gate.earlier import HELD as HELD
 from rankmill.gate.earlier import UNDECIDED as UNDECIDED
 from rankmill.gate.limits import never_decided, range_of, range_text, reach_of
-from rankmill.metrics.base import Better
+from rankmill.metrics.base import Better, Metric
 from rankmill.metrics.registry import parse
 from rankmill.results.audit import FIELDS
 
@@ -100,10 +101,19 @@ class Rule:
             return STALE
         return BAD_VOLUME if self.measure == "change" or self.subject in VOLUMES else BAD_AUDIT
 
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric that a rule of this kind is about."""
+        return parse(self.subject)
+
+    def name(self, rel: float | None) -> str:
+        """Return what results call the metric; `rel` is that of all metrics."""
+        return self.metric.text if rel is None else parse(self.subject, rel).text
+
     @property
     def better(self) -> Better:
         """Which side of the metric is better."""
-        return parse(self.subject).better
+        return self.metric.better
 
     @property
     def paired(self) -> bool:
@@ -270,14 +280,14 @@ def _check(rule: Rule, unit: str) -> None:
         wrong = f"{rule.subject} is no share of anything: write a number, or change <= 10%"
     elif (rule.slices or rule.confidence is not None) and not metric:
         wrong = "slices and a confidence are for metrics"
-    elif rule.slices and (not parse(rule.subject).spec.kernel or parse(rule.subject).summary):
+    elif rule.slices and (not rule.metric.spec.kernel or rule.metric.summary):
         wrong = f"{rule.subject} is no mean over queries, so that it has no slices"
     elif rule.sequential and rule.least_confidence is None:
         wrong = "a sequential rule has a confidence: write confidence 0.95 sequential"
     elif rule.confidence is not None and rule.operator == "==":
         wrong = "a confidence needs a limit to one side: write <=, <, >= or >"
     elif rule.confidence is not None:
-        wrong = never_decided(rule.subject)
+        wrong = never_decided(rule.metric)
     wrong = wrong or _wrong_limit(rule)
     if wrong:
         raise UsageError(f"rule {rule.text!r}: {wrong}")
@@ -285,8 +295,7 @@ def _check(rule: Rule, unit: str) -> None:
 
 def _wrong_limit(rule: Rule) -> str:
     """Return why no value breaks a limit, or none keeps it, or ""."""
-    metric = rule.kind == "metric"
-    low, high = reach_of(rule.subject, rule.measure, relative=rule.relative, metric=metric)
+    low, high = reach_of(rule)
     kept = rule.operator != "==" and rule.keeps(low)
     if low <= rule.limit <= high if rule.operator == "==" else kept != rule.keeps(high):
         return ""
@@ -294,7 +303,7 @@ def _wrong_limit(rule: Rule) -> str:
     why = f"{rule.subject} is {reach}" if rule.measure == "value" else f"a change is {reach}"
     hint = ""
     if rule.measure == "drop":
-        why = f"{rule.subject} is {range_text(*range_of(parse(rule.subject)))}, and a drop {reach}"
+        why = f"{rule.subject} is {range_text(*range_of(rule.metric))}, and a drop {reach}"
         hint = f"; did you mean {rule.limit:g}%?" if kept and not rule.relative else ""
     return f"nothing {'breaks' if kept else 'keeps'} it, as {why}{hint}"
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from rankmill.errors import UsageError
 from rankmill.metrics.base import REL, Metric
 from rankmill.semantics.presets import PRESETS, preset_named
 
@@ -101,14 +100,6 @@ _UNDER = {
         "dcg": f"{_LATE_DISCOUNT}; without the preset, dcg divides by log2(rank + 1)",
     },
 }
-
-
-def check_under(semantics: Any, metrics: Iterable[Metric]) -> None:
-    """Raise UsageError for a name that means something else in the library of a preset."""
-    for metric in metrics:
-        if told := told_under(semantics, metric):
-            named = preset_named(semantics)
-            raise UsageError(f"{metric.text} under the preset {named}: {told}")
 
 
 def told_under(semantics: Any, metric: Metric) -> str:

@@ -24,8 +24,7 @@ from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere, told_under
 from rankmill.metrics.summary import read_summary
-from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of
-from rankmill.metrics.texts import split_names as split_names
+from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of, split_names
 from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset_named
@@ -78,10 +77,15 @@ def parse(text: str, rel: float | None = None) -> Metric:
     >>> parse("map@12:p10").summary
     'p10'
     """
-    if not isinstance(text, str):
-        raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
     if len(pieces_of(text)) > 1:
         raise UsageError(f"{text!r} names several metrics; expected one")
+    return _read(text, rel)
+
+
+def _read(text: str, rel: float | None) -> Metric:
+    """The metric that one name asks for; an error tells the file and the line that it is from."""
+    if not isinstance(text, str):
+        raise UsageError(f"a metric is {text!r}; expected a name such as 'map@12'")
     try:
         return _parse_summarised(text, rel)
     except UsageError as error:
@@ -239,34 +243,40 @@ def _given_text(spec: MetricSpec, given: Iterable[tuple[str, float]]) -> str:
     return ",".join(f"{name}={known[name].written(value)}" for name, value in given)
 
 
-def parse_all(
-    texts: str | Iterable[str], rel: float | None = None, semantics: object = DEFAULT
-) -> list[Metric]:
+def parse_all(texts: str | Iterable[str], rel: float | None = None) -> list[Metric]:
     """The metrics asked for, each once, in order; a text may hold several, as in `split_names`.
 
-    `rel` is as in `parse`, and `semantics` as they are given. What `skipped_names` finds is left
-    out, unless it is all that there is.
+    `rel` is as in `parse`.
     """
-    names = split_names(texts)
-    skipped = skipped_names(names, semantics)
-    left = [one for one in names if one not in skipped] or names
-    return list({metric.text: metric for metric in (parse(one, rel) for one in left)}.values())
+    metrics = (_read(one, rel) for one in split_names(texts))
+    return list({metric.text: metric for metric in metrics}.values())
 
 
-def skipped_names(names: Iterable[str], semantics: object) -> dict[str, str]:
-    """What is left out under a preset -> why.
+def parse_under(
+    texts: str | Iterable[str], semantics: object, rel: float | None = None
+) -> tuple[list[Metric], dict[str, str]]:
+    """The metrics asked for as in `parse_all`, and what is left out under a preset -> why.
 
     It is what the evaluator has among its measures and is no metric, such as num_q, and of the
-    default metrics, which nobody typed, those that mean something else there.
+    default metrics, which nobody typed, those that mean something else there. But something is
+    always left. `semantics` are as given.
+
+    Raises
+    ------
+    UsageError
+        As `parse`, and for a name that means something else in the library of the preset.
     """
-    named = preset_named(semantics)
+    names, named = split_names(texts), preset_named(semantics)
     known = PRESETS[named].skipped if named else ()
-    texts = [one for one in names if isinstance(one, str)]
-    if tuple(texts) == DEFAULT_METRICS:
-        told = {one: told_under(semantics, parse(one)) for one in texts}
-        return {one: why for one, why in told.items() if why}
-    small = {one: one.strip().lower() for one in texts}
-    return {one: EVERYWHERE[name] for one, name in small.items() if name in known}
+    small = {one: one.strip().lower() for one in names if isinstance(one, str)}
+    skipped = {one: EVERYWHERE[name] for one, name in small.items() if name in known}
+    left = {one: _read(one, rel) for one in [one for one in names if one not in skipped] or names}
+    elsewhere = {one: why for one, metric in left.items() if (why := told_under(semantics, metric))}
+    if elsewhere and (tuple(names) != DEFAULT_METRICS or len(elsewhere) == len(left)):
+        one, why = next(iter(elsewhere.items()))
+        raise UsageError(f"{left[one].text} under the preset {named}: {why}")
+    metrics = {metric.text: metric for one, metric in left.items() if one not in elsewhere}
+    return list(metrics.values()), skipped | elsewhere
 
 
 def sides_of(names: Iterable[str]) -> dict[str, Better]:

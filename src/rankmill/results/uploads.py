@@ -48,7 +48,7 @@ def _check_place(place: Stored) -> None:
         with suppress(NotADirectoryError, FileNotFoundError):
             selector = FileSelector(place.path, allow_not_found=True)
             within = place.filesystem.get_file_info(selector)
-        has_buckets = parse(place.name).scheme in _WHOLE
+        has_buckets = place.url.scheme in _WHOLE
         if has_buckets and place.filesystem.get_file_info(bucket).type == FileType.NotFound:
             raise UsageError(f"cannot write to {place.name}: there is no bucket {bucket!r}")
     except OSError as error:
@@ -65,15 +65,15 @@ def upload(file: BinaryIO, url: str) -> None:
     bytes are given to the stream at once, and in a thread that no signal interrupts.
     """
     with _writing(shown(url)), ThreadPoolExecutor(1) as sender:
-        sender.submit(_send, file, stored(url), parse(url).scheme).result()
+        sender.submit(_send, file, stored(url)).result()
 
 
-def _send(file: BinaryIO, place: Stored, scheme: str) -> None:
+def _send(file: BinaryIO, place: Stored) -> None:
     import pyarrow as pa
 
     folder, _, last = place.path.rpartition("/")
     hidden = f"{folder}/.rankmill-{secrets.token_hex(8)}-{last}"
-    path = place.path if scheme in _WHOLE else hidden
+    path = place.path if place.url.scheme in _WHOLE else hidden
     size = os.fstat(file.fileno()).st_size
     if path is hidden and folder:
         place.filesystem.create_dir(folder, recursive=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from rankmill.errors import UsageError
 
@@ -103,12 +103,16 @@ class Asked:
         The column of query ids, or those that make them.
     item : str or None
         The column of items.
+    numbers : str, Ragged or None
+        The column of the confidences of predictions, else of gains; or what is beside a Ragged.
+    rank, in_order, binary, padding
+        As `Predictions` and `Labels` have them.
     facts : tuple of str
-        More columns of the labels.
+        More columns of the labels, with a value a query.
     encoding : str or None
         The encoding of text; by default UTF-8.
     memory : int
-        How many bytes a part of a file may take that is held whole.
+        How many bytes may be held of a part of a file, or of what can be read only once.
     """
 
     role: Role = "labels"
@@ -116,9 +120,25 @@ class Asked:
     columns: tuple[str, ...] = ()
     query: Query = None
     item: str | None = None
+    numbers: Any = None
+    rank: str | None = None
+    in_order: bool = False
+    binary: bool = False
+    padding: str | None = None
     facts: tuple[str, ...] = ()
     encoding: str | None = None
     memory: int = MEMORY
+
+    @property
+    def kind(self) -> str:
+        """What the numbers of items are."""
+        return "score" if self.role == "predictions" else "gain"
+
+    def columns_by_role(self, key: Key | None) -> dict[str, str | None]:
+        """The column of each role that was told; `key` is how the query ids are made."""
+        numbers = self.numbers if isinstance(self.numbers, str | None) else self.kind
+        query = key.name if key else column_of(self.query)
+        return {"item": self.item, "rank": self.rank, self.kind: numbers, "query": query}
 
 
 def column_names(names: str | Sequence[str] | None) -> tuple[str, ...]:

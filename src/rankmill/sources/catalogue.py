@@ -66,7 +66,7 @@ def _open(value: Any, item: str | None) -> Source:
     if isinstance(value, str | os.PathLike):
         todo = ""
     try:
-        return open_source(value, None, Asked("items", item=item))
+        return open_source(value, Asked("items", item=item))
     except InputError as error:
         raise InputError(f"{error}{todo}") from None
     except UsageError as error:

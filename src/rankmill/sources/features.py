@@ -33,7 +33,7 @@ def open_features(value: Any, item: str | None, group: str | None = None) -> Inp
     InputError, UsageError
         If it cannot be opened, or no columns look like the items and their vectors.
     """
-    source = open_source(value, None, Asked("features", item=item), may_be_empty=False)
+    source = open_source(value, Asked("features", item=item), may_be_empty=False)
     try:
         if source.lists is not None:
             raise UsageError(

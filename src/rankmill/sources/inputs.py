@@ -13,10 +13,12 @@ from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.sources.asked import MEMORY, Role, column_of, key_of
+from rankmill.sources.asked import MEMORY, Role, key_of
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.comparable import check_comparable, id_columns
+from rankmill.sources.encoding import check_encoding
 from rankmill.sources.facts import NO_FACTS, Kind, find_facts
+from rankmill.sources.formats import check_format
 from rankmill.sources.long import group_lists, stream_rows
 from rankmill.sources.made import keyed, without_padding
 from rankmill.sources.nouns import Given, Labels, Predictions
@@ -115,45 +117,17 @@ def open_input(
     if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
         return one.data
     asked = one.asked(role, facts=tuple(facts), memory=memory)
-    role, query = asked.role, asked.query
-    chosen: dict[str, Any] = {"item": one.item}
-    if isinstance(one, Predictions):
-        kind, numbers, binary, in_order = "score", one.score, False, one.in_order
-        chosen["rank"] = one.rank
-    else:
-        kind, numbers, binary, in_order = "gain", one.gain, one.binary, False
-    if isinstance(numbers, Ragged) and not isinstance(one.data, Ragged):
-        raise UsageError(
-            f"{kind} is a Ragged, but the {role} are not: name the column that holds it, or give "
-            f"both as Ragged"
-        )
-    if not (numbers is None or isinstance(numbers, str | Ragged)):
-        raise UsageError(
-            f"{kind} is a {type(numbers).__name__}; expected the name of a column, or a Ragged "
-            "beside a Ragged: give other lists as (item, number) pairs"
-        )
-    chosen[kind] = kind if isinstance(numbers, Ragged) else numbers
-    source = open_source(one.data, numbers, asked, may_be_empty=may_be_empty)
+    source = one.data  # opened before, if it is read several times
+    if not isinstance(source, Source):
+        source = open_source(one.data, asked, may_be_empty=may_be_empty)
     try:
         if source.key is None:
-            key = key_of(query, next(iter(source.schemas.values())).names)
+            key = key_of(asked.query, next(iter(source.schemas.values())).names)
             source = source if key is None else keyed(source, key)
-        chosen["query"] = source.key.name if source.key else column_of(query)
-        found = find_columns(
-            source,
-            role,
-            chosen,
-            need_score=need_score,
-            semantics=semantics,
-            in_order=in_order,
-            binary=binary,
-            facts=facts,
-        )
+        found = find_columns(source, asked, need_score=need_score, semantics=semantics)
         source = find_facts(source, facts) if facts else source
-        found = replace(found, facts=tuple(facts))
-        if one.padding is not None:
-            found = replace(found, padding=str(one.padding))
-            source = without_padding(source, found.item, str(one.padding))
+        if found.padding is not None:
+            source = without_padding(source, found.item, found.padding)
     except BaseException:
         source.close()
         raise
@@ -170,6 +144,20 @@ def open_input(
 
 def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
     """Raise UsageError if what is told of an input contradicts itself, or the semantics."""
+    asked = one.asked()
+    check_format(asked.format)
+    check_encoding(asked.encoding)
+    numbers, kind = asked.numbers, asked.kind
+    if isinstance(numbers, Ragged) and not isinstance(one.data, Ragged):
+        raise UsageError(
+            f"{kind} is a Ragged, but the {asked.role} are not: name the column that holds it, or "
+            f"give both as Ragged"
+        )
+    if not (numbers is None or isinstance(numbers, str | Ragged)):
+        raise UsageError(
+            f"{kind} is a {type(numbers).__name__}; expected the name of a column, or a Ragged "
+            "beside a Ragged: give other lists as (item, number) pairs"
+        )
     if isinstance(one, Labels) and one.binary and one.gain is not None:
         raise UsageError(
             "binary means that labels have no gains, but gains are named: leave out --binary "

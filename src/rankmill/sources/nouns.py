@@ -71,9 +71,10 @@ class Given(_Noun):
         return rankmill.head(self)
 
     def asked(self, role: Role | None = None, **more: Any) -> Asked:
-        """Return what is told for the formats of files that do not tell it themselves."""
+        """Return what is told of an input; `more` are fields of `Asked`."""
         names = column_names(self.columns)
         told = self.format, names, self.query, self.item
+        more |= {"padding": None if self.padding is None else str(self.padding)}
         return Asked(role or self.role or "predictions", *told, encoding=self.encoding, **more)
 
 
@@ -132,6 +133,10 @@ class Labels(Given):
     subtopic: str | None = None
     binary: bool = False
 
+    def asked(self, role: Role | None = None, **more: Any) -> Asked:
+        """Return what is told of these labels."""
+        return super().asked(role, numbers=self.gain, binary=self.binary, **more)
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Predictions(Given):
@@ -162,6 +167,11 @@ class Predictions(Given):
     score: str | Ragged | None = None
     rank: str | None = None
     in_order: bool = False
+
+    def asked(self, role: Role | None = None, **more: Any) -> Asked:
+        """Return what is told of these predictions."""
+        told = {"numbers": self.score, "rank": self.rank, "in_order": self.in_order}
+        return super().asked(role, **told, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -2,7 +2,7 @@
 
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -16,9 +16,8 @@ from rankmill.sources import objects, producers
 from rankmill.sources.asked import Asked, Role
 from rankmill.sources.base import Source
 from rankmill.sources.content import format_of
-from rankmill.sources.encoding import check_encoding
 from rankmill.sources.files import File, find_files
-from rankmill.sources.formats import FORMATS, check_format
+from rankmill.sources.formats import FORMATS
 from rankmill.sources.frames import open_pandas
 from rankmill.sources.ragged import open_ragged
 from rankmill.sources.spool import is_pipe, spool
@@ -26,15 +25,13 @@ from rankmill.sources.table import open_table
 from rankmill.stores.urls import shown
 
 
-def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = False) -> Source:
+def open_source(value: Any, asked: Asked, *, may_be_empty: bool = False) -> Source:
     """Open labels or predictions of any kind.
 
     Parameters
     ----------
     value : object
-        The input: a path, a list of paths, or an object of `_OBJECTS`.
-    numbers : Ragged or other
-        The confidences or gains beside a Ragged; ignored for other inputs.
+        The input, of a kind of `_KINDS` or `_OBJECTS`.
     asked : Asked
         The role of the input, and what the caller told of it.
     may_be_empty : bool
@@ -47,30 +44,17 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
     UsageError
         If inputs of this type are not supported.
     """
-    check_format(asked.format)
-    check_encoding(asked.encoding)
-    role = asked.role
-    if isinstance(value, Source):  # opened before, by a caller that reads it several times
-        source = value
-    elif isinstance(value, Ragged):
-        number_column = "score" if role == "predictions" else "gain"
-        source = open_ragged(value, numbers, number_column, f"the Ragged of {role}")
-    elif isinstance(value, str | os.PathLike):
-        source = open_paths([os.fspath(value)], asked)
-    elif isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value):
-        if not value:
-            raise UsageError(f"the list of files of {role} is empty")
-        source = open_paths([os.fspath(one) for one in value], asked)
-    else:
-        source = _open_object(value, role)
+    opener = next((opener for fits, opener in _KINDS if fits(value)), _open_object)
+    source = opener(value, asked)
     if source.rows == 0 and not may_be_empty:
-        expected = "what queries had in training" if role == "train" else role
+        expected = "what queries had in training" if asked.role == "train" else asked.role
         raise InputError(f"{source.name} holds no rows; expected {expected}")
     return source
 
 
-def _open_object(value: Any, role: Role) -> Source:
+def _open_object(value: Any, asked: Asked) -> Source:
     """Open what a Python program holds: the first kind that fits is taken."""
+    role = asked.role
     for fits, opener in _OBJECTS:
         if fits(value):
             return opener(value, role)
@@ -94,6 +78,10 @@ def _is_a(*classes: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, classes)
 
 
+def _are_paths(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value)
+
+
 _OBJECTS: list[tuple[Callable[[Any], bool], Callable[[Any, Role], Source]]] = [
     (_is_a(pa.Table), lambda table, role: open_table(table, f"the table of {role}")),
     (_is_of("pandas", "DataFrame", "Series"), open_pandas),
@@ -114,13 +102,23 @@ _OBJECTS: list[tuple[Callable[[Any], bool], Callable[[Any, Role], Source]]] = [
 ]
 
 
+_KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Asked], Source]]] = [
+    (_is_a(Ragged), open_ragged),
+    (_is_a(str, os.PathLike), lambda path, asked: open_paths([path], asked)),
+    (_are_paths, lambda paths, asked: open_paths(paths, asked)),
+]
+
+
 def reusable(source: Source, memory: int) -> Source:
     """An opened source that several readers take one after the other; the caller closes it."""
     return source if source.kept is None else source.kept(memory, None)
 
 
-def open_paths(paths: list[str], asked: Asked) -> Source:
+def open_paths(given: Sequence[str | os.PathLike[str]], asked: Asked) -> Source:
     """Open files by their paths; the format is told, or found by their names or their content."""
+    if not given:
+        raise UsageError(f"the list of files of {asked.role} is empty")
+    paths = [os.fspath(one) for one in given]
     pipes = [path for path in paths if is_pipe(path)]
     if pipes:
         if len(paths) > 1:

@@ -12,12 +12,13 @@ from rankmill.columns.place import Place
 from rankmill.columns.ragged import Ragged
 from rankmill.columns.ranked import Lists
 from rankmill.errors import InputError
+from rankmill.sources.asked import Asked
 from rankmill.sources.base import BATCH_ROWS, BATCH_VALUES, Source
 from rankmill.sources.roles import Columns
 from rankmill.sources.wide import numbers_of_lists
 
 
-def open_ragged(items: Ragged, numbers: Any, number_column: str, name: str) -> Source:
+def open_ragged(items: Ragged, asked: Asked) -> Source:
     """Open Ragged items, with optional Ragged numbers for these items, as a source.
 
     Raises
@@ -25,6 +26,7 @@ def open_ragged(items: Ragged, numbers: Any, number_column: str, name: str) -> S
     InputError
         If the numbers are not a Ragged with the same offsets as the items.
     """
+    numbers, number_column, name = asked.numbers, asked.kind, f"the Ragged of {asked.role}"
     sides = {"items": items}
     if numbers is not None:
         if not isinstance(numbers, Ragged) or not np.array_equal(numbers.offsets, items.offsets):

@@ -10,7 +10,6 @@ from rankmill.sources.formats import files_of_one_format
 from rankmill.stores.failures import reading
 from rankmill.stores.filesystems import Stored, bucket_of, stored
 from rankmill.stores.objects import Identity, identity_of
-from rankmill.stores.urls import parse
 
 
 class Object(NamedTuple):
@@ -36,7 +35,7 @@ def find_remote(url: str, told: str | None) -> list[Object]:
         If the URL makes no sense.
     """
     place = stored(url)
-    if glob.has_magic(place.path) and not parse(url).is_web:
+    if glob.has_magic(place.path) and not place.url.is_web:
         return _find_by_glob(place, told)
     with reading(place.name):
         info = place.filesystem.get_file_info(place.path)
@@ -49,7 +48,7 @@ def find_remote(url: str, told: str | None) -> list[Object]:
 
 def _missing(place: Stored, kind: str) -> InputError:
     bucket = bucket_of(place)
-    if bucket and bucket != place.path and not parse(place.name).is_web:
+    if bucket and bucket != place.path and not place.url.is_web:
         with reading(place.name):
             info = place.filesystem.get_file_info(bucket)
         if info.type.name == "NotFound":
@@ -129,10 +128,10 @@ def _below(path: str, folder: str) -> list[str]:
 
 def _name(place: Stored, path: str) -> str:
     """The URL of another path of the same store."""
-    root = place.name[: len(place.name) - len(parse(place.name).path)]
+    root = place.name[: len(place.name) - len(place.url.path)]
     own, other = place.path.strip("/"), path.strip("/")
     # What the file system puts before the path of the URL, such as the name of the bucket.
-    before = own[: len(own) - len(parse(place.name).path.strip("/"))]
+    before = own[: len(own) - len(place.url.path.strip("/"))]
     below = other.removeprefix(before).lstrip("/")
     return f"{root}{below}" if root.endswith("/") else f"{root}/{below}"
 

@@ -12,7 +12,7 @@ from rankmill.columns.ids import is_id_type, is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.errors import InputError, UsageError
 from rankmill.semantics.choices import DEFAULT, Choices
-from rankmill.sources.asked import Query, Role, column_of, key_of
+from rankmill.sources.asked import Asked, Query, Role, column_of, key_of
 from rankmill.sources.base import Source
 from rankmill.sources.finding import Finder, advice, how, named_numbers, plain, warn
 
@@ -94,15 +94,7 @@ class Columns:
 
 
 def find_columns(
-    source: Source,
-    role: Role,
-    chosen: Mapping[str, str | None],
-    *,
-    need_score: bool = False,
-    semantics: Choices = DEFAULT,
-    in_order: bool = False,
-    binary: bool = False,
-    facts: Collection[str] = (),
+    source: Source, asked: Asked, *, need_score: bool = False, semantics: Choices = DEFAULT
 ) -> Columns:
     """Find the columns of an input and its shape.
 
@@ -110,20 +102,12 @@ def find_columns(
 
     Parameters
     ----------
-    source, role
-        The opened input, and whether it is labels or predictions.
-    chosen : mapping
-        Role of a column -> the name that the caller gave, or None.
+    source, asked
+        The opened input, and what the caller told of it.
     need_score : bool
         Whether a metric needs confidences.
     semantics
         Decides whether confidences order the predictions, and whether some may be missing.
-    in_order : bool
-        Whether neither ranks nor confidences order long predictions.
-    binary : bool
-        Whether labels have no gains.
-    facts : collection of str
-        Columns with a value a query, none of which is a gain.
 
     Raises
     ------
@@ -134,6 +118,7 @@ def find_columns(
     UsageError
         If the caller chose a column that an input of this shape cannot use.
     """
+    role, facts, chosen = asked.role, asked.facts, asked.columns_by_role(source.key)
     finder = Finder(source, chosen, role, source.key.parts if source.key else ())
     for each in chosen:  # a mistyped name is an error even if its column is not needed
         finder.find(each, ())
@@ -141,13 +126,14 @@ def find_columns(
     item = _find_item(finder, query)
     # All files are checked, because a column that holds only nulls has the null type.
     wide = finder.holds_lists(item)
-    columns = Columns(query, item, wide, nan_last=semantics.nan_confidence == "last")
-    if role != "predictions":
-        columns = columns if binary else replace(columns, gain=_find_gain(finder, columns, facts))
-    else:
+    nan_last = semantics.nan_confidence == "last"
+    columns = Columns(query, item, wide, nan_last=nan_last, facts=facts, padding=asked.padding)
+    if role == "predictions":
         needed = need_score or source.unordered
-        columns = _find_order(finder, columns, needed, semantics, in_order)
+        columns = _find_order(finder, columns, needed, semantics, asked.in_order)
         columns = replace(columns, unordered=source.unordered)
+    elif not asked.binary:
+        columns = replace(columns, gain=_find_gain(finder, columns, facts))
     for name, each in source.schemas.items():
         _check_types(name, each, columns, role, source.typed is not None)
     return columns

@@ -27,11 +27,14 @@ class Stored(NamedTuple):
         The path in this file system.
     name : str
         The URL in messages and results, without credentials.
+    url : Url
+        Its parts.
     """
 
     filesystem: Any
     path: str
     name: str
+    url: Url
 
 
 def stored(url: str) -> Stored:
@@ -48,8 +51,8 @@ def stored(url: str) -> Stored:
     if "::" in url or parts.scheme not in _PYARROW:
         from rankmill.stores.fsspec_files import open_fsspec
 
-        filesystem, path = open_fsspec(url, name)
-        return Stored(filesystem, path, name)
+        filesystem, path = open_fsspec(url, name, parts.scheme)
+        return Stored(filesystem, path, name, parse(name))
     if not parts.host and parts.scheme not in ("hdfs", "viewfs"):
         raise UsageError(f"{name} names no bucket; expected {parts.scheme}://BUCKET/PATH")
     if ":" in parts.user or (parts.scheme == "s3" and parts.user):
@@ -61,7 +64,7 @@ def stored(url: str) -> Stored:
     environment = hash(tuple(sorted(one for one in os.environ.items() if "AWS_" in one[0])))
     filesystem, base = _filesystem(parts._replace(path=""), environment)
     path = "/".join(part for part in (base.strip("/"), parts.path.strip("/")) if part)
-    return Stored(filesystem, f"/{path}" if base.startswith("/") else path, name)
+    return Stored(filesystem, f"/{path}" if base.startswith("/") else path, name, parse(name))
 
 
 def bucket_of(place: Stored) -> str:

@@ -14,7 +14,6 @@ from pyarrow.fs import FileInfo, FileType, FSSpecHandler, PyFileSystem
 
 from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.stores.failures import failure, is_missing, is_refused, reading
-from rankmill.stores.urls import parse
 from rankmill.version import install
 
 __all__ = ["open_fsspec"]
@@ -33,7 +32,7 @@ LARGEST_RANGE = 1 << 26
 _VERSIONS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
-def open_fsspec(url: str, name: str) -> tuple[Any, str]:
+def open_fsspec(url: str, name: str, scheme: str) -> tuple[Any, str]:
     """The file system of fsspec for a URL, as one of pyarrow, and the path in it.
 
     Raises
@@ -41,7 +40,6 @@ def open_fsspec(url: str, name: str) -> tuple[Any, str]:
     UsageError
         If fsspec or the package for this scheme is missing, or if there is no such scheme.
     """
-    scheme = parse(url).scheme
     try:
         from fsspec.core import url_to_fs
     except ImportError:
