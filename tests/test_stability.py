@@ -336,7 +336,6 @@ def test_csv_has_every_number(written, run_cli):
 
 
 def test_the_command_draws_the_values_over_cutoffs(written, run_cli, tmp_path):
-    pytest.importorskip("matplotlib")
     paths = [written[name] for name in ("labels", "poor", "good")]
     outcome = run_cli("stability", *paths, "-m", "map", "--plot", tmp_path / "a.svg")
     assert outcome.exit_code == 0, outcome.stderr

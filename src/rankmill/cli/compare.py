@@ -61,8 +61,8 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
-    from rankmill.compare.drawing import check_picture, rendered
     from rankmill.metrics.registry import parse_all
+    from rankmill.results.pictures import check_picture, rendered
 
     output = None if output == "-" else output
     parse_all(metrics, semantics=options["semantics"])

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from matplotlib.figure import Figure
 
     from rankmill.compare.details import Details
     from rankmill.compare.state import ComparisonState
+    from rankmill.results.pictures import Picture
 
 
 _OF_MARGIN = ("equivalence", "noninferiority")
@@ -138,14 +138,14 @@ class Comparison(Answer):
         """All queries, as if they were a slice."""
         return Slice((), (), self.queries, self.values, self.differences)
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Picture:
         """Draw the intervals of differences, how those of queries spread, and the slices.
 
         There is a column of panels for each metric; all else is as in `Answer.plot`. What was read
         from JSON has no queries to draw.
         """
-        from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_comparison
+        from rankmill.results.pictures import drawn
 
         sums = None if self.state is None else self.state.whole
         asked = self.baseline, self.whole, self.slices, self.settings, sums

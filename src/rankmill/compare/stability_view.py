@@ -21,7 +21,7 @@ from rankmill.semantics.scope import WHOLE, Scope
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from matplotlib.figure import Figure
+    from rankmill.results.pictures import Picture
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class Stability(Answer):
                 found.setdefault(frozenset((one.better, one.worse)), (one.better, one.worse))
         return list(found.values())
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Picture:
         """Draw the metrics over the cutoffs, a line for each system; as `Answer.plot`."""
-        from rankmill.compare.drawing import drawn
         from rankmill.compare.plots import plot_cutoffs
+        from rankmill.results.pictures import drawn
 
         curves = {
             metric: {

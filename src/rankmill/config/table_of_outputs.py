@@ -114,16 +114,16 @@ OUTPUT = (
     Option(
         "--plot FILE",
         "",
-        "Also draw a picture of the result to FILE, in .svg, .png or .pdf. Needs matplotlib: "
-        f"{install('plot')}.",
+        "Also draw a picture of the result to FILE, in .svg, .png or .pdf. Those in .png and .pdf "
+        f"need matplotlib: {install('plot')}.",
         on="compare",
         table="",
     ),
     Option(
         "--plot FILE",
         "",
-        "Also draw a picture of the result to FILE, in .svg, .png or .pdf. Needs matplotlib: "
-        f"{install('plot')}.",
+        "Also draw a picture of the result to FILE, in .svg, .png or .pdf. Those in .png and .pdf "
+        f"need matplotlib: {install('plot')}.",
         on="stability history",
         short="*",
     ),

@@ -30,9 +30,8 @@ from rankmill.results.spelling import canonical
 from rankmill.results.tables import View
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from rankmill.gate.record import Found
+    from rankmill.results.pictures import Picture
 
 __all__ = ["Baseline", "History", "Trend", "moment", "prune"]
 
@@ -165,10 +164,10 @@ class History(Answer):
         found.runs = runs
         return found
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Picture:
         """Draw each metric over time; as `Answer.plot`."""
-        from rankmill.compare.drawing import drawn
         from rankmill.gate.history_plot import plot_trends
+        from rankmill.results.pictures import drawn
 
         return drawn(lambda: plot_trends(self._trends()), path)
 

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from matplotlib.figure import Figure
-
     from rankmill.gate.broken import Night, Trends
+    from rankmill.results.pictures import Picture
 
 # The words from the worst on. Bad inputs come first: what was measured on them says little.
 ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
@@ -181,7 +180,7 @@ class Verdict(Answer):
             "seconds": self.seconds,
         }
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Picture:
         """Draw the comparison with the baseline, as `Comparison.plot` does."""
         if self.comparison is None:
             raise UsageError(

@@ -16,12 +16,13 @@ from rankmill.explain.side_by_side import Listed
 from rankmill.report import comparing, looking, words
 from rankmill.report.audit_words import SUSPECT, audit_title, findings
 from rankmill.report.ruled import ruled_slices
-from rankmill.report.scales import count
 from rankmill.report.section import FactList, Finding, Finds, Section, kind_of
 from rankmill.report.subject import Run, Subject, subject_of
 from rankmill.report.text import Html, listed, name, say
 from rankmill.results.described import beside, described, semantics_text
+from rankmill.results.drawing import COLOURS, rules
 from rankmill.results.escaping import visible
+from rankmill.results.scales import count
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.version import install
@@ -118,7 +119,7 @@ def _rendered(
         finalize=_inert,
     )
     environment.tests["part"] = lambda part, kind: kind_of(part) == kind
-    style = (TEMPLATES / "page.css").read_text("utf-8")
+    style = sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return environment.get_template("page.html").render(
         style=Html(style),
@@ -130,6 +131,15 @@ def _rendered(
         points=points,
         sections=sections,
     )
+
+
+def sheet() -> str:
+    """Return the sheet of a page, with the colours and the rules of drawings."""
+    style = (TEMPLATES / "page.css").read_text("utf-8")
+    for place, scheme in enumerate(("light", "dark")):
+        colours = "; ".join(f"--{role}: {both[place]}" for role, both in COLOURS.items())
+        style = style.replace(f"/* {scheme} */", f"{colours};")
+    return style.replace("/* drawings */", rules("svg", {one: f"var(--{one})" for one in COLOURS}))
 
 
 def check_templates() -> None:
