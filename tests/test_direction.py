@@ -429,7 +429,6 @@ def test_what_has_no_better_side_is_not_ranked(name: str) -> None:
 
 
 def _words(metrics: list[str], baseline: str, **options: Any) -> str:
-    pytest.importorskip("jinja2")
     by = pa.table({"user_id": [*range(40)], "half": ["ab"[q % 2] for q in range(40)]})
     found = flat(
         rankmill.compare, LABELS, _runs(), metrics, baseline=baseline, by=by, moved=2, **options

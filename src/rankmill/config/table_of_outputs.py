@@ -131,7 +131,7 @@ OUTPUT = (
         "--report FILE",
         "",
         "Also write a page about the run to FILE, in HTML. It needs nothing else; 'rankmill docs "
-        f"report' shows one. Needs Jinja: {install('report')}.",
+        "report' shows one.",
         on="evaluate compare gate",
         short="*",
         table="",
