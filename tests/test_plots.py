@@ -14,11 +14,13 @@ import pytest
 import rankmill
 from browser import FOUND, browser
 from flat import flat
+from rankmill.compare.differences import Estimate
 from rankmill.compare.plots import MOST_ROWS, columns_of, plot_comparison, plot_cutoffs
 from rankmill.errors import UsageError
+from rankmill.results import charts
 from rankmill.results.drawing import COLOURS, Area, Marker, Stroke, Text
 from rankmill.results.escaping import brief, visible
-from rankmill.results.pictures import Panel, rendered
+from rankmill.results.pictures import Panel, rendered, text_width
 from rankmill.version import install
 from test_compare import compare, made, table
 from test_escaping import HOSTILE
@@ -201,6 +203,7 @@ def test_a_metric_that_is_no_mean_has_a_point_and_says_so():
     gap, mean = panels(found)
     assert [len(gap), len(mean)] == [3, 3]
     assert gap[1].title == "no mean over queries"
+    assert not gap[1].drawing.marks
     assert len(of(Marker, gap[0])) == 1
     svg_of(found)
     alone = rankmill.compare(table(labels), runs, ["gap"])
@@ -271,8 +274,9 @@ def test_names_are_text_that_does_not_act():
 
 
 def test_curves_over_cutoffs():
-    points = [(1, 0.25, 0.2, 0.3), (5, None, None, None), (10, 0.5, None, None)]
-    picture = plot_cutoffs({"map": {"old": points, "$new$": []}, "ndcg": {"old": points[:1]}}, 0.9)
+    first = {1: Estimate(0.25, None, 0.2, 0.3)}
+    points = first | {5: Estimate(None), 10: Estimate(0.5)}
+    picture = plot_cutoffs({"map": {"old": points, "$new$": {}}, "ndcg": {"old": first}}, 0.9)
     shown = words(picture.svg())
     assert {"map", "ndcg", "old", "$new$", "1", "5", "10"} <= {*shown}
     assert shown[0] == "Value by cutoff, with 90% intervals"
@@ -295,7 +299,7 @@ def test_curves_over_cutoffs():
 
 
 def test_a_system_looks_the_same_over_all_metrics_and_those_not_drawn_are_told():
-    points = [(1, 0.25, 0.2, 0.3), (5, 0.5, 0.4, 0.6)]
+    points = {1: Estimate(0.25, None, 0.2, 0.3), 5: Estimate(0.5, None, 0.4, 0.6)}
     curves = {"map": {"a": points, "b": points}, "ndcg": {"b": points}}
     marks = plot_cutoffs(curves).marks
     paths = [(one.role, one.dash) for one in marks if isinstance(one, Stroke) and one.dash]
@@ -305,6 +309,15 @@ def test_a_system_looks_the_same_over_all_metrics_and_those_not_drawn_are_told()
     markers = [one for one in picture.marks if isinstance(one, Marker)]
     assert len({(one.role, one.shape) for one in markers}) == 6
     assert len(markers) == 6 * 3
+
+
+@pytest.mark.parametrize("least", [0.25, 1.1e-5, 1.1e-9, 123_456.0])
+def test_long_numbers_of_an_axis_stand_beside_the_drawing(least):
+    drawing = charts.lines([charts.Series("s0", [least, 1.3 * least])], ["1", "2"], "", "")
+    left = min(one.points[0][0] for one in drawing.marks if isinstance(one, Stroke))
+    numbers = [one for one in drawing.marks if isinstance(one, Text) and one.x == 0]
+    assert len(numbers) > 2
+    assert max(text_width(one.text) for one in numbers) <= 300 * left / 100 + 2
 
 
 @pytest.mark.skipif(FOUND is None, reason="Chromium is not installed")

@@ -31,8 +31,6 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
     from rankmill.compare.details import Details
@@ -138,18 +136,12 @@ class Comparison(Answer):
         """All queries, as if they were a slice."""
         return Slice((), (), self.queries, self.values, self.differences)
 
-    def plot(self, path: str | Path | None = None) -> Picture:
-        """Draw the intervals of differences, how those of queries spread, and the slices.
-
-        There is a column of panels for each metric; all else is as in `Answer.plot`. What was read
-        from JSON has no queries to draw.
-        """
+    def _picture(self) -> Picture:
         from rankmill.compare.plots import plot_comparison
-        from rankmill.results.pictures import drawn
 
+        # What was read from JSON has no queries to draw.
         sums = None if self.state is None else self.state.whole
-        asked = self.baseline, self.whole, self.slices, self.settings, sums
-        return drawn(lambda: plot_comparison(*asked), path)
+        return plot_comparison(self.baseline, self.whole, self.slices, self.settings, sums)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, lists, strings and numbers."""

@@ -15,6 +15,7 @@ from rankmill.compare.differences import (
     NOT_SHOWN,
     WORSE,
     Difference,
+    Estimate,
     Settings,
     Slice,
 )
@@ -48,7 +49,6 @@ MARKERS = {
 """The tone and the shape of each verdict."""
 
 _Rows: TypeAlias = Sequence[tuple[str, Difference]]
-_Point: TypeAlias = tuple[int, float | None, float | None, float | None]
 
 
 def plot_comparison(
@@ -104,29 +104,25 @@ def columns_of(
 
 
 def plot_cutoffs(
-    curves: Mapping[str, Mapping[str, Sequence[_Point]]], confidence: float | None = None
+    values: Mapping[str, Mapping[str, Mapping[int, Estimate]]], confidence: float | None = None
 ) -> Picture:
     """Return a picture of metrics over cutoffs: a panel for each metric, a line for each system.
 
     Parameters
     ----------
-    curves : dict of str to dict of str to list of tuples
-        Metric -> system -> (cutoff, value, low, high), ascending. Where an end is None there is no
-        interval; where the value is None there is a gap in the line.
+    values : dict of str to dict of str to dict of int to Estimate
+        Metric -> system -> cutoff -> value. Where it is None there is a gap in the line.
     confidence : float, optional
         That of the intervals, for the title.
     """
-    systems = list(dict.fromkeys(name for of in curves.values() for name in of))
+    systems = list(dict.fromkeys(name for of in values.values() for name in of))
     looks = dict(zip(systems, CLASSES, strict=False))
     title = "Value by cutoff"
     title += "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
     title += "" if len(looks) == len(systems) else f"; first {len(looks)} of {len(systems)} systems"
-    columns = [[_curves(metric, of, looks)] for metric, of in curves.items()]
-    return compose(columns, title, _systems(looks))
-
-
-def _systems(looks: Mapping[str, str]) -> list[Key]:
-    return [(charts.sample(look), brief(name, _LONGEST)) for name, look in looks.items()]
+    columns = [[_curves(metric, of, looks)] for metric, of in values.items()]
+    keys = [(charts.sample(look), brief(name, _LONGEST)) for name, look in looks.items()]
+    return compose(columns, title, keys)
 
 
 # ------------------------------------------------------------------ intervals
@@ -193,6 +189,8 @@ def _spread(of: Mapping[str, Paired]) -> Panel:
         for name, look in drawn.items()
     ]
     sizes = [np.abs(of[name].values).max(initial=0.0) for name in drawn]
+    if not of:
+        return Panel(title, Drawing(0, ()))
     if not any(sizes):
         return Panel(title, Drawing(ROW, [Text(0, 14, "no query differs")]))
     axis = scale_of([max(sizes), -max(sizes)], most=8)
@@ -227,15 +225,18 @@ def _spread_title(of: Mapping[str, Paired]) -> str:
 # ------------------------------------------------------------------ cutoffs
 
 
-def _curves(metric: str, of: Mapping[str, Sequence[_Point]], looks: Mapping[str, str]) -> Panel:
+def _curves(
+    metric: str, of: Mapping[str, Mapping[int, Estimate]], looks: Mapping[str, str]
+) -> Panel:
     """Return the value of each system by cutoff, with its intervals."""
-    cutoffs = sorted({one[0] for name in looks for one in of.get(name, ())})
+    cutoffs = sorted({k for name in looks for k in of.get(name, ())})
     series = []
     for name, look in looks.items():
-        at = {one[0]: one for one in of.get(name, ())}
-        found = [at.get(k, (k, None, None, None)) for k in cutoffs]
-        ends = [None if low is None or high is None else (low, high) for _, _, low, high in found]
-        series.append(Series(look, [one[1] for one in found], ends))
+        found = [of.get(name, {}).get(k, Estimate(None)) for k in cutoffs]
+        ends = [
+            None if one.low is None or one.high is None else (one.low, one.high) for one in found
+        ]
+        series.append(Series(look, [one.value for one in found], ends))
     labels = [f"{k:,}" for k in cutoffs]
     drawing = charts.lines(series, labels, "", "", every=1 + len(labels) // 9)
     return Panel(brief(metric, _LONGEST), drawing)

@@ -164,12 +164,10 @@ class History(Answer):
         found.runs = runs
         return found
 
-    def plot(self, path: str | Path | None = None) -> Picture:
-        """Draw each metric over time; as `Answer.plot`."""
+    def _picture(self) -> Picture:
         from rankmill.gate.history_plot import plot_trends
-        from rankmill.results.pictures import drawn
 
-        return drawn(lambda: plot_trends(self._trends()), path)
+        return plot_trends(self._trends())
 
     def _trends(self) -> list[Trend]:
         return [self.trend(metric, system) for metric, system in self.metrics]

@@ -18,7 +18,6 @@ from rankmill.results.tables import Bad, Cell, Column, Facts, Part, Table, View
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from rankmill.gate.broken import Night, Trends
     from rankmill.results.pictures import Picture
@@ -180,14 +179,13 @@ class Verdict(Answer):
             "seconds": self.seconds,
         }
 
-    def plot(self, path: str | Path | None = None) -> Picture:
-        """Draw the comparison with the baseline, as `Comparison.plot` does."""
+    def _picture(self) -> Picture:
         if self.comparison is None:
             raise UsageError(
                 "there is no picture of a Verdict without a comparison: give a baseline with the "
                 "values of its queries"
             )
-        return self.comparison.plot(path)
+        return self.comparison._picture()
 
     def _view(self) -> View:
         return view_of(self)

@@ -120,6 +120,16 @@ class Answer:
             If there is nothing to draw, matplotlib is needed for .png or .pdf and not installed, or
             the file cannot be written.
         """
+        from rankmill.results.pictures import check_picture
+
+        if path is not None:
+            check_picture(path)
+        picture = self._picture()
+        if path is not None:
+            picture.save(path)
+        return picture
+
+    def _picture(self) -> Picture:
         raise UsageError(
             f"there is no picture of a {type(self).__name__}; a Comparison, a Stability and a "
             "History have one"

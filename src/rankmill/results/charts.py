@@ -100,13 +100,14 @@ def _interval(one: Dot, scale: Scale, y: float) -> list[Mark]:
     if one.value is None:
         return []
     role = f"{one.name} {one.tone}".strip()
+    tone = one.tone.removesuffix(" hollow")
     marks: list[Mark] = []
     if one.low is not None and one.high is not None:
-        line = role.replace("hollow", "").strip()
-        marks.append(Stroke([(_across(scale, one.low), y), (_across(scale, one.high), y)], line))
+        ends = [(_across(scale, end), y) for end in (one.low, one.high)]
+        marks.append(Stroke(ends, f"{one.name} {tone}".strip()))
         for end, arrow, anchor in ((one.low, "◂", "start"), (one.high, "▸", "end")):
             if not scale.holds(end):
-                beyond = f"beyond {one.tone or 'even'}"
+                beyond = f"beyond {tone or 'even'}"
                 marks.append(Text(_across(scale, end), y + 4, arrow, beyond, anchor))
     if scale.holds(one.value):
         shape = one.shape or LOOKS[one.name][0]
@@ -161,6 +162,7 @@ def lines(
     known = [value for one in series for value in one.values]
     known += [end for one in series for ends in one.ends if ends is not None for end in ends]
     scale = scale_of(known, most=4, include=include)
+    left = _behind(scale, left, percent=percent)
     wide = max(1, len(labels) - 1)
     where = [0.04 + 0.92 * (i / wide) for i in range(len(labels))] if places is None else places
 
@@ -254,14 +256,15 @@ def bars(
     percent = scale is None
     scale = scale or scale_of(known, most=4, include=(0.0,))
     count = len(series[0].values) + (1 if apart else 0)
-    width = (_RIGHT - _LEFT) / max(count, 4)
-    marks = _frame(scale, _LEFT, percent=percent)
+    start = _behind(scale, _LEFT, percent=percent)
+    width = (_RIGHT - start) / max(count, 4)
+    marks = _frame(scale, start, percent=percent)
     ground = _down(scale, 0)
     for number, one in enumerate(series):
         for i, value in enumerate(one.values):
             if value is None:
                 continue
-            left, top = _LEFT + width * (i + (1 if apart and i else 0)), _down(scale, value)
+            left, top = start + width * (i + (1 if apart and i else 0)), _down(scale, value)
             if number == 0:
                 box = left + width * 0.12, top, width * 0.76, ground - top
                 marks.append(Area(*box, f"bar {one.name}"))
@@ -269,7 +272,7 @@ def bars(
                 marks.append(
                     Stroke([(left + width * 0.04, top), (left + width * 0.96, top)], one.name)
                 )
-    marks += [_below(text, _LEFT + width * place) for place, text in below]
+    marks += [_below(text, start + width * place) for place, text in below]
     return Drawing(_HEIGHT, marks, title, told)
 
 
@@ -290,6 +293,11 @@ def sparkline(values: Sequence[float | None], tones: Sequence[str] = ()) -> Draw
 
 
 # ------------------------------------------------------------------ pieces
+
+
+def _behind(scale: Scale, left: float, *, percent: bool) -> float:
+    """Return where a drawing begins whose numbers may need more room than usual."""
+    return left * max(1, max(map(len, tick_texts(scale, percent=percent))) / 4.6)
 
 
 def _frame(scale: Scale, left: float, *, percent: bool) -> list[Mark]:

@@ -6,7 +6,7 @@ SVG needs nothing but this package. PNG and PDF come from matplotlib, which is a
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -121,16 +121,6 @@ def check_picture(path: str | Path) -> None:
             f"{suffix} needs matplotlib ({error}): {install('plot')}, or name a file in .svg, "
             "which needs nothing more"
         ) from None
-
-
-def drawn(draw: Callable[[], Picture], path: str | Path | None) -> Picture:
-    """Return the picture that `draw` makes; with a path, which is checked first, write it too."""
-    if path is not None:
-        check_picture(path)
-    picture = draw()
-    if path is not None:
-        picture.save(path)
-    return picture
 
 
 def rendered(picture: Picture, path: str | Path) -> bytes:
