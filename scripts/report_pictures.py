@@ -22,7 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import rankmill
 from browser import browser
 from rankmill.cli.paging import trends_of
-from rankmill.gate.gate import gate
+from rankmill.gate.asked import Request
+from rankmill.gate.gate import gate_as
+from rankmill.gate.record import record
 from rankmill.report import lists_of, page
 
 DOCS = Path(rankmill.__file__).parent / "docs"
@@ -86,9 +88,10 @@ def main() -> None:
             tonight = night(made, number, *((0.03, 0.12) if last else ()))
             pq.write_table(tonight, runs["candidate"])
             inputs = "labels.parquet", runs["candidate"], RULES
-            found = gate(*inputs, baseline=runs["baseline"], details=last, **asked)
+            request = Request(*inputs, baseline=runs["baseline"], **asked)
+            found = gate_as(request, details=last)
             if last:
-                lists = lists_of(found.details, "labels.parquet", runs, {})
+                lists = lists_of(found.details, {"labels": "labels.parquet", "runs": runs})
                 target.write_text(
                     page(
                         found,
@@ -97,7 +100,7 @@ def main() -> None:
                         command="rankmill gate rankmill.toml --history history --report page.html",
                     )
                 )
-            rankmill.record(found, "history", time=now)
+            record(found, "history", time=now)
         with browser() as tab:
             for name, (width, dark, top, height) in PICTURES.items():
                 path = Path(folder) / f"{name}.png"

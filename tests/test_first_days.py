@@ -455,7 +455,7 @@ def at_a_terminal() -> str:
 
 
 def drawn() -> Any:
-    return rankmill.compare(LABELS, {"a": LISTS, "b": LABELS}, "map").plot()._repr_png_()[0][1:4]
+    return rankmill.compare(LABELS, {"a": LISTS, "b": LABELS}, "map").plot()._repr_svg_()[:4]
 
 
 def composite() -> Any:
@@ -506,7 +506,7 @@ CALLED: list[tuple[int, Callable[[], Any], Any]] = [
         }.items()
     ),
     (12, dripped, ["l.csv", "too slow"]),
-    (13, lambda: install("report"), ["pip install './rankmill[report]'|.[report]", "checkout"]),
+    (13, lambda: install("plot"), ["pip install './rankmill[plot]'|.[plot]", "checkout"]),
     (13, extras_told, []),
     (14, without_pyarrow, ["cannot be loaded"]),
     (14, lambda: by_series(None), ["the Series 'country'", "rename_axis('query')"]),
@@ -536,7 +536,7 @@ CALLED: list[tuple[int, Callable[[], Any], Any]] = [
         True,
     ),
     (15, at_a_terminal, ["-o|--output"]),
-    (15, drawn, b"PNG"),
+    (15, drawn, "<svg"),
     (16, reported, ["(2, 2)"]),
     (16, partial(completed, "evaluate", "a", "b", "-m", "iprec_"), {"iprec_avg"}),
     (16, partial(completed, "gate", "a", "b", "--preset", "rect"), {"rectools"}),

@@ -238,7 +238,6 @@ def test_the_comparison_in_the_readme_is_true(
 ) -> None:
     if len(rows(real / "labels.parquet")) != 671:
         pytest.skip("other ratings than those of the README")
-    pytest.importorskip("matplotlib")
     readme = (ROOT / "README.md").read_text("utf-8")
     (found,) = re.findall(r"rankmill (compare ml/.*)\n```\n\n```text\n(.*?)```\n", readme, re.S)
     monkeypatch.chdir(tmp_path)

@@ -54,7 +54,7 @@ SUFFIXES = (
 ).split()
 # What the first bytes of a file tell of it.
 FIRST = {".parquet": b"PAR1", ".parq": b"PAR1", ".pq": b"PAR1", ".arrow": b"ARROW1"}
-FIRST |= {".feather": b"ARROW1", ".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}
+FIRST |= {".feather": b"ARROW1", ".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<svg "}
 FIRST |= {".xml": b"<testsuites", ".html": b"<!doctype html", ".htm": b"<!doctype html"}
 
 

@@ -386,11 +386,10 @@ def test_foreign_imports(module: str) -> None:
         allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
     if module == "rankmill.gate.mlflow":
         allowed = allowed | {"mlflow"}  # only for --mlflow
-    pictured = {f"rankmill.gate.{name}" for name in ("history", "history_plot", "verdict")}
-    if module.startswith("rankmill.compare.") or module in pictured:
-        allowed = allowed | {"matplotlib"}  # only for who asks for a picture
+    if module in ("rankmill.results.canvas", "rankmill.results.pictures"):
+        allowed = allowed | {"matplotlib"}  # only for who asks for a picture in PNG or PDF
     if module == "rankmill.results.answer":
-        allowed = allowed | {"matplotlib", "polars"}  # only for who asks for a picture or a frame
+        allowed = allowed | {"polars"}  # only for who asks for a frame
     if module == "rankmill.gate.reports":
         allowed = allowed | {"junitparser"}  # only for who asks for --junit
     if module == "rankmill.report.pages":

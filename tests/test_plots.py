@@ -1,9 +1,9 @@
 """Pictures of comparisons: what is drawn where, names that do not act, the same bytes each time."""
 
 import random
-import re
 import sys
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,39 +12,50 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from browser import FOUND, browser
 from flat import flat
-from rankmill.compare.drawing import name_text, rendered, signed
-from rankmill.compare.plots import MOST_ROWS, plot_comparison, plot_cutoffs
+from rankmill.compare.differences import Estimate
+from rankmill.compare.plots import MOST_ROWS, columns_of, plot_comparison, plot_cutoffs
 from rankmill.errors import UsageError
-from rankmill.results.escaping import visible
+from rankmill.results import charts
+from rankmill.results.drawing import COLOURS, Area, Marker, Stroke, Text
+from rankmill.results.escaping import brief, visible
+from rankmill.results.pictures import Panel, rendered, text_width
 from rankmill.version import install
 from test_compare import compare, made, table
 from test_escaping import HOSTILE
 from test_package import run_python
 from test_slices import cut
 
-matplotlib = pytest.importorskip("matplotlib")
-
-SIGNATURES = {"svg": b"<?xml", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
+SIGNATURES = {"svg": b"<svg ", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-"}
 
 
-def words(svg: bytes) -> list[str]:
+def words(svg: bytes | str) -> list[str]:
     """The texts of a picture; fails if it is no XML."""
     root = ElementTree.fromstring(svg)
-    texts = root.iter("{http://www.w3.org/2000/svg}text")
-    return ["".join(one.itertext()) for one in texts]
+    found = root.iter("{http://www.w3.org/2000/svg}text")
+    return ["".join(one.itertext()) for one in found]
 
 
 def svg_of(found) -> bytes:
     return rendered(found.plot(), "a.svg")
 
 
-def titles(figure) -> list[str]:
-    return [axes.get_title(loc="left") for axes in figure.axes]
+def panels(found) -> list[list[Panel]]:
+    """The columns of panels of a comparison."""
+    return columns_of(found.whole, found.slices, found.settings, found.state.whole)
 
 
-def labels_of(axes) -> list[str]:
-    return [one.get_text() for one in axes.get_yticklabels()]
+def titles(found) -> list[list[str]]:
+    return [[one.title for one in column] for column in panels(found)]
+
+
+def labels_of(panel: Panel) -> list[str]:
+    return [text for _, text in panel.names]
+
+
+def of(kind: type, panel: Panel) -> list:
+    return [one for one in panel.drawing.marks if isinstance(one, kind)]
 
 
 @pytest.fixture(scope="module")
@@ -55,69 +66,95 @@ def sliced():
 
 
 def test_each_metric_has_a_column_of_panels_with_its_numbers(sliced):
-    figure = sliced.plot()
-    by = ["by country (queries)", "by age (queries)"]
-    ties = [sliced.differences[metric]["good"].tied for metric in sliced.values]
-    told = [f"queries; {tied} ({tied / sliced.queries:.1%}) tie, not drawn" for tied in ties]
-    expected = ["map@3", "recall@2", *told, by[0], by[0], by[1], by[1]]
-    assert titles(figure) == expected
+    ways = ["by country (queries)", "by age (queries)"]
+    for metric, (whole, spread, by_country, by_age) in zip(
+        sliced.values, panels(sliced), strict=True
+    ):
+        tied = sliced.differences[metric]["good"].tied
+        told = f"queries; {tied} ({tied / sliced.queries:.1%}) tie, not drawn"
+        assert [whole.title, spread.title] == [metric, told]
+        assert [by_country.title, by_age.title] == ways
+        assert labels_of(whole) == ["good"]
+        assert of(Area, whole)  # the margin
+        countries = [one for one in sliced.slices if one.by == ("country",)]
+        assert labels_of(by_country) == [
+            f"{one.value[0] or '(unknown)'} ({one.queries})" for one in countries
+        ]
+        differences = [one.differences[metric]["good"] for one in countries]
+        intervals_are_drawn(by_country, differences)
     wanted = "Difference from poor, with 95% intervals (of slices for all together)"
-    assert figure.get_suptitle() == wanted
-    places = {"map@3": figure.axes[4], "recall@2": figure.axes[5]}
-    countries = [one for one in sliced.slices if one.by == ("country",)]
-    assert labels_of(figure.axes[0]) == ["good"]
-    assert labels_of(places["map@3"]) == [
-        f"{one.value[0] or '(unknown)'} ({one.queries})" for one in countries
-    ]
-    assert not any(labels_of(places["recall@2"]))
-    assert figure.axes[0].patches  # the margin
-    fillings = {"better": "#0072B2", "worse": "#D55E00", "no difference shown": "white"}
-    shapes = {"better": "^", "worse": "v", "no difference shown": "o"}
-    for metric, axes in places.items():
-        drawn = axes.lines[1:]  # the first is at 0
-        for place, one in enumerate(countries):
-            line, point = drawn[2 * place : 2 * place + 2]
-            difference = one.differences[metric]["good"]
-            assert [*line.get_xdata()] == [difference.low, difference.high]
-            assert [*point.get_xdata()] == [difference.value]
-            assert {*line.get_ydata(), *point.get_ydata()} == {place}
-            assert point.get_marker() == shapes[difference.verdict]
-            assert point.get_markerfacecolor() == fillings[difference.verdict]
+    shown = words(sliced.plot().svg())
+    assert shown[0] == sliced.plot().title == wanted
+    assert shown.count("de (66)") == 1  # the names of the first metric serve the second
+    assert {"better", "worse"} <= {*shown[-3:]}
+
+
+def intervals_are_drawn(panel: Panel, differences: list) -> None:
+    """Hold a panel to the differences: shapes tell verdicts, and places are linear in values."""
+    shapes = {"better": "up", "worse": "down", "no difference shown": "circle"}
+    roles = {"better": "s0 good", "worse": "s0 bad", "no difference shown": "s0 even hollow"}
+    lines = [one for one in of(Stroke, panel) if one.width == 2]
+    points = of(Marker, panel)
+    assert len(lines) == len(points) == len(differences)
+    pairs = []
+    for place, line, point, one in zip(panel.names, lines, points, differences, strict=True):
+        assert (point.shape, point.role) == (shapes[one.verdict], roles[one.verdict])
+        assert {y for _, y in line.points} == {point.y} == {place[0]}
+        (low, _), (high, _) = line.points
+        pairs += [(one.low, low), (one.value, point.x), (one.high, high)]
+    (a, x), (b, z) = min(pairs), max(pairs)
+    for value, across in pairs:
+        assert across == pytest.approx(x + (z - x) * (value - a) / (b - a))
+    assert 0 < x < z < 100
 
 
 def test_a_bin_holds_queries_that_are_won_or_lost_and_none_that_tie(sliced):
-    figure = sliced.plot()
-    for axes, metric in zip(figure.axes[2:4], sliced.values, strict=True):
+    for metric, (_, spread, *_) in zip(sliced.values, panels(sliced), strict=True):
         one = sliced.differences[metric]["good"]
-        (bars,) = axes.patches
-        counts, edges, _ = bars.get_data()
-        counts = counts * (counts >= 1)  # what is below is the floor
-        assert counts[edges[1:] <= 0].sum() == one.lost > 0
-        assert counts[edges[:-1] >= 0].sum() == one.won > 0
+        bars = of(Area, spread)
+        ticks = {text.text: text.y for text in of(Text, spread)}
+        middle = (11.0 + 98.0) / 2
+        ground, decade = max(bar.top + bar.high for bar in bars), ticks["1"] - ticks["10"]
+        # Heights are logarithms: the foot is at 0.6 of a query.
+        base = bars[0].top + bars[0].high - (ticks["1"] - 4)
+        counts = [round(10 ** ((bar.high - base) / decade)) for bar in bars]
+        assert all(bar.top + bar.high == pytest.approx(ground) for bar in bars)
+        sides = [bar.left + bar.wide / 2 < middle for bar in bars]
+        lost = sum(count for count, left in zip(counts, sides, strict=True) if left)
+        assert (lost, sum(counts) - lost) == (one.lost, one.won)
+        assert min(one.lost, one.won) > 0
 
 
 def test_several_systems_share_a_panel_and_the_legend_tells_their_ties():
     labels, poor, good = made(4, 80)
     runs = {"poor": poor, "good": good, "same": dict(poor)}
     found = compare(labels, runs, ["map@3"])
-    forest, spread = found.plot().axes
+    ((forest, spread),) = panels(found)
     assert labels_of(forest) == ["good", "same"]
-    told = [one.get_text() for one in spread.get_legend().get_texts()]
     ties = {name: one.tied for name, one in found.differences["map@3"].items()}
-    assert told == [f"good: {ties['good']} tie", "same: 80 tie"]
+    assert [text for _, text in spread.keys] == [f"good: {ties['good']} tie", "same: 80 tie"]
     many = {f"s{place}": poor if place % 2 else good for place in range(MOST_ROWS + 6)}
-    figure = compare(labels, many, ["map@3"]).plot()
-    assert titles(figure) == ["map@3; 5 more systems not drawn", "queries; first 6 of 45 systems"]
-    assert len(labels_of(figure.axes[0])) == MOST_ROWS
+    found = compare(labels, many, ["map@3"])
+    assert titles(found) == [["map@3; 5 more systems not drawn", "queries; first 6 of 45 systems"]]
+    assert len(labels_of(panels(found)[0][0])) == MOST_ROWS
+    found.plot().svg()
+
+
+def test_where_no_query_differs_the_panel_says_so():
+    labels, poor, _ = made(4, 20)
+    found = compare(labels, {"poor": poor, "same": dict(poor)}, ["map@3"])
+    assert "no query differs" in words(svg_of(found))
 
 
 def test_many_metrics_stand_in_rows_of_three():
     labels, poor, good = made(4, 20)
     metrics = ["map@3", "recall@2", "ndcg", "hit@1", "rprec"]
-    figure = compare(labels, {"poor": poor, "good": good}, metrics).plot()
-    assert [title for title in titles(figure) if "tie" not in title] == metrics
-    rows = [axes.get_subplotspec().rowspan.start for axes in figure.axes]
-    assert rows == [0] * 3 + [1] * 3 + [2] * 2 + [3] * 2
+    marks = compare(labels, {"poor": poor, "good": good}, metrics).plot().marks
+    heads = [one for one in marks if isinstance(one, Text) and one.role == "head"]
+    assert [one.text for one in heads] == metrics
+    assert len({one.y for one in heads[:3]}) == len({one.y for one in heads[3:]}) == 1
+    assert heads[0].x == heads[3].x < heads[1].x < heads[2].x
+    assert heads[0].y < heads[3].y
 
 
 def test_of_many_slices_the_largest_are_drawn():
@@ -128,13 +165,13 @@ def test_of_many_slices_the_largest_are_drawn():
     runs = {"poor": table(poor), "good": table(good)}
     found = rankmill.compare(labelled, runs, ["map@3"], by="shop")
     assert len(found.slices) == 100
-    panel = found.plot().axes[2]
-    assert panel.get_title(loc="left") == "by shop (queries); 60 smaller not drawn"
+    panel = panels(found)[0][2]
+    assert panel.title == "by shop (queries); 60 smaller not drawn"
     assert len(labels_of(panel)) == MOST_ROWS
     assert {f"s{place} " for place in range(9)} <= {one.split("(")[0] for one in labels_of(panel)}
     three = rankmill.compare(labelled, {**runs, "more": table(good)}, ["map@3"], by="shop")
-    panel = three.plot().axes[2]
-    assert panel.get_title(loc="left") == "by shop (queries); 80 smaller not drawn"
+    panel = panels(three)[0][2]
+    assert panel.title == "by shop (queries); 80 smaller not drawn"
     assert labels_of(panel)[:2] == [
         f"s0 · {name} ({shops.count('s0')})" for name in ("good", "more")
     ]
@@ -150,8 +187,8 @@ def test_with_few_queries_there_is_still_a_picture(queries, tmp_path):
     labels = {0: [0], 1: [1], 8: [8], 9: [9]}
     found = compare(labels, runs, ["map@3"], semantics={"unpredicted": "skip"}, by="label_count")
     assert found.queries == queries
-    found.plot(tmp_path / "a.png")
-    shown = words(svg_of(found))
+    found.plot(tmp_path / "a.svg")
+    shown = words((tmp_path / "a.svg").read_bytes())
     assert ("no value" in shown) == (not queries)
     assert ("not tested" in shown) == (queries == 1)
 
@@ -163,12 +200,14 @@ def test_a_metric_that_is_no_mean_has_a_point_and_says_so():
         n: table(one).append_column("score", scores) for n, one in {"p": poor, "g": good}.items()
     }
     found = rankmill.compare(table(labels), runs, ["gap", "map@3"], by="label_count")
-    figure = found.plot()
-    assert len(titles(figure)) == 6
-    assert [*figure.axes[0].lines[-1].get_xdata()] == [found.differences["gap"]["g"].value]
+    gap, mean = panels(found)
+    assert [len(gap), len(mean)] == [3, 3]
+    assert gap[1].title == "no mean over queries"
+    assert not gap[1].drawing.marks
+    assert len(of(Marker, gap[0])) == 1
     svg_of(found)
     alone = rankmill.compare(table(labels), runs, ["gap"])
-    assert titles(alone.plot()) == ["gap"]
+    assert titles(alone) == [["gap"]]
 
 
 def test_with_weights_the_differences_of_queries_are_left_out(sliced):
@@ -177,90 +216,138 @@ def test_with_weights_the_differences_of_queries_are_left_out(sliced):
     columns = sliced.state.whole.columns
     bare = {m: {n: Column(one.mean, None) for n, one in of.items()} for m, of in columns.items()}
     sums = Sums(sliced.queries, bare, {})
-    figure = plot_comparison("poor", sliced.whole, [], sliced.settings, sums)
-    assert titles(figure) == ["map@3", "recall@2"]
+    found = columns_of(sliced.whole, [], sliced.settings, sums)
+    assert [[one.title for one in column] for column in found] == [["map@3"], ["recall@2"]]
+    plot_comparison("poor", sliced.whole, [], sliced.settings, sums).svg()
 
 
 @pytest.mark.parametrize("format", SIGNATURES)
 def test_the_same_comparison_gives_the_same_bytes(sliced, format, tmp_path):
     path = tmp_path / f"a.{format.upper()}"
-    figure = sliced.plot(path)
-    first = path.read_bytes()
+    if format == "svg":
+        picture = sliced.plot(path)
+        assert path.read_text("utf-8") == f"{picture.svg()}\n"
+        first = path.read_bytes()
+    else:
+        matplotlib = pytest.importorskip("matplotlib")
+        picture = sliced.plot(path)
+        first = path.read_bytes()
+        with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red"}):
+            before = dict(matplotlib.rcParams)
+            sliced.plot(path)
+            assert dict(matplotlib.rcParams) == before
+        assert b"CreationDate" not in first
+    assert path.read_bytes() == rendered(picture, path) == first
     assert first.startswith(SIGNATURES[format])
-    assert rendered(figure, path) == first
-    assert b"CreationDate" not in first
-    bounds = [one for axes in figure.axes for one in axes.get_position().bounds]
-    assert bounds == pytest.approx([round(one, 5) for one in bounds], abs=1e-14)
-    with matplotlib.rc_context({"font.size": 20, "svg.hashsalt": "other", "axes.facecolor": "red"}):
-        before = dict(matplotlib.rcParams)
-        sliced.plot(path)
-        assert dict(matplotlib.rcParams) == before
-    assert path.read_bytes() == first
-    assert b"matplotlib.org/" not in first or format == "pdf"
 
 
-def test_pyplot_is_not_used():
+def test_svg_needs_no_matplotlib_and_pyplot_is_not_used():
+    pytest.importorskip("matplotlib")
     code = """
 import sys, pyarrow as pa, rankmill
+from rankmill.results.pictures import rendered
 labels = pa.table({"query": [1, 2], "items": [[1], [2]]})
-rankmill.compare(labels, {"a": labels, "b": labels}, ["map@3"]).plot()
-print([name in sys.modules for name in ("matplotlib", "matplotlib.pyplot")])
+picture = rankmill.compare(labels, {"a": labels, "b": labels}, ["map@3"]).plot()
+picture.svg()
+before = "matplotlib" in sys.modules
+rendered(picture, "a.png")
+print([before, *(name in sys.modules for name in ("matplotlib", "matplotlib.pyplot"))])
 """
-    assert run_python(code).splitlines()[-1] == "[True, False]"
+    assert run_python(code).splitlines()[-1] == "[False, True, False]"
 
 
 def test_names_are_text_that_does_not_act():
     labels, poor, good = made(3, 20)
-    names = [
-        "base $x$",
-        "$\\frac{1}{2}$",
-        "a_b^c",
-        "<b>&amp;",
-        *(n for n in HOSTILE if "\udc80" not in n),
-    ]
+    hostile = [name for name in HOSTILE if "\udc80" not in name]
+    names = ["base $x$", "$\\frac{1}{2}$", "a_b^c", "<b>&amp;", "</text><script>", *hostile]
     runs = {name: good if place else poor for place, name in enumerate(names)}
-    shown = words(svg_of(compare(labels, runs, ["map@3"])))
+    picture = compare(labels, runs, ["map@3"]).plot()
+    shown = {one.strip() for one in words(picture.svg())}
     assert "Difference from base $x$, with 95% intervals" in shown
     for name in names[1:]:
-        text = visible(name)
-        short = text if len(text) <= 36 else f"{text[:17]}…{text[-18:]}"
-        assert short.strip() in {one.strip() for one in shown}
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [("a" * 40, "a" * 17 + "…" + "a" * 18), ("$", "\\$"), ("\n", "\\n"), ("", "")],
-)
-def test_name_text(text, shown):
-    assert name_text(text) == shown
-
-
-def test_ticks_have_signs():
-    assert [signed(one) for one in (0.25, 0.0, -0.025)] == ["+0.25", "0", "−0.025"]
+        text = brief(name, 36)
+        assert len(text) <= 36
+        assert text.strip() in shown
+        assert len(visible(name)) > 36 or text == visible(name)
+    if "matplotlib" in sys.modules:
+        rendered(picture, "a.png")
 
 
 def test_curves_over_cutoffs():
-    points = [(1, 0.25, 0.2, 0.3), (5, None, None, None), (10, 0.5, None, None)]
-    figure = plot_cutoffs({"map": {"old": points, "$new$": []}, "ndcg": {"old": points[:1]}}, 0.9)
-    assert titles(figure) == ["map", "ndcg"]
-    first = figure.axes[0]
-    (line,) = first.lines
-    assert [*line.get_xdata()] == [1, 5, 10]
-    assert [str(one) for one in line.get_ydata()] == ["0.25", "nan", "0.5"]
-    shown = words(rendered(figure, "a.svg"))
-    assert {"old", "$new$", "cutoff", "Value over cutoffs, with 90% intervals"} <= {*shown}
-    assert shown.count("10") == 1
-    assert words(rendered(plot_cutoffs({}), "a.svg")) == ["Value over cutoffs"]
+    first = {1: Estimate(0.25, None, 0.2, 0.3)}
+    points = first | {5: Estimate(None), 10: Estimate(0.5)}
+    picture = plot_cutoffs({"map": {"old": points, "$new$": {}}, "ndcg": {"old": first}}, 0.9)
+    shown = words(picture.svg())
+    assert {"map", "ndcg", "old", "$new$", "1", "5", "10"} <= {*shown}
+    assert shown[0] == "Value by cutoff, with 90% intervals"
+    markers = [one for one in picture.marks if isinstance(one, Marker) and one.role == "s0"]
+    first, last, other, _ = markers  # the last is in the legend
+    assert first.x < last.x < other.x
+    assert first.y > last.y
+    upright = [
+        one
+        for one in picture.marks
+        if isinstance(one, Stroke) and len({x for x, _ in one.points}) < 2
+    ]
+    assert len(upright) == 2  # the intervals; there is no line over the gap
+    assert not [
+        one
+        for one in picture.marks
+        if isinstance(one, Stroke) and one.width == 2 and one not in upright
+    ]
+    assert words(plot_cutoffs({}).svg()) == ["Value by cutoff"]
 
 
 def test_a_system_looks_the_same_over_all_metrics_and_those_not_drawn_are_told():
-    points = [(1, 0.25, 0.2, 0.3), (5, 0.5, 0.4, 0.6)]
+    points = {1: Estimate(0.25, None, 0.2, 0.3), 5: Estimate(0.5, None, 0.4, 0.6)}
     curves = {"map": {"a": points, "b": points}, "ndcg": {"b": points}}
-    first, second = plot_cutoffs(curves).axes
-    assert second.lines[0].get_color() == first.lines[1].get_color()
-    figure = plot_cutoffs({"map": {f"s{place}": points for place in range(9)}})
-    assert figure.get_suptitle() == "Value over cutoffs; first 6 of 9 systems"
-    assert len(figure.axes[0].lines) == 6
+    marks = plot_cutoffs(curves).marks
+    paths = [(one.role, one.dash) for one in marks if isinstance(one, Stroke) and one.dash]
+    assert paths == [("s1", "6 3")] * 2
+    picture = plot_cutoffs({"map": {f"s{place}": points for place in range(9)}})
+    assert picture.title == "Value by cutoff; first 6 of 9 systems"
+    markers = [one for one in picture.marks if isinstance(one, Marker)]
+    assert len({(one.role, one.shape) for one in markers}) == 6
+    assert len(markers) == 6 * 3
+
+
+@pytest.mark.parametrize("least", [0.25, 1.1e-5, 1.1e-9, 123_456.0])
+def test_long_numbers_of_an_axis_stand_beside_the_drawing(least):
+    drawing = charts.lines([charts.Series("s0", [least, 1.3 * least])], ["1", "2"], "", "")
+    left = min(one.points[0][0] for one in drawing.marks if isinstance(one, Stroke))
+    numbers = [one for one in drawing.marks if isinstance(one, Text) and one.x == 0]
+    assert len(numbers) > 2
+    assert max(text_width(one.text) for one in numbers) <= 300 * left / 100 + 2
+
+
+@pytest.mark.skipif(FOUND is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("dark", [False, True])
+def test_in_a_browser_texts_neither_touch_nor_leave_the_picture(dark, sliced, tmp_path):
+    labels, poor, good = made(4, 80)
+    runs = {"poor": poor, "W" * 40: good, "日本語" * 9: dict(poor), "c": good}
+    wide = compare(labels, runs, ["map@3", "first_rank@3", "num_ret", "ndcg", "hit@1"])
+    over = rankmill.stability(table(labels), {"a": table(poor), "b": table(good)}, ["map", "ndcg"])
+    with browser() as tab:
+        for number, found in enumerate((sliced, wide, over)):
+            path = tmp_path / f"{number}.svg"
+            found.plot(path)
+            tab.open(path, 1400, dark=dark)
+            boxes = tab.value(
+                "[...document.querySelectorAll('text')].map(t => [t.textContent, t.getBBox()])"
+                ".map(([t, b]) => [t, b.x, b.y, b.x + b.width, b.y + b.height])"
+            )
+            width, height = found.plot()[1:3]
+            for text, left, top, right, bottom in boxes:
+                assert left >= 0, text
+                assert top >= 0, text
+                assert right <= width, text
+                assert bottom <= height, text
+            rows = sorted(boxes, key=lambda one: (round(one[4]), one[1]))
+            for one, other in pairwise(rows):
+                assert round(one[4]) != round(other[4]) or one[3] <= other[1] + 0.5, (one, other)
+            ground = tab.value("getComputedStyle(document.querySelector('rect.card')).fill")
+            channels = [int(COLOURS["card"][dark][i : i + 2], 16) for i in (1, 3, 5)]
+            assert ground == f"rgb({', '.join(map(str, channels))})"
 
 
 # The way of a picture to its file
@@ -290,7 +377,7 @@ def test_all_files_are_written_or_none(files, run_cli, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(import_module("rankmill.compare.drawing"), "rendered", fail)
+    monkeypatch.setattr(import_module("rankmill.results.pictures"), "rendered", fail)
     before = {*Path.cwd().iterdir()}
     more = ["-o", "a.json", "--per-query", "q.parquet", "--plot", "a.svg"]
     assert run_cli("compare", *files, "-m", "map@3", *more).exit_code != 0
@@ -316,23 +403,29 @@ def test_what_is_wrong_is_told_before_any_work(options, told, files, run_cli, mo
     assert told in ran.stderr
 
 
-def test_without_matplotlib_the_error_says_what_to_install(files, run_cli, monkeypatch, sliced):
+def test_without_matplotlib_there_is_svg_and_an_error_that_says_what_to_install(
+    files, run_cli, monkeypatch, sliced
+):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    told = install("plot")
-    ran = run_cli("compare", *files, "--plot", "a.svg")
-    assert ran.exit_code == 2
-    assert told in ran.stderr
-    with pytest.raises(UsageError, match=re.escape(told)):
-        sliced.plot()
+    for path in ("a.png", "a.pdf"):
+        ran = run_cli("compare", *files, "--plot", path)
+        assert ran.exit_code == 2
+        assert install("plot") in ran.stderr
+        assert "or name a file in .svg" in ran.stderr
+        with pytest.raises(UsageError, match=r"needs matplotlib"):
+            sliced.plot().save(path)
+    assert run_cli("compare", *files, "--plot", "a.svg").exit_code == 0
     with pytest.raises(UsageError, match=r"expected a name in \.svg"):
         sliced.plot("a.gif")
 
 
-def test_a_notebook_shows_the_picture_once(sliced, tmp_path):
-    figure = sliced.plot(tmp_path / "a.png")
-    data, size = figure._repr_png_()
-    assert data == (tmp_path / "a.png").read_bytes()
-    assert [*size.values()] == [round(100 * one) for one in figure.get_size_inches()]
-    helpers = import_module("matplotlib._pylab_helpers")
-    assert helpers.Gcf.get_all_fig_managers() == []  # a notebook shows those of pyplot again
-    assert figure._repr_html_() is None
+def test_a_notebook_shows_the_picture(sliced):
+    picture = sliced.plot()
+    assert picture._repr_svg_() == picture.svg()
+    root = ElementTree.fromstring(picture.svg())
+    (style,) = root.iter("{http://www.w3.org/2000/svg}style")
+    rules = [one for one in style.text.splitlines() if one.endswith("}") and one != "}"]
+    # They are for this picture, and for no other of the notebook.
+    assert rules
+    assert all(one.startswith(".rankmill") for one in rules)
+    assert repr(picture).startswith("<Picture: Difference from poor")

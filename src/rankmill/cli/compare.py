@@ -15,7 +15,7 @@ from rankmill.cli.explain import command as explain_command
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
-from rankmill.cli.paging import check_page, page_of, trends_of
+from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording
 from rankmill.config.keys import joined
@@ -61,8 +61,8 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
-    from rankmill.compare.drawing import check_picture, rendered
     from rankmill.metrics.registry import parse_under
+    from rankmill.results.pictures import check_picture, rendered
 
     output = None if output == "-" else output
     parse_under(metrics, options["semantics"])
@@ -73,7 +73,6 @@ def command(
     files = {"per_query": per_query, "plot": plot, "report": report}
     inputs = [label_source, *runs.values(), *catalogue_sources(options)]
     check_outputs(output, inputs, **files, history=recording.place)
-    check_page(report)
     chosen = format_for(format, output)
     if plot is not None:
         check_picture(plot)

@@ -9,7 +9,7 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
-from rankmill.cli.paging import check_page, page_of, trends_of
+from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording, by_system
 from rankmill.errors import UsageError
@@ -68,7 +68,6 @@ def command(
     files = {"per_query": per_query, "curve": curve, "report": report}
     files["history"] = recording.place
     check_outputs(output, [label_source, *runs.values(), *catalogue_sources(options)], **files)
-    check_page(report)
     if curve is not None and not any(map(has_curve, parsed)):
         raise UsageError("--curve is for metrics such as auprc, best_f1 and ece: ask for one (-m)")
     if report is not None and len(runs) > 1:

@@ -17,7 +17,7 @@ from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
 from rankmill.cli.no_verdict import Outputs, append
-from rankmill.cli.paging import check_page, page_of, trends_of
+from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
@@ -95,7 +95,6 @@ def command(
     files = {"json": json, "junit": junit, "markdown": markdown, "summary": summary}
     appended = files | {"per_query": per_query} | ({} if step is None else {"markdown": step})
     check_outputs(output, inputs, **appended, report=report, history=recording.place)
-    check_page(report)
     chosen = format_for(format, output)
     _check_printed(output, format, json, summary)
     if power:

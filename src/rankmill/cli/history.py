@@ -80,7 +80,7 @@ def command(
     check_outputs(output, [], plot=plot)
     chosen = format_for(format, output)
     if plot is not None:
-        from rankmill.compare.drawing import check_picture, rendered
+        from rankmill.results.pictures import check_picture, rendered
 
         check_picture(plot)
     found = histories.History(history, since)

@@ -10,7 +10,7 @@ from rankmill.cli.draw import emit
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
 from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
-from rankmill.cli.paging import check_page, page_of, trends_of
+from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.suffixes import check_names
@@ -57,7 +57,6 @@ def command(
     runs = {name: source_of(text, "PREDICTIONS") for name, text in systems.items()}
     check_outputs(report, [source, *runs.values(), *catalogue_sources({**options, "by": by})])
     check_names(None, {"report": report})
-    check_page("")
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
 

@@ -56,7 +56,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the outcome whole or not at all."""
-    from rankmill.compare.drawing import check_picture, rendered
+    from rankmill.results.pictures import check_picture, rendered
 
     output = None if output == "-" else output
     label_source = source_of(labels, "LABELS")

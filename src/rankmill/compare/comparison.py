@@ -31,13 +31,11 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
-    from matplotlib.figure import Figure
 
     from rankmill.compare.details import Details
     from rankmill.compare.state import ComparisonState
+    from rankmill.results.pictures import Picture
 
 
 _OF_MARGIN = ("equivalence", "noninferiority")
@@ -138,18 +136,12 @@ class Comparison(Answer):
         """All queries, as if they were a slice."""
         return Slice((), (), self.queries, self.values, self.differences)
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the intervals of differences, how those of queries spread, and the slices.
-
-        There is a column of panels for each metric; all else is as in `Answer.plot`. What was read
-        from JSON has no queries to draw.
-        """
-        from rankmill.compare.drawing import drawn
+    def _picture(self) -> Picture:
         from rankmill.compare.plots import plot_comparison
 
+        # What was read from JSON has no queries to draw.
         sums = None if self.state is None else self.state.whole
-        asked = self.baseline, self.whole, self.slices, self.settings, sums
-        return drawn(lambda: plot_comparison(*asked), path)
+        return plot_comparison(self.baseline, self.whole, self.slices, self.settings, sums)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but `per_query`, `state` and `details` as dicts, lists, strings and numbers.

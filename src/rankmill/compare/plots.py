@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,61 +15,40 @@ from rankmill.compare.differences import (
     NOT_SHOWN,
     WORSE,
     Difference,
+    Estimate,
     Settings,
     Slice,
-)
-from rankmill.compare.drawing import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    LINES,
-    VERMILION,
-    check_matplotlib,
-    name_text,
-    settle,
-    signed,
-    style,
 )
 from rankmill.compare.paired import Paired
 from rankmill.compare.slice_tables import slice_text
 from rankmill.compare.sums import Column, Sums
+from rankmill.results import charts
+from rankmill.results.charts import CLASSES, ROW, Dot, Series
+from rankmill.results.drawing import Drawing, Text
+from rankmill.results.escaping import brief
+from rankmill.results.pictures import Key, Panel, Picture, compose
+from rankmill.results.scales import scale_of, scale_of_counts, tick_texts
 from rankmill.results.spelling import side_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 MOST_ROWS = 40
 """The most intervals in a panel."""
 
-_ABREAST = 3  # panels beside each other
+# The most characters of a name.
+_LONGEST, _SHORT = 36, 20
 _BINS = 40
-_STEPS = (1, 2, 2.5, 5, 10)  # of labelled ticks
-_WIDTH, _ROW, _AROUND = 3.2, 0.21, 0.62  # inches: of a panel, of an interval, of titles and axes
-_LINE = 0.15  # of a legend within a panel
-_TITLE = 5.5  # the longest title over all panels
 # Shape and filling tell the verdicts apart, colour only helps.
-_MARKERS = {
-    BETTER: ("^", BLUE),
-    WORSE: ("v", VERMILION),
-    EQUAL: ("s", GREEN),
-    HIGHER: ("^", "white"),
-    LOWER: ("v", "white"),
-    NOT_SHOWN: ("o", "white"),
-    "not tested": ("D", "white"),
+MARKERS = {
+    BETTER: ("good", "up"),
+    WORSE: ("bad", "down"),
+    EQUAL: ("even", "square"),
+    HIGHER: ("even hollow", "up"),
+    LOWER: ("even hollow", "down"),
+    NOT_SHOWN: ("even hollow", "circle"),
+    "not tested": ("even hollow", "diamond"),
 }
+"""The tone and the shape of each verdict."""
+
 _Rows: TypeAlias = Sequence[tuple[str, Difference]]
-_Point: TypeAlias = tuple[int, float | None, float | None, float | None]
-
-
-class _Panel(NamedTuple):
-    """A panel of a metric: its title, height in inches, how it is drawn, the names of its rows."""
-
-    title: str
-    height: float
-    draw: Callable[[Axes], None]
-    labels: Sequence[str] | None = None
 
 
 def plot_comparison(
@@ -79,8 +57,8 @@ def plot_comparison(
     slices: Sequence[Slice],
     settings: Settings,
     sums: Sums | None,
-) -> Figure:
-    """Return a figure with a column of panels for each metric.
+) -> Picture:
+    """Return a picture with a column of panels for each metric.
 
     Parameters
     ----------
@@ -91,115 +69,74 @@ def plot_comparison(
     settings : Settings
     sums : Sums, optional
         Of all queries. With weights they have no differences of queries, so that none are drawn.
-
-    Raises
-    ------
-    UsageError
-        If matplotlib is not installed.
     """
-    check_matplotlib()
+    columns = columns_of(whole, slices, settings, sums)
+    every = [whole, *slices]
+    differences = [one for each in every for of in each.differences.values() for one in of.values()]
+    level = f"{100 * settings.confidence:.6g}%"
+    title = f"Difference from {brief(baseline, 28)}, with {level} intervals"
+    title += " (of slices for all together)" if slices and settings.correction != "none" else ""
+    return compose(columns, title, _verdicts(differences))
+
+
+def columns_of(
+    whole: Slice, slices: Sequence[Slice], settings: Settings, sums: Sums | None
+) -> list[list[Panel]]:
+    """Return the panels of each metric: of all queries, of their differences, of each cut."""
     ways = list(dict.fromkeys(one.by for one in slices))
-    columns_of = {} if sums is None else sums.columns
-    spreads = {metric: _differences_of(of) for metric, of in columns_of.items()}
+    found = {} if sums is None else sums.columns
+    spreads = {metric: _differences_of(of) for metric, of in found.items()}
     columns = []
     for metric, of in whole.differences.items():
         left_out, rows = _system_rows(of)
         side = side_text(next(iter(of.values())).better) if of else ""
-        panels = [_forest(f"{name_text(metric)}{side}{left_out}", rows, settings.margin)]
+        title = f"{brief(metric, _LONGEST)}{side}{left_out}"
+        panels = [_forest(title, rows, settings.margin)]
         if any(spreads.values()):
-            panels.append(_spread_panel(spreads.get(metric, {})))
+            panels.append(_spread(spreads.get(metric, {})))
         for by in ways:
             of_way = [one for one in slices if one.by == by and metric in one.differences]
             left_out, rows = _slice_rows(metric, of_way)
-            title = f"by {name_text(', '.join(by))} (queries){left_out}"
+            title = f"by {brief(', '.join(by), _LONGEST)} (queries){left_out}"
             panels.append(_forest(title, rows, settings.margin))
         columns.append(panels)
-    every = [whole, *slices]
-    differences = [one for each in every for of in each.differences.values() for one in of.values()]
-    level = f"{100 * settings.confidence:.6g}%"
-    title = f"Difference from {name_text(baseline, 28)}, with {level} intervals"
-    title += " (of slices for all together)" if slices and settings.correction != "none" else ""
-    return _figure(columns, title, _verdicts(differences))
+    return columns
 
 
 def plot_cutoffs(
-    curves: Mapping[str, Mapping[str, Sequence[_Point]]], confidence: float | None = None
-) -> Figure:
-    """Return a figure of metrics over cutoffs: a panel for each metric, a line for each system.
+    values: Mapping[str, Mapping[str, Mapping[int, Estimate]]], confidence: float | None = None
+) -> Picture:
+    """Return a picture of metrics over cutoffs: a panel for each metric, a line for each system.
 
     Parameters
     ----------
-    curves : dict of str to dict of str to list of tuples
-        Metric -> system -> (cutoff, value, low, high), ascending. Where an end is None there is no
-        interval; where the value is None there is a gap in the line.
+    values : dict of str to dict of str to dict of int to Estimate
+        Metric -> system -> cutoff -> value. Where it is None there is a gap in the line.
     confidence : float, optional
         That of the intervals, for the title.
-
-    Raises
-    ------
-    UsageError
-        If matplotlib is not installed.
     """
-    check_matplotlib()
-    systems = list(dict.fromkeys(name for of in curves.values() for name in of))
-    looks = dict(zip(systems, LINES, strict=False))
-    columns = [
-        [_Panel(name_text(metric), 2.6, partial(_curves, of, looks))]
-        for metric, of in curves.items()
-    ]
-    title = "Value over cutoffs"
+    systems = list(dict.fromkeys(name for of in values.values() for name in of))
+    looks = dict(zip(systems, CLASSES, strict=False))
+    title = "Value by cutoff"
     title += "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
     title += "" if len(looks) == len(systems) else f"; first {len(looks)} of {len(systems)} systems"
-    legend = [_line(look) | {"label": name_text(name)} for name, look in looks.items()]
-    return _figure(columns, title, legend)
-
-
-def _figure(
-    columns: Sequence[Sequence[_Panel]], title: str, legend: Iterable[dict[str, Any]]
-) -> Figure:
-    """Draw columns of panels, some abreast and the others below, and a legend at the bottom."""
-    from matplotlib.figure import Figure
-    from matplotlib.lines import Line2D
-
-    bands = [columns[start : start + _ABREAST] for start in range(0, len(columns), _ABREAST)]
-    heights = [
-        max(each.height for each in row) for band in bands for row in zip(*band, strict=True)
-    ]
-    abreast = min(len(columns), _ABREAST) or 1
-    size = (max(1.7 + _WIDTH * abreast, _TITLE), 0.7 + sum(heights))
-    with style():
-        figure = Figure(figsize=size, layout="constrained")
-        figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold")
-        if heights:
-            grid = figure.add_gridspec(len(heights), abreast, height_ratios=heights)
-            top = 0
-            for band in bands:
-                for row, panels in enumerate(zip(*band, strict=True)):
-                    for place, panel in enumerate(panels):
-                        axes = figure.add_subplot(grid[top + row, place])
-                        panel.draw(axes)
-                        if place and panel.labels and panel.labels == panels[0].labels:
-                            axes.set_yticklabels([])  # those of the first panel serve
-                        axes.set_title(panel.title, fontweight="normal" if row else "bold")
-                top += len(band[0])
-        handles = [Line2D([], [], **one) for one in legend]
-        if handles:
-            figure.legend(handles=handles, loc="outside lower left", ncols=min(len(handles), 4))
-        settle(figure)
-    return figure
+    columns = [[_curves(metric, of, looks)] for metric, of in values.items()]
+    keys = [(charts.sample(look), brief(name, _LONGEST)) for name, look in looks.items()]
+    return compose(columns, title, keys)
 
 
 # ------------------------------------------------------------------ intervals
 
 
-def _forest(title: str, rows: _Rows, margin: float | None) -> _Panel:
-    draw = partial(_intervals, rows, margin)
-    return _Panel(title, _AROUND + _ROW * len(rows), draw, [label for label, _ in rows])
+def _forest(title: str, rows: _Rows, margin: float | None) -> Panel:
+    dots = [dot_of(one) for _, one in rows]
+    names = [(ROW * (place + 0.5), name) for place, (name, _) in enumerate(rows)]
+    return Panel(title, charts.forest(dots, margin), names)
 
 
 def _system_rows(of: Mapping[str, Difference]) -> tuple[str, _Rows]:
     """The differences of all queries, and what is not drawn of them."""
-    rows = [(name_text(name), one) for name, one in of.items()][:MOST_ROWS]
+    rows = [(brief(name, _LONGEST), one) for name, one in of.items()][:MOST_ROWS]
     more = len(of) - len(rows)
     return (f"; {more:,} more systems not drawn" if more else ""), rows
 
@@ -214,52 +151,26 @@ def _slice_rows(metric: str, of_way: Sequence[Slice]) -> tuple[str, _Rows]:
     for one in kept:
         value = slice_text(one).partition(" = ")[2]
         for name, difference in one.differences[metric].items():
-            label = name_text(value, 24)
-            label += "" if systems == 1 else f" · {name_text(name, 18)}"
+            label = brief(value, 24)
+            label += "" if systems == 1 else f" · {brief(name, _SHORT)}"
             rows.append((f"{label} ({one.queries:,})", difference))
     more = len(of_way) - len(kept)
     return (f"; {more:,} smaller not drawn" if more else ""), rows[:MOST_ROWS]
 
 
-def _intervals(rows: _Rows, margin: float | None, axes: Axes) -> None:
-    """Draw differences below each other: a marker for the verdict, a line for the interval."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    if margin is not None:
-        axes.axvspan(-margin, margin, color=GREY, alpha=0.15, linewidth=0)
-    axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
-    for place, (_, one) in enumerate(rows):
-        if one.value is None:
-            axes.text(0.02, place, "no value", transform=axes.get_yaxis_transform(), va="center")
-            continue
-        if one.low is not None and one.high is not None:
-            axes.plot([one.low, one.high], [place, place], color=BLACK, linewidth=1.1, zorder=2)
-        axes.plot([one.value], [place], **_marker(one), zorder=3)
-    axes.set_yticks(range(len(rows)), [label for label, _ in rows])
-    axes.set_ylim(max(len(rows), 1) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
-    axes.spines["left"].set_visible(False)
-    axes.xaxis.set_major_locator(MaxNLocator(4, steps=_STEPS))
-    axes.xaxis.set_major_formatter(FuncFormatter(signed))
+def dot_of(one: Difference) -> Dot:
+    """Return a difference as it is drawn."""
+    return Dot(one.value, one.low, one.high, "s0", *MARKERS[_word(one)])
 
 
 def _word(one: Difference) -> str:
     return one.verdict or "not tested"
 
 
-def _marker(one: Difference) -> dict[str, Any]:
-    shape, filling = _MARKERS[_word(one)]
-    edge = BLACK if filling == "white" else filling
-    return {
-        **{"marker": shape, "markersize": 6, "linestyle": "none"},
-        **{"markerfacecolor": filling, "markeredgecolor": edge},
-    }
-
-
-def _verdicts(differences: Sequence[Difference]) -> list[dict[str, Any]]:
+def _verdicts(differences: Iterable[Difference]) -> list[Key]:
     """The legend of the markers that are drawn."""
-    first = {_word(one): _marker(one) for one in differences if one.value is not None}
-    return [first[word] | {"label": word} for word in _MARKERS if word in first]
+    seen = {_word(one) for one in differences if one.value is not None}
+    return [(charts.sample("s0", *look), w) for w, look in MARKERS.items() if w in seen]
 
 
 # ------------------------------------------------------------------ distributions
@@ -269,55 +180,41 @@ def _differences_of(columns: Mapping[str, Column]) -> dict[str, Paired]:
     return {name: one.paired for name, one in columns.items() if isinstance(one.paired, Paired)}
 
 
-def _spread_panel(of: Mapping[str, Paired]) -> _Panel:
-    drawn = dict(list(of.items())[: len(LINES)])
-    legend = _LINE * len(drawn) if len(drawn) > 1 else 0.0
-    return _Panel(_spread_title(of), 1.7 + legend, partial(_spread, drawn, legend / (1.1 + legend)))
-
-
-def _spread(drawn: Mapping[str, Paired], headroom: float, axes: Axes) -> None:
-    """Draw how many queries differ by how much; those that tie are told, as most often do."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-
-    apart = {name: paired.values != 0 for name, paired in drawn.items()}
-    sizes = [abs(paired.values[apart[name]]) for name, paired in drawn.items()]
-    largest = max((float(one.max()) for one in sizes if len(one)), default=0.0)
-    if not largest:
-        axes.set_axis_off()
-        return
-    edges = np.linspace(-largest, largest, _BINS + 1)
+def _spread(of: Mapping[str, Paired]) -> Panel:
+    """Return how many queries differ by how much; those that tie are told, as most often do."""
+    title = _spread_title(of)
+    drawn = dict(zip(of, CLASSES, strict=False))
+    keys = [
+        (charts.sample(look), f"{brief(name, _SHORT)}: {of[name].tied:,} tie")
+        for name, look in drawn.items()
+    ]
+    sizes = [np.abs(of[name].values).max(initial=0.0) for name in drawn]
+    if not of:
+        return Panel(title, Drawing(0, ()))
+    if not any(sizes):
+        return Panel(title, Drawing(ROW, [Text(0, 14, "no query differs")]))
+    axis = scale_of([max(sizes), -max(sizes)], most=8)
+    edges = np.linspace(axis.low, axis.high, _BINS + 1)
     edges[_BINS // 2] = 0.0  # a bin holds queries above the baseline or queries below it
-    most = 1.0
-    for (name, paired), (colour, dashes, _) in zip(drawn.items(), LINES, strict=False):
-        kept = apart[name]
-        counts, _ = np.histogram(paired.values[kept], edges, weights=paired.counts[kept])
-        most = max(most, float(counts.max()))
-        look: dict[str, Any] = {"color": colour, "linestyle": dashes, "linewidth": 1.1}
-        if len(drawn) == 1:
-            look = {"facecolor": GREY, "edgecolor": "white", "linewidth": 0.4, "fill": True}
-        # A logarithmic axis has no 0: what is below half a query is below the panel.
-        axes.stairs(np.maximum(counts, 0.1), edges, baseline=0.1, **look)
-        ties = f"{name_text(name, 20)}: {paired.tied:,} tie"
-        if len(drawn) > 1:
-            axes.plot([], [], color=colour, linestyle=dashes, label=ties)
-    axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
-    axes.set_yscale("log")
-    axes.set_ylim(0.6, most * 1.7 * (most / 0.6) ** (headroom / (1 - headroom)))
-    axes.yaxis.set_major_locator(LogLocator(numticks=4))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
-    axes.xaxis.set_major_locator(MaxNLocator(4, steps=_STEPS))
-    axes.xaxis.set_major_formatter(FuncFormatter(signed))
-    axes.set_ylabel("queries")
-    if len(drawn) > 1:
-        axes.legend(fontsize=7, loc="upper left")
+    series = []
+    for name, look in drawn.items():
+        apart = of[name].values != 0
+        counts, _ = np.histogram(of[name].values[apart], edges, weights=of[name].counts[apart])
+        series.append(Series(look, [float(one) or None for one in counts]))
+    most = max(count for one in series for count in one.values if count is not None)
+    texts = tick_texts(axis, signed=True)
+    every = 1 if len(texts) < 6 else 2
+    below = [(_BINS * axis.share(tick), text) for tick, text in zip(axis.ticks, texts, strict=True)]
+    zero = axis.ticks.index(0)
+    drawing = charts.bars(series, below[zero % every :: every], "", "", scale=scale_of_counts(most))
+    return Panel(title, drawing, (), keys if len(keys) > 1 else ())
 
 
 def _spread_title(of: Mapping[str, Paired]) -> str:
     if not of:
         return "no mean over queries"
-    if len(of) > len(LINES):
-        return f"queries; first {len(LINES)} of {len(of)} systems"
+    if len(of) > len(CLASSES):
+        return f"queries; first {len(CLASSES)} of {len(of)} systems"
     if len(of) > 1:
         return "queries, without those that tie"
     ((_, paired),) = of.items()
@@ -329,26 +226,17 @@ def _spread_title(of: Mapping[str, Paired]) -> str:
 
 
 def _curves(
-    of: Mapping[str, Sequence[_Point]], looks: Mapping[str, tuple[Any, ...]], axes: Axes
-) -> None:
-    """Draw the value of each system over cutoffs, with a band for its intervals."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    nan = float("nan")
-    drawn = {name: of[name] for name in looks if of.get(name)}
-    for name, points in drawn.items():
-        cells = [[nan if cell is None else cell for cell in point] for point in points]
-        cutoffs, values, lows, highs = zip(*cells, strict=True)
-        axes.fill_between(cutoffs, lows, highs, color=looks[name][0], alpha=0.15, linewidth=0)
-        axes.plot(cutoffs, values, **_line(looks[name]))
-    axes.set_xscale("log")
-    every = sorted({point[0] for points in drawn.values() for point in points})
-    axes.xaxis.set_major_locator(FixedLocator(every))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda cutoff, _: f"{cutoff:,.0f}"))
-    axes.set_xlabel("cutoff")
-
-
-def _line(look: tuple[Any, ...]) -> dict[str, Any]:
-    colour, dashes, marker = look
-    return {"color": colour, "linestyle": dashes, "marker": marker, "markersize": 4}
+    metric: str, of: Mapping[str, Mapping[int, Estimate]], looks: Mapping[str, str]
+) -> Panel:
+    """Return the value of each system by cutoff, with its intervals."""
+    cutoffs = sorted({k for name in looks for k in of.get(name, ())})
+    series = []
+    for name, look in looks.items():
+        found = [of.get(name, {}).get(k, Estimate(None)) for k in cutoffs]
+        ends = [
+            None if one.low is None or one.high is None else (one.low, one.high) for one in found
+        ]
+        series.append(Series(look, [one.value for one in found], ends))
+    labels = [f"{k:,}" for k in cutoffs]
+    drawing = charts.lines(series, labels, "", "", every=1 + len(labels) // 9)
+    return Panel(brief(metric, _LONGEST), drawing)

@@ -19,9 +19,7 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
+    from rankmill.results.pictures import Picture
 
 
 @dataclass(frozen=True)
@@ -105,19 +103,10 @@ class Stability(Answer):
                 found.setdefault(frozenset((one.better, one.worse)), (one.better, one.worse))
         return list(found.values())
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the metrics over the cutoffs, a line for each system; as `Answer.plot`."""
-        from rankmill.compare.drawing import drawn
+    def _picture(self) -> Picture:
         from rankmill.compare.plots import plot_cutoffs
 
-        curves = {
-            metric: {
-                name: [(k, one.value, one.low, one.high) for k, one in of_system.items()]
-                for name, of_system in of_metric.items()
-            }
-            for metric, of_metric in self.values.items()
-        }
-        return drawn(lambda: plot_cutoffs(curves, self.design.confidence), path)
+        return plot_cutoffs(self.values, self.design.confidence)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers; a cutoff is a string."""

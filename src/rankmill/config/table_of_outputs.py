@@ -114,14 +114,16 @@ OUTPUT = (
     Option(
         "--plot FILE",
         "",
-        f"Also draw a picture to FILE, in .svg, .png or .pdf. Needs matplotlib: {install('plot')}.",
+        "Also draw a picture to FILE, in .svg, .png or .pdf. The last two need matplotlib: "
+        f"{install('plot')}.",
         on="compare",
         table="",
     ),
     Option(
         "--plot FILE",
         "",
-        f"Also draw a picture to FILE, in .svg, .png or .pdf. Needs matplotlib: {install('plot')}.",
+        "Also draw a picture to FILE, in .svg, .png or .pdf. The last two need matplotlib: "
+        f"{install('plot')}.",
         on="stability history",
         short="*",
     ),
@@ -129,7 +131,7 @@ OUTPUT = (
         "--report FILE",
         "",
         "Also write an HTML page about the run to FILE. It needs nothing else; 'rankmill docs "
-        f"report' shows one. Needs Jinja: {install('report')}.",
+        "report' shows one.",
         on="evaluate compare gate",
         short="*",
         table="",

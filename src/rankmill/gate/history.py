@@ -31,9 +31,8 @@ from rankmill.results.tables import View
 from rankmill.version import stamp
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from rankmill.gate.record import Found
+    from rankmill.results.pictures import Picture
 
 __all__ = ["Baseline", "History", "Trend", "moment", "prune"]
 
@@ -166,12 +165,10 @@ class History(Answer):
         found.runs = runs
         return found
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw each metric over time; as `Answer.plot`."""
-        from rankmill.compare.drawing import drawn
+    def _picture(self) -> Picture:
         from rankmill.gate.history_plot import plot_trends
 
-        return drawn(lambda: plot_trends(self._trends()), path)
+        return plot_trends(self._trends())
 
     def _trends(self) -> list[Trend]:
         return [self.trend(metric, system) for metric, system in self.metrics]

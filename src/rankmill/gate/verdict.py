@@ -19,11 +19,9 @@ from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
-
-    from matplotlib.figure import Figure
 
     from rankmill.gate.broken import Night, Trends
+    from rankmill.results.pictures import Picture
 
 # The words from the worst on. Bad inputs come first: what was measured on them says little.
 ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
@@ -184,14 +182,13 @@ class Verdict(Answer):
             "seconds": self.seconds,
         }
 
-    def plot(self, path: str | Path | None = None) -> Figure:
-        """Draw the comparison with the baseline, as `Comparison.plot` does."""
+    def _picture(self) -> Picture:
         if self.comparison is None:
             raise UsageError(
                 "there is no picture of a Verdict without a comparison: give a baseline with the "
                 "values of its queries"
             )
-        return self.comparison.plot(path)
+        return self.comparison._picture()
 
     def _view(self) -> View:
         return view_of(self)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from rankmill.report.scales import count, percent
 from rankmill.report.section import Finding
 from rankmill.results import audit
+from rankmill.results.scales import count, percent
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 

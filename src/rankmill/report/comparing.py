@@ -13,12 +13,15 @@ from rankmill.compare.differences import (
     Estimate,
     Slice,
 )
-from rankmill.report import charts, words
-from rankmill.report.charts import BASE, CLASSES, SUBJECT, Dot
-from rankmill.report.scales import Scale, count, half_width, number, percent, scale_of, signed
+from rankmill.compare.plots import dot_of
+from rankmill.report import words
 from rankmill.report.section import Figure, Folded, Grid, Section
 from rankmill.report.subject import Subject
 from rankmill.report.text import Html, name, say
+from rankmill.results import charts
+from rankmill.results.charts import BASE, CLASSES, SUBJECT, Dot
+from rankmill.results.drawing import Drawing
+from rankmill.results.scales import Scale, count, half_width, number, percent, scale_of, signed
 
 # So many slices of one way are drawn: those that lost most, and those that gained most.
 MOST_SLICES = 24
@@ -28,8 +31,6 @@ SMALL = 0.01
 MOST_RUNS = 100
 # Shorter words for a phone.
 _WORDS = {NOT_SHOWN: "not shown", EQUAL: "equal"}
-# So many dates stand below a trend.
-DATES = 5
 
 
 def class_of(subject: Subject, system: str) -> str:
@@ -40,9 +41,11 @@ def class_of(subject: Subject, system: str) -> str:
     return others[subject.systems.index(system) % len(others)]
 
 
-def legend(subject: Subject, systems: Sequence[str]) -> list[tuple[str, Html]]:
-    """Return the class and the name of each system; none for one."""
-    return [(class_of(subject, one), name(one)) for one in systems] if len(systems) > 1 else []
+def legend(subject: Subject, systems: Sequence[str]) -> list[tuple[Drawing, Html]]:
+    """Return the marker and the name of each system; none for one."""
+    if len(systems) < 2:
+        return []
+    return [(Drawing(12, charts.sample(class_of(subject, one))), name(one)) for one in systems]
 
 
 def tone_of(one: Difference | None) -> str:
@@ -70,7 +73,7 @@ def metrics(subject: Subject) -> Section:
             told = number(one.value), half_width(one.half)
             rows.append([*named, *told, charts.track([dot], scale)])
     start = 0 if single else 1
-    header = ["metric", *([] if single else ["system"]), "value", level]
+    header: list[object] = ["metric", *([] if single else ["system"]), "value", level]
     header.append(charts.axis(together) if single else "an axis for each metric")
     last = len(header) - 1
     grid = Grid(header, rows, frozenset({0, start}), last, frozenset({last - 1}))
@@ -146,7 +149,8 @@ def _forest(header: Sequence[object], rows: Sequence[tuple[object, ...]], small:
         )  # fmt: skip
         result = _WORDS.get(one.verdict or "", one.verdict or "not tested")
         drawing = charts.track([dot], scale, zero=True)
-        shown.append([*row, drawing, change, Html(f'<span class="{dot.tone}">{result}</span>')])
+        tone = dot.tone.split()[0]
+        shown.append([*row, drawing, change, Html(f'<span class="{tone}">{result}</span>')])
     axis = charts.axis(scale, percent=relative, signed=True)
     place = len(header)
     left = frozenset({0, place, place + 2}) | ({1} if not small and place > 1 else set())
@@ -156,10 +160,11 @@ def _forest(header: Sequence[object], rows: Sequence[tuple[object, ...]], small:
 
 def _dot(one: object, *, relative: bool) -> Dot:
     assert isinstance(one, Difference)
-    value, low, high = one.value, one.low, one.high
+    dot = dot_of(one)
     if relative:
-        value, (low, high) = one.relative, one.relative_interval or (None, None)
-    return Dot(value, low, high, SUBJECT, tone_of(one))
+        low, high = one.relative_interval or (None, None)
+        dot = dot._replace(value=one.relative, low=low, high=high)
+    return dot
 
 
 def slices(subject: Subject) -> Iterator[Section]:
@@ -283,23 +288,17 @@ def trend(subject: Subject) -> Section | None:
         return None
     first = next((metric for metric in subject.metrics if metric in known), next(iter(known)))
     runs = known[first]
-    times = [_moment(run[0]) for run in runs]
-    start, end = times[0], times[-1]
-    places = [
-        0.04 + 0.92 * ((one - start) / (end - start) if end > start else 0.5) for one in times
-    ]
-    titles = [_time_text(run[0]) for run in runs]
+    titles = [charts.time_text(run[0]) for run in runs]
     halves = [None if run[2] is None else 1.96 * run[2] for run in runs]
-    tones = [_tone_of_word(run[3]) for run in runs]
-    series = charts.Series(SUBJECT, [run[1] for run in runs], halves, tones)
-    every = max(1, -(-len(runs) // DATES))
+    values = [run[1] for run in runs]
+    tones = [_tone_of_word(run[3]).replace("even", "") for run in runs]
+    series = charts.Series(SUBJECT, values, charts.around(values, halves), tones)
     shown = [text[:10] for text in titles]
     # Earlier tries of this night are not what it is compared with, if there is another night.
     others = [run for run, day in zip(runs, shown, strict=True) if day != shown[-1]]
     title = words.trend_words(first, [*others, runs[-1]] if others else runs)
-    drawing = charts.lines(
-        [series], shown, title.plain, f"{len(runs)} runs", places=places, every=every, left=7
-    )
+    times = [run[0] for run in runs]
+    drawing = charts.over_time(times, series, title.plain, f"{len(runs)} runs")
     rows = [
         [text, number(value), half_width(half), word or "none"]
         for text, (_, value, _, word), half in zip(titles, runs, halves, strict=True)
@@ -315,14 +314,6 @@ def trend(subject: Subject) -> Section | None:
     if more:
         parts.append(Grid(["metric", "all runs", "first", "last"], more, frozenset({0}), 1))
     return Section("History", title, f"The last {len(runs)} runs that count the same.", parts)
-
-
-def _moment(time: object) -> float:
-    return float(time.timestamp()) if hasattr(time, "timestamp") else float(str(time))
-
-
-def _time_text(time: object) -> str:
-    return f"{time:%Y-%m-%d %H:%M}" if hasattr(time, "timestamp") else str(time)
 
 
 def _tone_of_word(word: str) -> str:

@@ -9,16 +9,20 @@ from rankmill.compare.details import Histogram, Point
 from rankmill.compare.differences import Moved
 from rankmill.compare.intervals import interval_of
 from rankmill.explain.side_by_side import Listed
-from rankmill.report import charts, words
-from rankmill.report.charts import Series
+from rankmill.report import words
 from rankmill.report.comparing import class_of, legend
-from rankmill.report.scales import count, half_width, number, percent, signed
 from rankmill.report.section import Figure, Grid, Query, Section
 from rankmill.report.subject import Subject
-from rankmill.report.text import Html, brief, listed, name, say
+from rankmill.report.text import Html, listed, name, say
+from rankmill.results import charts
+from rankmill.results.charts import Series, around
+from rankmill.results.escaping import brief
+from rankmill.results.scales import count, half_width, number, percent, signed
 
 # So many metrics get a line over cutoffs and a histogram.
 MOST_FIGURES = 4
+# The most systems in a chart.
+MOST_SYSTEMS = 4
 # Ends of bars: so many labels below a histogram.
 LABELS = 5
 # The most labels and ranks of a query that are shown, and characters of an item.
@@ -39,7 +43,7 @@ def figures(subject: Subject) -> Iterator[Section]:
 
 
 def _systems(subject: Subject, known: Collection[str]) -> list[str]:
-    return [one for one in subject.shown if one in known][: len(charts.CLASSES)]
+    return [one for one in subject.shown if one in known][:MOST_SYSTEMS]
 
 
 def _cutoffs(subject: Subject) -> Iterator[Figure]:
@@ -48,19 +52,17 @@ def _cutoffs(subject: Subject) -> Iterator[Figure]:
         if subject.main not in systems or len(of[subject.main]) < 2:
             continue
         labels = [str(one.cutoff) for one in of[subject.main]]
+        halves = [[_half(metric, point, subject.queries) for point in of[one]] for one in systems]
+        values = [[point.value for point in of[one]] for one in systems]
         series = [
-            Series(
-                class_of(subject, one),
-                [point.value for point in of[one]],
-                [_half(metric, point, subject.queries) for point in of[one]],
-            )
-            for one in systems
+            Series(class_of(subject, one), values[i], around(values[i], halves[i]))
+            for i, one in enumerate(systems)
         ]
         title = words.cutoffs_words(metric, of, systems)
         told = f"{brief(metric)} at the cutoffs {', '.join(labels)}"
         rows = [
-            [label, *(text for one in series for text in
-                      (number(one.values[i]), half_width(one.halves[i])))]
+            [label, *(text for of_values, of_halves in zip(values, halves, strict=True)
+                      for text in (number(of_values[i]), half_width(of_halves[i])))]
             for i, label in enumerate(labels)
         ]  # fmt: skip
         header = ["cutoff", *(text for one in systems for text in (name(one), "95%"))]
@@ -88,15 +90,15 @@ def _distributions(subject: Subject) -> Iterator[Figure]:
         series = [Series(class_of(subject, n), _shares(of[n])) for n in systems]
         title = words.histogram_words(metric, one)
         told = f"The share of queries with each value of {brief(metric)}, and with 0"
-        labels = ["= 0", *ends[:-1]]
         rows = [
             [text, *(percent(s.values[i] or 0.0) for s in series)]
             for i, text in enumerate(["= 0", *(f"{a} to {b}" for a, b in pairwise(ends))])
         ]
         every = max(1, len(one.counts) // LABELS)
+        below = [(0.5, "= 0"), *((i + 2, ends[i]) for i in range(0, len(one.counts), every))]
         yield Figure(
             title,
-            charts.bars(series, labels, title.plain, told, every=every, apart=True),
+            charts.bars(series, below, title.plain, told, apart=True),
             Grid([name(metric), *map(name, systems)], rows),
             legend(subject, systems),
             "share of the queries by value; those with exactly 0 stand apart",
@@ -122,14 +124,13 @@ def _hits(subject: Subject) -> Iterator[Figure]:
     series = [Series(class_of(subject, one), of[one][:last]) for one in systems]
     title = words.hits_words(of[subject.main])
     labels = [str(rank) for rank in range(1, last + 1)]
+    below = [(i + 0.5, labels[i]) for i in range(0, last, 1 + last // 13)]
     rows = [
         [label, *(percent(s.values[i] or 0.0) for s in series)] for i, label in enumerate(labels)
     ]
     yield Figure(
         title,
-        charts.bars(
-            series, labels, title.plain, f"Hits at ranks 1 to {last}", every=1 + last // 13
-        ),
+        charts.bars(series, below, title.plain, f"Hits at ranks 1 to {last}"),
         Grid(["rank", *map(name, systems)], rows),
         legend(subject, systems),
         "share of the queries with a hit at each rank",

@@ -6,30 +6,28 @@ import base64
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rankmill.compare.details import Details
-from rankmill.errors import UsageError, plural
+from rankmill.errors import plural
 from rankmill.explain.side_by_side import Listed
 from rankmill.report import comparing, looking, words
 from rankmill.report.audit_words import SUSPECT, audit_title, findings
 from rankmill.report.ruled import ruled_slices
-from rankmill.report.scales import count
 from rankmill.report.section import FactList, Finding, Finds, Section, kind_of
 from rankmill.report.subject import Run, Subject, subject_of
 from rankmill.report.text import Html, listed, name, say
 from rankmill.results.described import beside, described, semantics_text
+from rankmill.results.drawing import COLOURS, rules
 from rankmill.results.escaping import visible
+from rankmill.results.scales import count
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
-from rankmill.version import install
 
 TEMPLATES = Path(__file__).parent / "templates"
 # Besides the headline, the header names so many of what was broken.
 MOST_BROKEN = 4
-_INSTALL = f"a page needs Jinja: {install('report')}"
 
 
 def page(
@@ -64,7 +62,7 @@ def page(
     Raises
     ------
     UsageError
-        If Jinja is not installed, or there is nothing to make a page of.
+        If there is nothing to make a page of.
 
     Examples
     --------
@@ -80,13 +78,7 @@ def page(
 
 
 def page_without_verdict(found: Any, command: str | None = None) -> str:
-    """Return the page of a gate that ended without a verdict, which is a `NoVerdict`.
-
-    Raises
-    ------
-    UsageError
-        If Jinja is not installed.
-    """
+    """Return the page of a gate that ended without a verdict, which is a `NoVerdict`."""
     rules = [Finding("not judged", "bad", name(one, 60)) for one in found.rules]
     title = "The rule was not judged" if len(rules) == 1 else "No rule was judged"
     facts = [(side, _long(source)) for side, source in found.inputs.items()]
@@ -106,7 +98,6 @@ def _rendered(
     points: Sequence[tuple[str, Html | str]],
     sections: Sequence[Section],
 ) -> str:
-    check_templates()
     import jinja2
 
     environment = jinja2.Environment(
@@ -118,7 +109,7 @@ def _rendered(
         finalize=_inert,
     )
     environment.tests["part"] = lambda part, kind: kind_of(part) == kind
-    style = (TEMPLATES / "page.css").read_text("utf-8")
+    style = sheet()
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return environment.get_template("page.html").render(
         style=Html(style),
@@ -132,14 +123,13 @@ def _rendered(
     )
 
 
-def check_templates() -> None:
-    """Raise UsageError if Jinja is not installed."""
-    try:
-        found = find_spec("jinja2")
-    except ValueError:  # something stands in its place in sys.modules
-        found = None
-    if found is None:
-        raise UsageError(_INSTALL)
+def sheet() -> str:
+    """Return the sheet of a page, with the colours and the rules of drawings."""
+    style = (TEMPLATES / "page.css").read_text("utf-8")
+    for place, scheme in enumerate(("light", "dark")):
+        colours = "; ".join(f"--{role}: {both[place]}" for role, both in COLOURS.items())
+        style = style.replace(f"/* {scheme} */", f"{colours};")
+    return style.replace("/* drawings */", rules("svg", {one: f"var(--{one})" for one in COLOURS}))
 
 
 def _inert(value: Any) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rankmill.report import charts
-from rankmill.report.scales import number, scale_of
 from rankmill.report.section import Grid, Section
 from rankmill.report.subject import Subject
 from rankmill.report.text import Html, listed, name, say
+from rankmill.results import charts
+from rankmill.results.scales import number, scale_of
 
 # So many slices of a rule are drawn, those that broke it first.
 MOST_SLICES = 24

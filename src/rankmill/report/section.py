@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rankmill.report.text import Html
+from rankmill.results.drawing import Drawing
 
 
 class Grid(NamedTuple):
@@ -34,9 +35,9 @@ class Figure(NamedTuple):
     """A chart of its own with a title, the systems in it, and its numbers as a table."""
 
     title: Html | str
-    drawing: Html
+    drawing: Drawing
     numbers: Grid
-    legend: Sequence[tuple[str, Html]] = ()
+    legend: Sequence[tuple[Drawing, Html]] = ()
     note: Html | str = ""
 
 

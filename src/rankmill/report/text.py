@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from html import escape
 
-from rankmill.results.escaping import visible
+from rankmill.results.escaping import LONGEST, brief, visible
 
-# The most characters of a name that are shown, and those in the title that a pointer shows.
-SHOWN, IN_TITLE = 48, 200
+# The most characters of a name in the title that a pointer shows.
+IN_TITLE = 200
 
 
 class Html(str):
@@ -31,22 +31,7 @@ class Html(str):
         return str(self)
 
 
-def brief(text: str, most: int = SHOWN) -> str:
-    """Return a text with its middle left out if it is long, made visible.
-
-    Examples
-    --------
-    >>> brief("x" * 100 + ".parquet", 20)
-    'xxxxxxxxxxx….parquet'
-    """
-    shown = visible(text[: 4 * most] if len(text) <= 4 * most else text[:most] + text[-most:])
-    if len(shown) <= most and len(text) <= 4 * most:
-        return shown
-    tail = most * 2 // 5
-    return f"{shown[: most - tail - 1]}…{shown[-tail:]}"
-
-
-def name(text: object, most: int = SHOWN) -> Html:
+def name(text: object, most: int = LONGEST) -> Html:
     """Return an id or a name as HTML; if it is shortened, its title has more of it."""
     whole = str(text)
     short = brief(whole, most)

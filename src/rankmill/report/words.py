@@ -16,9 +16,9 @@ from rankmill.compare.differences import (
     Slice,
 )
 from rankmill.compare.slice_tables import UNKNOWN
-from rankmill.report.scales import half_width, number, percent, signed
 from rankmill.report.subject import Run
 from rankmill.report.text import Html, listed, name, say
+from rankmill.results.scales import half_width, number, percent, signed
 
 # The most slices that a title names.
 NAMED = 2

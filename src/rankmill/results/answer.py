@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
-    from matplotlib.figure import Figure
+
+    from rankmill.results.pictures import Picture
 
 # What may differ between two answers of the same call, or of the same data in other files.
 _APART = ("rankmill", "format", "inputs", "seconds", "checksum")
@@ -106,7 +107,7 @@ class Answer:
         """Return the tables as HTML, without colours."""
         return writers.write(self._view(), "html")
 
-    def plot(self, path: str | Path | None = None) -> Figure:
+    def plot(self, path: str | Path | None = None) -> Picture:
         """Draw a picture, which a notebook shows.
 
         Parameters
@@ -116,15 +117,25 @@ class Answer:
 
         Returns
         -------
-        matplotlib.figure.Figure
-            It is not one of pyplot.
+        Picture
+            Its `save` writes it to more files, and `svg` returns it as text.
 
         Raises
         ------
         UsageError
-            If there is nothing to draw, matplotlib is not installed, or the file cannot be
-            written.
+            If there is nothing to draw, matplotlib is needed for .png or .pdf and not installed, or
+            the file cannot be written.
         """
+        from rankmill.results.pictures import check_picture
+
+        if path is not None:
+            check_picture(path)
+        picture = self._picture()
+        if path is not None:
+            picture.save(path)
+        return picture
+
+    def _picture(self) -> Picture:
         raise UsageError(
             f"there is no picture of a {type(self).__name__}; a Comparison, a Stability and a "
             "History have one"

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["csv_cell", "latex_text", "markdown_text", "visible", "visible_message"]
+__all__ = ["brief", "csv_cell", "latex_text", "markdown_text", "visible", "visible_message"]
+
+LONGEST = 48
+"""The most characters of a name in a page."""
 
 # Printable for Python, but they take no room: two ids that differ in one would look the same.
 _NO_ROOM = re.compile(
@@ -50,6 +53,21 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
     return "".join(_escaped(one) if one == "\\" or _unseen(one) else one for one in text)
+
+
+def brief(text: str, most: int = LONGEST) -> str:
+    """Return a text with its middle left out if it is long, made visible.
+
+    Examples
+    --------
+    >>> brief("x" * 100 + ".parquet", 20)
+    'xxxxxxxxxxx….parquet'
+    """
+    shown = visible(text[: 4 * most] if len(text) <= 4 * most else text[:most] + text[-most:])
+    if len(shown) <= most and len(text) <= 4 * most:
+        return shown
+    tail = most * 2 // 5
+    return f"{shown[: most - tail - 1]}…{shown[-tail:]}"
 
 
 def visible_message(text: str) -> str:

@@ -6,15 +6,19 @@ from typing import NamedTuple
 
 
 class Scale(NamedTuple):
-    """The ends of an axis, and the numbers that are marked on it."""
+    """The ends of an axis, the numbers that are marked on it, and whether it is logarithmic."""
 
     low: float
     high: float
     ticks: tuple[float, ...]
+    log: bool = False
 
     def share(self, value: float) -> float:
         """Return where a value stands: 0 at the low end, 1 at the high one, and not beyond."""
-        return min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        low, high = self.low, self.high
+        if self.log:
+            low, value, high = (math.log10(max(one, self.low)) for one in (low, value, high))
+        return min(max((value - low) / (high - low), 0.0), 1.0)
 
     def holds(self, value: float) -> bool:
         """Return whether a value is within the axis."""
@@ -29,7 +33,7 @@ def scale_of(
     Examples
     --------
     >>> scale_of([0.21, 0.387])
-    Scale(low=0.2, high=0.4, ticks=(0.2, 0.25, 0.3, 0.35, 0.4))
+    Scale(low=0.2, high=0.4, ticks=(0.2, 0.25, 0.3, 0.35, 0.4), log=False)
     """
     known = [one for one in (*values, *include) if one is not None and math.isfinite(one)]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
@@ -41,6 +45,18 @@ def scale_of(
     digits = 3 - math.floor(math.log10(step))
     ticks = tuple(round(i * step, digits) for i in range(first, last + 1))
     return Scale(ticks[0], ticks[-1], ticks)
+
+
+def scale_of_counts(most: float) -> Scale:
+    """Return a logarithmic axis for counts of 1 to `most`, with powers of ten.
+
+    Examples
+    --------
+    >>> scale_of_counts(120)
+    Scale(low=0.6, high=204.0, ticks=(1, 10, 100), log=True)
+    """
+    ticks = tuple(10**power for power in range(math.floor(math.log10(max(most, 10))) + 1))
+    return Scale(0.6, 1.7 * max(most, 10), ticks, log=True)
 
 
 def _round_step(least: float) -> float:
