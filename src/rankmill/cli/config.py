@@ -21,8 +21,6 @@ from rankmill.config.options import keys
 from rankmill.errors import RankmillError, UsageError
 from rankmill.stores.urls import is_url
 
-__all__ = ["Config", "read_config"]
-
 
 @dataclass(frozen=True)
 class Config:

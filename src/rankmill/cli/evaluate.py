@@ -19,8 +19,6 @@ from rankmill.results.systems import same_queries, systems_view
 from rankmill.results.table_files import suffix_of
 from rankmill.results.writers import write
 
-__all__ = ["command"]
-
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files between commas, a URL, or - for standard input. A single FILE.toml in the
 place of both names them and the options.

@@ -14,8 +14,6 @@ from rankmill.cli.recording import TIME
 from rankmill.config.filling import parse_date
 from rankmill.config.keys import joined
 
-__all__ = ["FileCommand"]
-
 # Where the file is kept between the parsing of the command line and the run.
 _CONFIG = "rankmill.config"
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rankmill.compare.details import Details
     from rankmill.gate.broken import Trends
 
-__all__ = ["check_page", "command_line", "page_of", "trends_of"]
-
 
 def check_page(report: str | None) -> None:
     """Raise UsageError before any work if a page is asked for and could not be made."""

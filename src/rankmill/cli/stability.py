@@ -14,8 +14,6 @@ from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
 from rankmill.stores.urls import redacted
 
-__all__ = ["command"]
-
 _HELP = """Tell how far the ranking of systems depends on the cutoff, the metric and the queries.
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'; several PREDICTIONS are several systems. For

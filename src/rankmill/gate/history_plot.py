@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["plot_trends"]
-
 MOST_PANELS = 12
 _WIDTH, _HEIGHT, _AROUND = 7.0, 1.6, 0.8  # inches: of a panel, of titles and the legend
 _HELD = {"marker": "o", "markersize": 3, "color": BLUE}

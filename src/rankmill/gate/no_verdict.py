@@ -17,8 +17,6 @@ from rankmill.results.escaping import markdown_text, visible_message
 from rankmill.results.tables import Cell, Column, Facts, Table, View
 from rankmill.version import __version__
 
-__all__ = ["NoVerdict", "markdown", "run_table", "summary", "view_of"]
-
 
 class NoVerdict(NamedTuple):
     """Why there is no verdict.

@@ -34,8 +34,6 @@ from rankmill.stores.urls import is_url, join, local_path
 if TYPE_CHECKING:
     from rankmill.semantics.choices import Choices
 
-__all__ = ["SCHEMA", "Found", "check_history", "contents_of", "record", "run_table"]
-
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["csv_cell", "latex_text", "markdown_text", "visible", "visible_message"]
-
 # Printable for Python, but they take no room: two ids that differ in one would look the same.
 _NO_ROOM = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"

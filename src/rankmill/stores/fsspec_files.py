@@ -17,8 +17,6 @@ from rankmill.stores.failures import failure, is_missing, is_refused, reading
 from rankmill.stores.urls import parse
 from rankmill.version import install
 
-__all__ = ["open_fsspec"]
-
 Value = TypeVar("Value")
 
 ATTEMPTS = 4
