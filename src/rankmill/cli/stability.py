@@ -29,15 +29,6 @@ rankmill stability labels.parquet a.parquet -m map -o map.md
 """
 
 
-def _cutoffs(context: click.Context, parameter: click.Parameter, text: str) -> list[int]:
-    try:
-        return [int(one) for one in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no list of positive integers, such as 1,5,10"
-        ) from None
-
-
 @table_command(
     "stability",
     [click.Argument(["labels"]), click.Argument(["predictions"], nargs=-1, required=True)],

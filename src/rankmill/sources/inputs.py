@@ -22,8 +22,6 @@ from rankmill.sources.made import keyed, without_padding
 from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, find_columns
-from rankmill.sources.spill import grouped_lists
-from rankmill.sources.subtopics import with_subtopics
 from rankmill.sources.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
@@ -248,6 +246,8 @@ def open_inputs(
             check_positions(label_input.source, each.source)
             check_comparable((label_input.source, label_input.columns), (each.source, each.columns))
         if labels.subtopic is not None:
+            from rankmill.sources.subtopics import with_subtopics
+
             made = with_subtopics(label_input.source, label_input.columns, labels.subtopic)
             label_input = Input(*made)
         yield label_input, dict(zip(inputs, others, strict=True))
@@ -309,6 +309,8 @@ def map_lists(
     if together:
         portions = stream_rows(source, columns, workers)
         return workers.map(lambda rows: work(group_lists(rows, columns, together=True)), portions)
+    from rankmill.sources.spill import grouped_lists
+
     return workers.map(work, grouped_lists(source, columns, workers, memory))
 
 

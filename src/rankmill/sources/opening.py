@@ -12,14 +12,11 @@ import pyarrow as pa
 
 from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError, UsageError, outside
-from rankmill.sources import objects, producers
 from rankmill.sources.asked import Asked, Role
 from rankmill.sources.base import Source
 from rankmill.sources.content import format_of
-from rankmill.sources.encoding import check_encoding
 from rankmill.sources.files import File, find_files
 from rankmill.sources.formats import FORMATS, check_format
-from rankmill.sources.frames import open_pandas
 from rankmill.sources.ragged import open_ragged
 from rankmill.sources.spool import is_pipe, spool
 from rankmill.sources.table import open_table
@@ -48,7 +45,10 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
         If inputs of this type are not supported.
     """
     check_format(asked.format)
-    check_encoding(asked.encoding)
+    if asked.encoding is not None:
+        from rankmill.sources.encoding import check_encoding
+
+        check_encoding(asked.encoding)
     role = asked.role
     if isinstance(value, Source):  # opened before, by a caller that reads it several times
         source = value
@@ -71,13 +71,20 @@ def open_source(value: Any, numbers: Any, asked: Asked, *, may_be_empty: bool = 
 
 def _open_object(value: Any, role: Role) -> Source:
     """Open what a Python program holds: the first kind that fits is taken."""
+    if isinstance(value, pa.Table):
+        return open_table(value, f"the table of {role}")
     for fits, opener in _OBJECTS:
         if fits(value):
-            return opener(value, role)
+            module, _, name = opener.partition(".")
+            opened = getattr(importlib.import_module(f"rankmill.sources.{module}"), name)
+            source: Source = opened(value, role)
+            return source
+    from rankmill.sources.objects import VECTORS
+
     by_query = "a dict by query, or a list of lists"
     raise UsageError(
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
-        f"table, {objects.VECTORS if role == 'features' else by_query} ('rankmill docs python' "
+        f"table, {VECTORS if role == 'features' else by_query} ('rankmill docs python' "
         "shows each)"
     )
 
@@ -94,22 +101,25 @@ def _is_a(*classes: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, classes)
 
 
-_OBJECTS: list[tuple[Callable[[Any], bool], Callable[[Any, Role], Source]]] = [
-    (_is_a(pa.Table), lambda table, role: open_table(table, f"the table of {role}")),
-    (_is_of("pandas", "DataFrame", "Series"), open_pandas),
-    (_is_of("polars", "DataFrame"), producers.open_polars),
-    (_is_of("polars", "LazyFrame"), producers.open_lazy_polars),
-    (_is_of("duckdb", "DuckDBPyRelation"), producers.open_duckdb),
-    (_is_of("pyarrow", "Dataset"), producers.open_dataset),
-    (_is_of("pyarrow", "Scanner"), producers.open_scanner),
-    (_is_of("ranx", "Qrels", "Run"), objects.open_ranx),
-    (_is_a(pa.ChunkedArray), producers.open_arrays),
-    (lambda value: hasattr(value, "__arrow_c_array__"), producers.open_arrays),
-    (lambda value: hasattr(value, "__arrow_c_stream__"), producers.open_reader),
-    (_is_a(Mapping), objects.open_mapping),
-    (_is_a(list, tuple, np.ndarray), objects.open_positional),
-    (lambda value: hasattr(value, "tocoo"), objects.refuse_sparse),
-    (lambda value: isinstance(value, Iterable) and not isinstance(value, bytes), objects.open_rows),
+# What a value is -> the function that opens it, whose module is loaded then.
+_OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
+    (_is_of("pandas", "DataFrame", "Series"), "frames.open_pandas"),
+    (_is_of("polars", "DataFrame"), "producers.open_polars"),
+    (_is_of("polars", "LazyFrame"), "producers.open_lazy_polars"),
+    (_is_of("duckdb", "DuckDBPyRelation"), "producers.open_duckdb"),
+    (_is_of("pyarrow", "Dataset"), "producers.open_dataset"),
+    (_is_of("pyarrow", "Scanner"), "producers.open_scanner"),
+    (_is_of("ranx", "Qrels", "Run"), "objects.open_ranx"),
+    (_is_a(pa.ChunkedArray), "producers.open_arrays"),
+    (lambda value: hasattr(value, "__arrow_c_array__"), "producers.open_arrays"),
+    (lambda value: hasattr(value, "__arrow_c_stream__"), "producers.open_reader"),
+    (_is_a(Mapping), "objects.open_mapping"),
+    (_is_a(list, tuple, np.ndarray), "objects.open_positional"),
+    (lambda value: hasattr(value, "tocoo"), "objects.refuse_sparse"),
+    (
+        lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
+        "objects.open_rows",
+    ),
 ]
 
 
