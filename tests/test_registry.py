@@ -175,10 +175,10 @@ def test_the_rows_are_whole() -> None:
 def test_a_metric_without_a_walk_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
+    from rankmill.explain.walks import WALKS
     from rankmill.metrics import registry
 
-    bare = replace(REGISTRY["map"], walk=None)
-    monkeypatch.setitem(registry._BY_NAME, "map", bare)
+    monkeypatch.delitem(WALKS, "sum_precisions")
     assert rankmill.evaluate(LABELS, PREDICTIONS, "map")["map"] > 0
     with pytest.raises(UsageError, match="map has no walk yet"):
         rankmill.explain(LABELS, PREDICTIONS, "map", 1)

@@ -27,7 +27,7 @@ from rankmill.explain.walk import (
     divisor_of,
     items_to_hit,
     last_rank,
-    ranked_hits,
+    standing,
     walk,
 )
 from rankmill.kernels.identity import Ids
@@ -227,13 +227,12 @@ def walk_list(
     found, judged = match_block(arranged, index, rows, job, NO_CUTOFF)
     hits = Matched(judged or found, semantics, job.gain_function).hits(metric)
     order = semantics.order if arranged.numbers is not None else "given"
-    places, ranked = ranked_hits(hits, arranged.numbers, order)
-    hits = hits._replace(ranks=np.flatnonzero(ranked.hit) + 1, gains=ranked.gain[ranked.hit])
+    places, confidences, hits, ranked = standing(hits, arranged.numbers, order)
     count = last_rank(metric, hits)
     columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
     columns["sum"] = columns["term"].cumsum()
-    if ranked.confidence is not None:
-        columns = {"confidence": ranked.confidence[:count], **columns}
+    if confidences is not None:
+        columns = {"confidence": confidences[:count], **columns}
     ideal = metric.spec.ideal
     table = table_of(
         take_ids(arranged.items, places[:count]),
