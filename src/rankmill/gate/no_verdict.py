@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from rankmill.columns.buffers import table_of
 from rankmill.gate.earlier import NO_VERDICT
 from rankmill.gate.record import SCHEMA
 from rankmill.gate.runs import SUMMARY, CountingRules, Run, new_name, seal_of_row, summary_text
@@ -105,4 +106,4 @@ def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
     }
     row["checksum"] = seal_of_row(row)
     summary = summary_text(run, rules)
-    return pa.Table.from_pylist([row], SCHEMA.with_metadata({SUMMARY: summary}))
+    return table_of([row], SCHEMA.with_metadata({SUMMARY: summary}))

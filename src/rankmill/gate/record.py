@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from rankmill.columns.buffers import table_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.differences import Estimate
 from rankmill.compare.slice_tables import UNKNOWN
@@ -201,7 +202,7 @@ def run_table(
     audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
     summarised = Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags, audits)
     summary = summary_text(summarised, rules)
-    return pa.Table.from_pylist(cells, SCHEMA.with_metadata({SUMMARY: summary}))
+    return table_of(cells, SCHEMA.with_metadata({SUMMARY: summary}))
 
 
 def _columns(side: str, one: Fingerprint) -> dict[str, Any]:
