@@ -119,12 +119,13 @@ class MetricSpec:
     ----------
     name, definition, range, source : str
     kernel : str or None
-        The function of ``rankmill.kernels.metrics``, ``ranks`` or ``graded`` that counts for each
-        query. It is called with the hits, the cutoff, the values of the parameters (but for
-        ``rel``) and the array to write to. None for a metric over all predictions in one list.
+        The function of ``rankmill.kernels.metrics`` or ``graded`` that counts for each query. It is
+        called with the hits, the cutoff, the values of the parameters (but for ``rel``) and the
+        array to write to. None for a metric over all predictions in one list.
     expected : str or None
         Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
-        confidence before all that. Without one, the metric is refused where their order is open.
+        confidence before all that; or the kernel itself where it counts the same in any order.
+        Without one, the metric is refused where their order is open.
     divisor : Divisor, optional
         What that is divided by.
     fields : tuple of str
@@ -279,11 +280,11 @@ class Metric:
 
 
 def kernel_of(name: str) -> Callable[..., None]:
-    """The kernel of that name, which stands in one of four files."""
+    """The kernel of that name, which stands in one of three files."""
     # numba takes a while, which names need not
-    from rankmill.kernels import diversity, graded, metrics, ranks
+    from rankmill.kernels import diversity, graded, metrics
 
-    modules = [one for one in (metrics, ranks, graded, diversity) if hasattr(one, name)]
+    modules = [one for one in (metrics, graded, diversity) if hasattr(one, name)]
     found: Callable[..., None] = getattr(modules[0], name)
     return found
 
