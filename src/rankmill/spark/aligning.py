@@ -98,34 +98,20 @@ class Comparing:
         return Found.of(joined, rows, self.count, **how)
 
 
-@dataclass(frozen=True)
-class Sending:
-    """A task that yields what another one finds as a row, or its error."""
-
-    comparing: Comparing
-    form: RowFormat
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield what the queries of a partition add up to, once."""
-        where = partition()
-        try:
-            returned = Returned(where, "", self.comparing.found(batches).to_row())
-        except RankmillError as error:
-            returned = Returned(where, error=told(error, where))
-        yield self.form.batch([returned])
+def sent(batches: Iterator[Any], comparing: Comparing, form: RowFormat) -> Iterator[Any]:
+    """Yield what a comparison finds of the queries of a partition as a row, or its error."""
+    where = partition()
+    try:
+        returned = Returned(where, "", comparing.found(batches).to_row())
+    except RankmillError as error:
+        returned = Returned(where, error=told(error, where))
+    yield form.batch([returned])
 
 
-@dataclass(frozen=True)
-class Valuing:
-    """What a task does that gives the values of each query for all systems, as in `schema`."""
-
-    joining: Joining
-    schema: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the values of the queries of a partition."""
-        try:
-            joined, _ = self.joining.join(batches)
-        except RankmillError as error:
-            raise told(error, partition()) from None
-        yield from joined.aligned.table().cast(self.schema).to_batches()
+def values_of(batches: Iterator[Any], joining: Joining, schema: Any) -> Iterator[Any]:
+    """Yield the values of the queries of a partition for all systems, as in `schema`."""
+    try:
+        joined, _ = joining.join(batches)
+    except RankmillError as error:
+        raise told(error, partition()) from None
+    yield from joined.aligned.table().cast(schema).to_batches()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from rankmill.compare.asked import Request as Compared
@@ -22,7 +23,7 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.aligning import TABLE, Comparing, Joining, Sending, Valuing
+from rankmill.spark.aligning import TABLE, Comparing, Joining, sent, values_of
 from rankmill.spark.found import Found
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.leaving import left_out
@@ -154,7 +155,7 @@ def _values(
     rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
     nothing, _ = joining.join(iter(()))
     schema = nothing.aligned.table().schema
-    return rows.mapInArrow(function_of(Valuing(joining, schema)), from_arrow_schema(schema))
+    return rows.mapInArrow(function_of(values_of, joining, schema), from_arrow_schema(schema))
 
 
 def join(
@@ -199,7 +200,8 @@ def join(
     comparing = Comparing(joining, moved, crossed, values, alone)
     # What is wrong with the request is found before Spark reads a row.
     form = RowFormat.of(comparing.found(iter(())).to_row())
-    (one,) = collected(rows, Sending(comparing, form), Found, form, request.partitions)
+    task = partial(sent, comparing=comparing, form=form)
+    (one,) = collected(rows, task, Found, form, request.partitions)
     found = Found.from_row(one.fields or {})
     _check_slices(found.state)
     _warn_of_strangers(found.state, cuts, request)
