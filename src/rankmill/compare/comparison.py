@@ -13,11 +13,11 @@ from rankmill.compare.differences import (
     Moved,
     Settings,
     Slice,
-    Tested,
     by_metric,
     read_by_metric,
     winner_of,
 )
+from rankmill.compare.outcome import Tested
 from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables

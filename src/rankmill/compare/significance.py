@@ -8,7 +8,7 @@ import numpy as np
 
 from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.distributions import t_quantile, t_tail
-from rankmill.compare.outcome import Outcome
+from rankmill.compare.outcome import Tested
 from rankmill.compare.paired import LARGEST
 from rankmill.compare.ranks_and_signs import sign_test, wilcoxon_test
 from rankmill.compare.resampled import bca_test, bootstrap_test, randomization_test
@@ -25,7 +25,7 @@ ROUNDING = 1e-13
 LEAST_EFFECTIVE = 10
 
 
-def t_test(paired: AnyPaired, confidence: float = 0.95) -> Outcome:
+def t_test(paired: AnyPaired, confidence: float = 0.95) -> Tested:
     """Return the two-sided paired t test, and the interval of the mean.
 
     t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, of which weights leave fewer
@@ -43,13 +43,13 @@ def t_test(paired: AnyPaired, confidence: float = 0.95) -> Outcome:
     0.1671 -0.1164 0.4764
     """
     if paired.all_zero:
-        return Outcome("t", 1.0, 0.0, 0.0)
+        return Tested(1.0, None, 0.0, 0.0)
     mean, error = paired.mean, paired.standard_error
     if mean is None or not error or too_few(paired):
-        return Outcome("t", None, None, None)
+        return Tested(None)
     half = t_quantile((1 + confidence) / 2, paired.freedom) * error
     p = min(1.0, 2 * t_tail(abs(mean) / error, paired.freedom))
-    return Outcome("t", p, mean - half, mean + half)
+    return Tested(p, None, mean - half, mean + half)
 
 
 def too_few(paired: AnyPaired) -> bool:
@@ -80,7 +80,7 @@ class SignificanceTest(NamedTuple):
     """
 
     name: str
-    run: Callable[[Any, Asked], Outcome]
+    run: Callable[[Any, Asked], Tested]
     definition: str
     source: str
 
@@ -140,7 +140,7 @@ def run_test(
     replicates: int = REPLICATES,
     seed: int = 0,
     threads: int | None = None,
-) -> Outcome:
+) -> Tested:
     """Return what a test says of the differences of queries.
 
     Parameters
@@ -167,7 +167,7 @@ def run_test(
     --------
     >>> from rankmill.compare.paired import paired_of
     >>> run_test("sign", paired_of(np.ones(6)))
-    Outcome(test='sign', p=0.03125, low=None, high=None)
+    Tested(p=0.03125, corrected_p=None, low=None, high=None, direction=0)
     """
     if name not in TESTS:
         raise UsageError(f"unknown test {name!r}; expected one of {', '.join(TESTS)}")
@@ -175,7 +175,7 @@ def run_test(
     if isinstance(paired, ClusteredPaired):
         check_clustered(name)
         if paired.n < LEAST_EFFECTIVE or (name in RESAMPLED and too_few(paired)):
-            return Outcome(name, None, None, None)
+            return Tested(None)
     elif isinstance(paired, WeightedPaired):
         check_weighted(name)
     if name == "t":
@@ -202,7 +202,7 @@ def check_clustered(name: str) -> None:
         )
 
 
-def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> Outcome:
+def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> Tested:
     """Return the two one-sided t tests of a mean difference within ± margin.
 
     p is the larger of P(T > (mean + margin) / error) and P(T > (margin - mean) / error). It is at
@@ -217,7 +217,7 @@ def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> O
     >>> print(f"{found.p:.4f} {found.low:.4f} {found.high:.4f}")
     0.0177 -0.0088 0.0138
     """
-    above, below = _one_sided("equivalence", paired, margin, confidence)
+    above, below = _one_sided(paired, margin, confidence)
     if above.p is None or below.p is None:
         return above
     return above._replace(p=max(above.p, below.p))
@@ -228,7 +228,7 @@ def noninferiority(
     margin: float,
     confidence: float = 0.95,
     better: Better = "higher",
-) -> Outcome:
+) -> Tested:
     """Return the one-sided t test that the system is worse by less than the margin.
 
     p = P(T > (mean + margin) / error). `low` is the lower bound of the mean with this confidence,
@@ -242,26 +242,24 @@ def noninferiority(
     >>> print(f"{found.p:.4f} {found.low:.4f} {found.high}")
     0.0091 -0.0088 None
     """
-    above, below = _one_sided("noninferiority", paired, margin, confidence)
+    above, below = _one_sided(paired, margin, confidence)
     if better == "lower":
         return below._replace(low=None)
     return above._replace(high=None)
 
 
-def _one_sided(
-    test: str, paired: AnyPaired, margin: float, confidence: float
-) -> tuple[Outcome, Outcome]:
+def _one_sided(paired: AnyPaired, margin: float, confidence: float) -> tuple[Tested, Tested]:
     """Return the tests that the mean is above - margin, and below + margin."""
     if not 0 < margin <= LARGEST:
         raise UsageError(f"the margin is {margin!r}; expected a positive number")
     confidence = _share(confidence)
     mean, error = paired.mean, paired.standard_error
     if mean is None or not error or too_few(paired):
-        return (Outcome(test, None, None, None),) * 2
+        return (Tested(None),) * 2
     half = t_quantile(confidence, paired.freedom) * error
     above, below = (t_tail((margin + one) / error, paired.freedom) for one in (mean, -mean))
     ends = mean - half, mean + half
-    return Outcome(test, above, *ends), Outcome(test, below, *ends)
+    return Tested(above, None, *ends), Tested(below, None, *ends)
 
 
 def tukey(
