@@ -429,11 +429,3 @@ def test_numbers_of_any_size_have_a_p(scale):
     if scale > 1e-150:  # below, squares and with them the variance are 0 in float64
         for name in ("t", "bootstrap", "bca"):
             assert found[name][0] == pytest.approx(expected[name][0], rel=1e-9)
-
-
-@pytest.mark.small
-def test_every_test_tells_what_it_is():
-    for name, row in TESTS.items():
-        assert row.name == name
-        assert row.definition
-        assert row.source

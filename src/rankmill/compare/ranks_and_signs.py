@@ -1,4 +1,4 @@
-"""The sign test, and Wilcoxon's signed rank test."""
+"""The sign test, and Wilcoxon's signed rank test (Biometrics Bulletin 1945)."""
 
 import math
 

@@ -66,64 +66,15 @@ class Asked(NamedTuple):
     threads: int | None
 
 
-class SignificanceTest(NamedTuple):
-    """A row of the table of tests.
-
-    Attributes
-    ----------
-    name : str
-        Its name on the command line.
-    run : callable
-        A function of a `Paired` and an `Asked`; those that resample take clusters too.
-    definition, source : str
-        What it tests, in a line, and who describes it.
-    """
-
-    name: str
-    run: Callable[[Any, Asked], Tested]
-    definition: str
-    source: str
-
-
-_ROWS = (
-    SignificanceTest(
-        "t",
-        lambda paired, asked: t_test(paired, asked.confidence),
-        "paired t test of the mean difference",
-        "Urbano et al., SIGIR 2019",
-    ),
-    SignificanceTest(
-        "randomization",
-        lambda paired, asked: randomization_test(paired, *asked[1:]),
-        "share of random signs of the differences with a mean at least as far from 0",
-        "Smucker et al., CIKM 2007",
-    ),
-    SignificanceTest(
-        "bootstrap",
-        lambda paired, asked: bootstrap_test(paired, *asked),
-        "queries drawn with replacement: percentile interval, and p of the shifted means",
-        "Efron & Tibshirani, 1993; Smucker et al., CIKM 2007",
-    ),
-    SignificanceTest(
-        "bca",
-        lambda paired, asked: bca_test(paired, *asked),
-        "queries drawn with replacement: bias-corrected and accelerated interval, and its p",
-        "Efron & Tibshirani, 1993, chapter 14",
-    ),
-    SignificanceTest(
-        "wilcoxon",
-        lambda paired, asked: wilcoxon_test(paired),
-        "signed ranks of the differences, zeros as Pratt has them",
-        "Wilcoxon, 1945; Pratt, 1959",
-    ),
-    SignificanceTest(
-        "sign",
-        lambda paired, asked: sign_test(paired),
-        "queries won against queries lost, by the binomial distribution",
-        "Conover, 1999",
-    ),
-)
-TESTS: dict[str, SignificanceTest] = {row.name: row for row in _ROWS}
+TESTS: dict[str, Callable[[Any, Asked], Tested]] = {
+    "t": lambda paired, asked: t_test(paired, asked.confidence),
+    "randomization": lambda paired, asked: randomization_test(paired, *asked[1:]),
+    "bootstrap": lambda paired, asked: bootstrap_test(paired, *asked),
+    "bca": lambda paired, asked: bca_test(paired, *asked),
+    "wilcoxon": lambda paired, asked: wilcoxon_test(paired),
+    "sign": lambda paired, asked: sign_test(paired),
+}
+"""Name on the command line -> a test of a `Paired`; those that resample take clusters too."""
 # The tests that take weights, and those that take queries in clusters.
 WEIGHTED = ("t", "randomization")
 RESAMPLED = ("bootstrap", "bca")
@@ -182,7 +133,7 @@ def run_test(
         return t_test(paired, asked.confidence)
     if isinstance(paired, WeightedPaired) and name == "randomization":
         paired = paired.products  # the mean of random signs is weighted as the mean is
-    return TESTS[name].run(paired, asked)
+    return TESTS[name](paired, asked)
 
 
 def check_weighted(name: str) -> None:
