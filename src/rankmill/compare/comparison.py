@@ -29,6 +29,7 @@ from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,8 +154,6 @@ class Comparison(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, lists, strings and numbers."""
-        from rankmill.version import __version__
-
         return {
             "rankmill": __version__,
             "baseline": self.baseline,

@@ -17,6 +17,7 @@ from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import __version__
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,8 +122,6 @@ class Stability(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers; a cutoff is a string."""
-        from rankmill.version import __version__
-
         return {
             "rankmill": __version__,
             "systems": self.systems,

@@ -251,17 +251,8 @@ def walk_list(
         facts["order"] = f"{CHOICES['order'][order]} (order {order})"
     if divisor is not None:
         facts["divisor"] = divisor[1]
-    return Trace(
-        metric.text,
-        None,
-        None,
-        float(columns["sum"][-1]) if count else 0.0,
-        divisor and divisor[0],
-        table,
-        facts,
-        semantics,
-        job.scope,
-    )
+    total, how = float(columns["sum"][-1]) if count else 0.0, (semantics, job.scope)
+    return Trace(metric.text, None, None, total, divisor and divisor[0], table, facts, *how)
 
 
 def _trace_gap(
@@ -296,17 +287,9 @@ def _trace_gap(
         "divisor": f"{CHOICES['gap_total'][total].removeprefix('divided by ')} (gap_total {total})",
         "ties": f"{CHOICES['gap_ties'][ties]} (gap_ties {ties})",
     }
-    found = Trace(
-        metric.text,
-        None,
-        result.metrics[metric.text],
-        math.fsum(ranked.terms),
-        float(gap.total(tally.state.totals)),
-        pa.table(table),
-        facts,
-        semantics,
-        job.scope,
-    )
+    value, how = result.metrics[metric.text], (semantics, job.scope)
+    quotient = math.fsum(ranked.terms), float(gap.total(tally.state.totals))
+    found = Trace(metric.text, None, value, *quotient, pa.table(table), facts, *how)
     return _first_rows(found, rows, len(ranked.order))
 
 

@@ -1,7 +1,5 @@
 """What stands at each rank of one list, for the metrics' own walks, and what they divide by."""
 
-from typing import NamedTuple
-
 import numpy as np
 
 from rankmill.columns.ids import slice_ids
@@ -63,27 +61,10 @@ def last_rank(metric: Metric, hits: Hits) -> int:
     return min(predictions, labels if metric.spec.within_labels else metric.limit)
 
 
-class Standing(NamedTuple):
-    """The only list in the order that counts.
-
-    Attributes
-    ----------
-    places : ndarray of int64
-        The place of each rank in the list as it was given.
-    confidences : ndarray or None
-    hits : Hits
-        Those in this order.
-    ranked : Ranked
-    """
-
-    places: np.ndarray
-    confidences: np.ndarray | None
-    hits: Hits
-    ranked: Ranked
-
-
-def standing(hits: Hits, confidences: np.ndarray | None, order: str) -> Standing:
-    """Return the only list in the order that counts.
+def standing(
+    hits: Hits, confidences: np.ndarray | None, order: str
+) -> tuple[np.ndarray, np.ndarray | None, Hits, Ranked]:
+    """The places of the only list in the order that counts, and what stands there in this order.
 
     For "worst" and "best" the places of equal confidence are put in another order, hits last by
     rising gain or first by falling gain.
@@ -100,7 +81,7 @@ def standing(hits: Hits, confidences: np.ndarray | None, order: str) -> Standing
     elif confidences is not None and order == "expected":
         starts = _starts(confidences)
     confidences = None if confidences is None else confidences[places]
-    return Standing(places, confidences, hits, ranked_of(hits, starts))
+    return places, confidences, hits, ranked_of(hits, starts)
 
 
 def _starts(confidences: np.ndarray) -> np.ndarray:
