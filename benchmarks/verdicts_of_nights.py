@@ -17,7 +17,7 @@ from rankmill.gate.drift import drift
 from rankmill.gate.earlier import HELD, choose
 from rankmill.gate.judge import Case, interval_of, word_of
 from rankmill.gate.levels import levelled
-from rankmill.gate.measured import Measured
+from rankmill.gate.measured import Measured, Side
 from rankmill.gate.power import _chances, _seen
 from rankmill.gate.rules import REGRESSED, Rule, parse_rule
 from rankmill.gate.runs import Measured as Recorded
@@ -49,7 +49,7 @@ def fresh(random: np.random.Generator, queries: int, rate: float) -> Number:
 
 def alarm(rule: Rule, night: Number, base: Number, queries: int) -> str:
     """Return the word of a rule about two runs that are not paired."""
-    one = Measured(*night, queries, *base, queries, bounds=UNIT)
+    one = Measured(Side(*night, queries), Side(*base, queries), bounds=UNIT)
     found = interval_of(rule, one, rule.confidence)
     return "" if found is None else word_of(rule, found, rule.confidence)
 

@@ -21,7 +21,7 @@ from rankmill import InputError, UsageError
 from rankmill.cli import draw
 from rankmill.gate.broken import broken_words, slice_keys
 from rankmill.gate.gate import gate
-from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.measured import Measured, Side, drop_of
 from rankmill.gate.record import record
 from rankmill.gate.reports import junit, lines, markdown
 from rankmill.gate.rules import parse_rule
@@ -125,9 +125,8 @@ def test_intervals_of_drops_are_those_of_resampled_queries(relative):
     before = draw.random(400)
     after = np.clip(before * 0.9 + draw.normal(0, 0.1, 400), 0, 1)
     error = stats.sem(after - before)
-    one = Measured(
-        after.mean(), stats.sem(after), 400, before.mean(), stats.sem(before), 400, error
-    )
+    sides = (Side(each.mean(), stats.sem(each), 400) for each in (after, before))
+    one = Measured(*sides, error)
     found = drop_of(one, 0.95, relative=relative)
     drop, spread = plain_drop(before, after, relative)
     assert found.number == pytest.approx(drop, rel=1e-12)
@@ -141,16 +140,22 @@ def test_intervals_of_drops_are_those_of_resampled_queries(relative):
 def test_unpaired_drops_are_those_of_welch():
     draw = np.random.default_rng(3)
     before, after = draw.random(50), draw.random(300) * 0.8
-    one = Measured(after.mean(), stats.sem(after), 300, before.mean(), stats.sem(before), 50)
+    one = Measured(*(Side(each.mean(), stats.sem(each), len(each)) for each in (after, before)))
     found = drop_of(one, 0.95, relative=False)
     test = stats.ttest_ind(before, after, equal_var=False).confidence_interval()
     assert (found.low, found.high) == pytest.approx((test.low, test.high), rel=1e-9)
 
 
 def test_a_drop_from_nothing():
-    assert drop_of(Measured(0.0, 0.0, 9, 0.0, 0.0, 9, 0.0), 0.9, relative=True).number == 0
-    assert drop_of(Measured(None, None, 0, 0.5, 0.1, 9), 0.9, relative=True) is None
-    assert drop_of(Measured(0.5, None, 1, 1.0, None, 1), 0.9, relative=True) == (0.5, None, None)
+    assert (
+        drop_of(Measured(Side(0.0, 0.0, 9), Side(0.0, 0.0, 9), 0.0), 0.9, relative=True).number == 0
+    )
+    assert drop_of(Measured(Side(), Side(0.5, 0.1, 9)), 0.9, relative=True) is None
+    assert drop_of(Measured(Side(0.5, None, 1), Side(1.0, None, 1)), 0.9, relative=True) == (
+        0.5,
+        None,
+        None,
+    )
 
 
 def test_all_slices_hold_together(dumps):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import rankmill
 from rankmill import gate
 from rankmill.gate.limits import range_of
-from rankmill.gate.measured import Measured, drop_of
+from rankmill.gate.measured import Measured, Side, drop_of
 from rankmill.gate.rules import parse_rule
 from rankmill.metrics.registry import REGISTRY, parse
 
@@ -85,7 +85,9 @@ def test_a_rule_that_is_refused_has_one_word_for_all_values(spec, relative, limi
     ends = max(low, -50.0), min(high, 50.0)
     value, base = (ends[0] + share * (ends[1] - ends[0]) for share in shares)
     text = f"{spec.example} drop <= {100 * limit if relative else limit}{'%' * relative}"
-    found = drop_of(Measured(value, None, 9, base), None, relative=relative, better=spec.better)
+    found = drop_of(
+        Measured(Side(value, None, 9), Side(base)), None, relative=relative, better=spec.better
+    )
     if found is None:
         return
     refused = None

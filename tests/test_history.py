@@ -27,6 +27,7 @@ from scipy import stats
 import rankmill
 from cli_runs import write_dump
 from conftest import tells
+from rankmill.columns.buffers import table_of
 from rankmill.columns.seal import seal_of
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.drift import RATE, drift
@@ -818,3 +819,48 @@ def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, r
         assert (tmp_path / name).stat().st_size > 1000
     assert [one.text for one in plot_trends([]).marks if isinstance(one, Text)] == [shown[0]]
     assert run("history", recorded, "--plot", tmp_path / "a.txt")[0] == 2
+
+
+# ------------------------------------------------------------------ rows as a table
+
+_MOMENT = st.datetimes(min_value=datetime(1900, 1, 1), timezones=st.just(UTC))
+_CELLS: dict[str, st.SearchStrategy[Any]] = {
+    "run": st.text(),
+    "time": _MOMENT,
+    "value": st.floats(),
+    "queries": st.integers(-(2**63), 2**63 - 1),
+    "tags": st.lists(st.tuples(st.text(), st.none() | st.text())),
+    "labels_paths": st.lists(st.none() | st.text()),
+    "audit": st.lists(st.tuples(st.text(), st.integers(0, 9))),
+}
+
+
+@pytest.mark.small
+@given(st.lists(st.fixed_dictionaries({}, optional={n: st.none() | c for n, c in _CELLS.items()})))
+def test_rows_are_the_table_that_arrow_makes_of_them(rows: list[dict[str, Any]]) -> None:
+    schema = pa.schema([SCHEMA.field(name) for name in _CELLS])
+    found, expected = table_of(rows, schema), pa.Table.from_pylist(rows, schema)
+    found.validate(full=True)
+    for name in ("run", "time", "queries", "tags", "labels_paths", "audit"):
+        assert found[name].equals(expected[name])
+    np.testing.assert_array_equal(found["value"].to_numpy(), expected["value"].to_numpy())
+
+
+def test_recording_a_run_does_not_load_pandas(tmp_path: Path) -> None:
+    """Its import takes longer than a small gate."""
+    program = (
+        "import sys; from rankmill.cli import main; sys.argv[0] = 'rankmill'\n"
+        "import os; end = os._exit\n"
+        "os._exit = lambda code: (print('pandas' in sys.modules, file=sys.stderr), end(code))\n"
+        "try:\n    main()\nfinally:\n    print('pandas' in sys.modules, file=sys.stderr)\n"
+    )
+    write_dump(tmp_path)
+    words = ["gate", "labels.parquet", "predictions.parquet", "--rule", "map >= 0.01"]
+    words += ["--history", "history", "--tag", "a=b"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "False" in done.stderr.splitlines()
+    assert "True" not in done.stderr.splitlines()
+    assert len(History(tmp_path / "history").runs) == 1

@@ -16,7 +16,7 @@ from rankmill.compare.ratios import Pair, largest_ratio, least_ratio
 from rankmill.compare.sums import Sums, column_of
 from rankmill.compare.unseen import Spread, chance_of_less, least_mean
 from rankmill.gate.judge import word_of
-from rankmill.gate.measured import Measured, drop_of, value_of
+from rankmill.gate.measured import Measured, Side, drop_of, value_of
 from rankmill.gate.rules import parse_rule
 from rankmill.metrics.registry import REGISTRY, parse
 
@@ -147,11 +147,11 @@ def test_two_queries_do_not_regress():
 
 
 def test_values_that_are_alike_do_not_keep_a_limit():
-    one = Measured(1.0, 0.0, 2, bounds=UNIT)
+    one = Measured(Side(1.0, 0.0, 2), bounds=UNIT)
     assert value_of(one, 0.95).low == pytest.approx(1 - (1 - math.sqrt(0.025)))
     assert value_of(one, 0.95).high == 1
     assert value_of(one._replace(bounds=(0.0, math.inf)), 0.95) == (1.0, None, None)
-    down = value_of(Measured(0.0, 0.0, 2, bounds=UNIT), 0.95, up=False)
+    down = value_of(Measured(Side(0.0, 0.0, 2), bounds=UNIT), 0.95, up=False)
     assert (down.low, down.high) == (0, pytest.approx(1 - math.sqrt(0.025)))
 
 

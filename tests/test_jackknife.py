@@ -70,10 +70,10 @@ def test_edge_cases_are_never_nan() -> None:
     assert estimate(0.5, np.array([]), np.array([])) is None
     assert estimate(0.5, np.array([0.4]), np.array([7])) is None
     assert estimate(0.5, np.array([0.5, 0.5]), np.array([7, 1])) == Spread(0.0, 1)
-    assert jackknife_test(0.1, None, 0.95) == ("t", None, None, None)
-    assert jackknife_test(0.0, None, 0.95) == ("t", None, None, None)
-    assert jackknife_test(0.0, Spread(0.0, 9), 0.95) == ("t", 1.0, None, None)
-    assert jackknife_test(0.1, Spread(0.0, 9), 0.95) == ("t", None, None, None)
+    assert jackknife_test(0.1, None, 0.95) == (None, None, None, None, 0)
+    assert jackknife_test(0.0, None, 0.95) == (None, None, None, None, 0)
+    assert jackknife_test(0.0, Spread(0.0, 9), 0.95) == (1.0, None, None, None, 0)
+    assert jackknife_test(0.1, Spread(0.0, 9), 0.95) == (None, None, None, None, 0)
 
 
 # ------------------------------------------------------------------ systems

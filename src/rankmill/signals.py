@@ -15,19 +15,6 @@ TYPE_CHECKING = False  # importing typing would delay the moment when Ctrl-C is 
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = [
-    "ENDING",
-    "begun",
-    "end_on_signals",
-    "has_written",
-    "leftovers",
-    "message",
-    "printing",
-    "remove_leftovers",
-    "so_far",
-    "written",
-]
-
 ENDING = {
     number: word
     for name, word in (("SIGINT", "interrupted"), ("SIGTERM", "terminated"), ("SIGHUP", "hung up"))

@@ -22,8 +22,6 @@ from rankmill.stores.opened import gathered
 from rankmill.stores.urls import redacted
 from rankmill.version import install
 
-__all__ = ["COMMANDS", "main"]
-
 COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("rankmill.cli.evaluate", "Score ranked predictions against labels."),
     "spark": ("rankmill.cli.spark", "Score on Spark, with the same bits."),

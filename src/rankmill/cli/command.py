@@ -16,8 +16,6 @@ from rankmill.config.options import options_of
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.semantics import Semantics
 
-__all__ = ["WHOLE", "Command", "click_option", "table_command"]
-
 WHOLE = "rankmill.whole"
 """Where it is kept that a help is to show all options."""
 

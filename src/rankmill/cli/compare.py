@@ -22,8 +22,6 @@ from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
 from rankmill.stores.urls import redacted
 
-__all__ = ["command"]
-
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads")
 

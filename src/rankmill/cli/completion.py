@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 import click
 
-__all__ = ["complete_metrics", "complete_presets"]
-
 
 def complete_metrics(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """Return what may be typed for a text that is the beginning of metrics."""

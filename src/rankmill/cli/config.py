@@ -22,8 +22,6 @@ from rankmill.errors import RankmillError, UsageError
 from rankmill.semantics.choices import CHOICES
 from rankmill.stores.urls import is_url
 
-__all__ = ["Config", "read_config"]
-
 
 @dataclass(frozen=True)
 class Config:

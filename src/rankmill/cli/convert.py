@@ -12,8 +12,6 @@ from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.progress import Progress
 
-__all__ = ["command"]
-
 _HELP = """Write INPUT, labels or predictions of any kind, to OUTPUT as wide Parquet.
 
 The file has a row for each query, sorted by query id: query_id, items in rank order, and scores or

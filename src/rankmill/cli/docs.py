@@ -10,8 +10,6 @@ from rankmill.cli.command import WHOLE, table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.process import is_terminal
 
-__all__ = ["command"]
-
 
 def _complete(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     return [name for name in _pages() if name.startswith(begun)]

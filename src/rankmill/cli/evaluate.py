@@ -13,13 +13,10 @@ from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording, by_system
 from rankmill.errors import UsageError
-from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import same_queries, systems_view
 from rankmill.results.table_files import suffix_of
 from rankmill.results.writers import write
-
-__all__ = ["command"]
 
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files between commas, a URL, or - for standard input. A single FILE.toml in the
@@ -77,6 +74,7 @@ def command(
 
     if only_plan:
         from rankmill.engine.plan import plan_runs
+        from rankmill.results.plan import plan_view
 
         asked = face_of(plan_runs, label_source, runs, options)
         deliver(plan_view(plan_runs(**asked)), chosen, output)

@@ -15,8 +15,6 @@ from rankmill.errors import InputError
 from rankmill.results import files as writing
 from rankmill.results.table_files import SUFFIXES, suffix_of
 
-__all__ = ["command"]
-
 _HELP = """Walk down one query's list of PREDICTIONS, and show how a metric comes about.
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. A row is a rank: the item, whether it is a

@@ -12,8 +12,6 @@ from rankmill.cli.face import face_of
 from rankmill.cli.inputs import check_outputs, source_of
 from rankmill.cli.progress import Progress
 
-__all__ = ["command"]
-
 _HELP = """Score PREDICTIONS as several evaluators do, and tell where the difference is from.
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. The first preset that has a value is the

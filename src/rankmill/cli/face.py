@@ -10,8 +10,6 @@ from typing import Any
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
 
-__all__ = ["PARAMETERS", "face_of", "options_taken"]
-
 _ROWS = "Labels", "Predictions"
 # Flat option -> the fields of nouns that it becomes, where a function has no parameter of its name.
 # Of two options of one field the later one wins, if it is given.

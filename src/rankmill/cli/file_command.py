@@ -15,8 +15,6 @@ from rankmill.config.filling import parse_date
 from rankmill.config.keys import joined
 from rankmill.errors import RankmillError
 
-__all__ = ["FileCommand"]
-
 # Where the file is kept between the parsing of the command line and the run.
 _CONFIG = "rankmill.config"
 

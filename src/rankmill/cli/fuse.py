@@ -13,8 +13,6 @@ from rankmill.cli.inputs import check_outputs, source_of, system_names
 from rankmill.cli.progress import Progress
 from rankmill.errors import UsageError
 
-__all__ = ["command"]
-
 _HELP = """Fuse the lists of two or more RUNS into one list for each query.
 
 An item gets a number from each list that it is in: 1 / (k + rank), or its normalised confidence;

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rankmill.cli.recording import Recording
     from rankmill.gate.verdict import Verdict
 
-__all__ = ["command"]
-
 _HELP = """Evaluate PREDICTIONS, and tell by the exit code whether they keep rules (0) or not (1).
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. A rule is about a metric, a count of the

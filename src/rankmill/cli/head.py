@@ -13,8 +13,6 @@ from rankmill.cli.inputs import source_of
 from rankmill.errors import InputError
 from rankmill.results.understood import head_view
 
-__all__ = ["command"]
-
 _HELP = """Show how INPUT, labels or predictions of any kind, would be understood.
 
 That is its format, its shape, the role of each column, and the first three queries with their first

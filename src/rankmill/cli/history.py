@@ -11,8 +11,6 @@ from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.inputs import check_outputs
 from rankmill.errors import plural
 
-__all__ = ["command"]
-
 _HELP = """Show how metrics moved over the runs of a HISTORY: the folder or URL that --history of
 other commands wrote runs to.
 

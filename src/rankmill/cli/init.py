@@ -25,8 +25,6 @@ from rankmill.stores.urls import is_url, shown
 if TYPE_CHECKING:
     from rankmill.results.result import Result
 
-__all__ = ["command"]
-
 _HELP = """Write a first rankmill.toml for LABELS, PREDICTIONS and, if you like, a BASELINE.
 
 The file drives evaluate, compare, gate and report: 'rankmill evaluate rankmill.toml'. It tells in

@@ -22,15 +22,6 @@ from rankmill.results import files as writing
 from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, redacted, shown
 
-__all__ = [
-    "ChoiceOrPairs",
-    "catalogue_sources",
-    "check_outputs",
-    "parse_size",
-    "source_of",
-    "system_names",
-]
-
 MOST_DIGITS = 30  # the most digits in a size, which is far more than any memory needs
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}

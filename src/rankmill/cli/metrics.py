@@ -17,8 +17,6 @@ from rankmill.results.writers import write
 if TYPE_CHECKING:
     from rankmill.metrics.base import MetricSpec
 
-__all__ = ["command"]
-
 _LEGEND = """\
 A query has R labels and n predictions. rel(i) is 1 if its i-th prediction is a
 hit, else 0; P(i) is the share of hits among its first i. name@k: only the first

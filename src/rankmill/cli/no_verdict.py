@@ -20,8 +20,6 @@ from rankmill.stores.opened import times_opened
 if TYPE_CHECKING:
     from rankmill.cli.recording import Recording
 
-__all__ = ["Outputs", "append"]
-
 _USAGE = 2
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rankmill.compare.details import Details
     from rankmill.gate.broken import Trends
 
-__all__ = ["command_line", "page_of", "trends_of"]
-
 
 def page_of(
     found: Any,

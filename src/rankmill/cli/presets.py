@@ -14,8 +14,6 @@ from rankmill.results.writers import write
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS, Preset
 
-__all__ = ["command"]
-
 _LEGEND = """\
 How other evaluators count, for --preset NAME. Each field is a question on which evaluators differ;
 those not named are answered as by default. R labels, n predictions, k the cutoff.

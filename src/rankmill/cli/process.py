@@ -18,17 +18,6 @@ from rankmill.errors import RankmillError, ResourceError, UsageError, shortage
 from rankmill.results.escaping import visible_message
 from rankmill.stores.urls import redacted
 
-__all__ = [
-    "BUG",
-    "EXIT_CODES",
-    "end",
-    "is_folder_gone",
-    "is_terminal",
-    "output_failure",
-    "prepare",
-    "shortage_message",
-]
-
 EXIT_CODES = """
 0    done
 2    wrong usage, as an unknown metric

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
 
-__all__ = ["Progress"]
-
 
 class Progress:
     """A progress bar on standard error that appears after a run has taken a second.

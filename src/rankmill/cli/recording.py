@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from rankmill.gate.record import Found
 
-__all__ = ["FAILED", "TIME", "Recording", "by_system", "recording_of"]
-
-
 TIME = "rankmill.time"
 """Where the time of the run is kept between the parsing of the command line and the run."""
 FAILED = "rankmill.failed"

@@ -17,8 +17,6 @@ from rankmill.cli.suffixes import check_names
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
 
-__all__ = ["command"]
-
 _HELP = """Write a page about PREDICTIONS: what the metrics are, for whom, and where to look.
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'. The first PREDICTIONS are what the page is

@@ -19,8 +19,6 @@ from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import systems_view
 from rankmill.stores.urls import is_url, redacted
 
-__all__ = ["command"]
-
 _HELP = """Score ranked PREDICTIONS against LABELS on Spark. Each is a path or URL that Spark reads,
 several between commas, or with --labels-as table the name of a table.
 

@@ -14,8 +14,6 @@ from rankmill.cli.progress import Progress
 from rankmill.errors import InputError
 from rankmill.stores.urls import redacted
 
-__all__ = ["command"]
-
 _HELP = """Tell how far the ranking of systems depends on the cutoff, the metric and the queries.
 
 LABELS and PREDICTIONS are as for 'rankmill evaluate'; several PREDICTIONS are several systems. For
@@ -29,15 +27,6 @@ rankmill stability labels.parquet a.parquet b.parquet c.parquet -m map
 rankmill stability labels a b -m map -m ndcg --cutoffs 1,5,10 --format json
 rankmill stability labels.parquet a.parquet -m map -o map.md
 """
-
-
-def _cutoffs(context: click.Context, parameter: click.Parameter, text: str) -> list[int]:
-    try:
-        return [int(one) for one in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no list of positive integers, such as 1,5,10"
-        ) from None
 
 
 @table_command(

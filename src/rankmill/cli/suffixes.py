@@ -9,8 +9,6 @@ from rankmill.errors import UsageError
 from rankmill.results.table_files import check_table_name, suffix_of
 from rankmill.stores.urls import shown
 
-__all__ = ["FORMAT_OF_SUFFIX", "STANDARD_OUTPUT", "check_names", "check_suffix"]
-
 STANDARD_OUTPUT = "-"
 FORMAT_OF_SUFFIX = {
     **{".json": "json", ".csv": "csv", ".md": "markdown", ".markdown": "markdown", ".tex": "latex"},

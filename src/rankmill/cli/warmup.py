@@ -5,8 +5,6 @@ from __future__ import annotations
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 
-__all__ = ["command"]
-
 _HELP = """Compile all kernels and store them, so that later runs start at once.
 
 Otherwise the first evaluations compile the kernels that they need, which takes a few seconds each.

@@ -6,6 +6,8 @@ methods of Arrow import it on their first call. A function that needs it imports
 called.
 """
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ _DTYPES = {
     pa.from_numpy_dtype(dtype): np.dtype(dtype)
     for dtype in (*"bhilBHIL", np.float16, np.float32, np.float64)
 }
+_EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 
 
 def numbers_of(array: Any, null: float | None = None) -> np.ndarray:
@@ -43,3 +46,40 @@ def arrow_of(numbers: np.ndarray) -> Any:
     native = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("="))
     buffers = [None, pa.py_buffer(native)]
     return pa.Array.from_buffers(pa.from_numpy_dtype(native.dtype), len(native), buffers)
+
+
+def table_of(rows: Sequence[dict[str, Any]], schema: Any) -> Any:
+    """Rows as a table, as `pyarrow.Table.from_pylist` makes it.
+
+    Of a schema with texts, numbers, times in microseconds, and lists and maps of them.
+    """
+    columns = ([row.get(field.name) for row in rows] for field in schema)
+    arrays = [_array_of(of, field.type) for of, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _array_of(values: list[Any], kind: Any) -> Any:
+    there = np.array([one is not None for one in values], np.bool_)
+    buffers = [pa.py_buffer(np.packbits(there, bitorder="little"))]
+    children = []
+    if pa.types.is_string(kind):
+        parts: list[Any] = [b"" if one is None else one.encode() for one in values]
+        buffers += [_offsets(parts), pa.py_buffer(b"".join(parts))]
+    elif pa.types.is_list(kind) or pa.types.is_map(kind):
+        parts = [one or [] for one in values]
+        buffers.append(_offsets(parts))
+        children = [_array_of([one for part in parts for one in part], kind.field(0).type)]
+    elif pa.types.is_struct(kind):
+        columns = ([one[i] for one in values] for i in range(kind.num_fields))
+        children = [_array_of(of, field.type) for of, field in zip(columns, kind, strict=True)]
+    elif pa.types.is_timestamp(kind):
+        since = [0 if one is None else (one - _EPOCH) // _MICROSECOND for one in values]
+        buffers.append(pa.py_buffer(np.array(since, np.int64)))
+    else:
+        known = [0 if one is None else one for one in values]
+        buffers.append(pa.py_buffer(np.array(known, _DTYPES[kind])))
+    return pa.Array.from_buffers(kind, len(values), buffers, children=children or None)
+
+
+def _offsets(parts: list[Any]) -> Any:
+    return pa.py_buffer(np.cumsum([0, *map(len, parts)]).astype(np.int32))

@@ -10,7 +10,6 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import split_lists
-from rankmill.columns.objects import array_of, arrow_lists
 from rankmill.errors import InputError, plural
 from rankmill.kernels.lists import first_bad_offset
 
@@ -54,6 +53,8 @@ class Ragged:
         Other items are taken as `evaluate` takes them, but floats stay floats, and none may be
         missing, as the values may stand beside those of another Ragged. A missing list is empty.
         """
+        from rankmill.columns.objects import arrow_lists
+
         return cls(*arrow_lists(lists, "a Ragged", from_pandas=False))
 
     @classmethod
@@ -127,6 +128,8 @@ def _checked_values(values: Any) -> Any:
         values = values.combine_chunks()
     text = isinstance(values, np.ndarray) and values.dtype.kind in "UO"
     if text or not isinstance(values, np.ndarray | pa.Array):
+        from rankmill.columns.objects import array_of
+
         values = array_of(list(values), lambda i: f"value {i}", from_pandas=False)
     if isinstance(values, pa.Array):
         values = checked_arrow(values)

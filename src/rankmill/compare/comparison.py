@@ -13,11 +13,11 @@ from rankmill.compare.differences import (
     Moved,
     Settings,
     Slice,
-    Tested,
     by_metric,
     read_by_metric,
     winner_of,
 )
+from rankmill.compare.outcome import Tested
 from rankmill.compare.paper import paper_parts
 from rankmill.compare.significance import TUKEY
 from rankmill.compare.slice_tables import UNKNOWN, Explain, loss_tables, moved_tables, slice_tables
@@ -29,6 +29,7 @@ from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Best, Cell, Column, Facts, Part, Table, View
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import stamp
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -149,8 +150,6 @@ class Comparison(Answer):
         Values of each query would make 68 MB of 3 kB, for a million queries, two systems and two
         metrics. ``pyarrow.parquet.write_table(found.per_query, path)`` keeps them in 8 MB.
         """
-        from rankmill.version import stamp
-
         return {
             **stamp(),
             "baseline": self.baseline,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
+from rankmill.compare.outcome import Tested
 from rankmill.metrics.base import Better
 from rankmill.results.plain import plain, read_fields
 
@@ -36,30 +37,6 @@ class Estimate(NamedTuple):
         if self.value is None or self.low is None or self.high is None:
             return None
         return max(self.high - self.value, self.value - self.low)
-
-
-class Tested(NamedTuple):
-    """What one test says of a difference; None where it says nothing.
-
-    Attributes
-    ----------
-    p, corrected_p : float or None
-        The p-value, and the one that is corrected over all metrics and systems. Of a margin, what
-        is corrected is the larger one of p and of the chance that the range of the metric leaves to
-        queries that were not seen.
-    low, high : float or None
-        The ends of the interval of the difference, which is not corrected.
-    direction : int
-        1, 0 or -1: the sign of what the test looks at, which is the mean, or for "wilcoxon" the
-        sum of ranks, and for "sign" the queries above the baseline less those below. 0 for tests of
-        a margin.
-    """
-
-    p: float | None
-    corrected_p: float | None = None
-    low: float | None = None
-    high: float | None = None
-    direction: int = 0
 
 
 @dataclass(frozen=True)

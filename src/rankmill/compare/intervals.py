@@ -5,7 +5,7 @@ import math
 from rankmill.compare.adjusted import AdjustedPaired, Fit
 from rankmill.compare.differences import Estimate
 from rankmill.compare.distributions import t_quantile
-from rankmill.compare.outcome import Outcome
+from rankmill.compare.outcome import Tested
 from rankmill.compare.ratios import Pair, largest_ratio, least_ratio
 from rankmill.compare.significance import LEAST_EFFECTIVE, too_few
 from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums
@@ -124,7 +124,7 @@ def beyond_alike(
 
 
 def relative_ends_of(
-    column: Column, base: AnyMean, spec: MetricSpec, confidence: float, alike: Outcome | None
+    column: Column, base: AnyMean, spec: MetricSpec, confidence: float, alike: Tested | None
 ) -> tuple[float | None, float | None]:
     """Return the ends of the interval of a relative difference; None where it has none."""
     paired = column.paired
@@ -146,7 +146,7 @@ def relative_ends_of(
     return relative_ends(mine.mean, theirs.mean, errors, t, spec.bounds[0] >= 0, (less, more))
 
 
-def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Outcome:
+def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Tested:
     """Return what the range of the metric says of differences that are all the same.
 
     p is twice the chance of so many with a mean that is 0 or on the other side. It is None without
@@ -159,4 +159,4 @@ def of_alike(paired: AnyPaired, spec: MetricSpec, confidence: float) -> Outcome:
     if p is None and low is not None and paired.n > 1:
         side = one if one.mean > 0 else one.negative
         p = min(1.0, 2 * chance_of_less(side, -width, 0.0))
-    return Outcome("t", p, low, high) if p is not None else Outcome("t", None, None, None)
+    return Tested(p, None, low, high) if p is not None else Tested(None)

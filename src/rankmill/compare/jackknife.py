@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rankmill.compare.distributions import t_quantile, t_tail
-from rankmill.compare.outcome import Outcome
+from rankmill.compare.outcome import Tested
 
 # With fewer hits, the groups that hold one are too few to tell how far chance moves gap. Measured.
 LEAST_HITS = 10
@@ -73,7 +73,7 @@ def estimate(whole: float, left_out: np.ndarray, sizes: np.ndarray) -> Spread | 
     return Spread(math.sqrt(total / len(sizes)), len(sizes) - 1, effective)
 
 
-def jackknife_test(whole: float, spread: Spread | None, confidence: float) -> Outcome:
+def jackknife_test(whole: float, spread: Spread | None, confidence: float) -> Tested:
     """Return the two-sided t test of a difference, and its interval.
 
     The test is named "t", as t = difference / standard error. If the difference is 0 with each
@@ -87,10 +87,10 @@ def jackknife_test(whole: float, spread: Spread | None, confidence: float) -> Ou
     0.0482 0.0002 0.0398
     """
     if spread is None or not spread.standard_error:
-        return Outcome("t", 1.0 if spread is not None and not whole else None, None, None)
+        return Tested(1.0 if spread is not None and not whole else None)
     low, high = interval(whole, spread, confidence)
     p = min(1.0, 2 * t_tail(abs(whole) / spread.standard_error, spread.freedom))
-    return Outcome("t", p, low, high)
+    return Tested(p, None, low, high)
 
 
 def interval_within(

@@ -19,10 +19,9 @@ from rankmill.compare.differences import (
     WORSE,
     Difference,
     Settings,
-    Tested,
 )
 from rankmill.compare.intervals import of_alike, relative, relative_ends_of
-from rankmill.compare.outcome import Outcome
+from rankmill.compare.outcome import Tested
 from rankmill.compare.significance import (
     RESAMPLED,
     TESTS,
@@ -111,10 +110,10 @@ def tested(
         alike = of_alike(paired, spec, settings.confidence)
     tests = {}
     for name in settings.tests:
-        outcome = Outcome(name, joint, None, None) if name == TUKEY else run(name)
+        found = Tested(joint) if name == TUKEY else run(name)
         if alike is not None and name in OF_SPREAD:
-            outcome = alike._replace(test=name)
-        tests[name] = _as_tested(outcome)._replace(direction=_direction(name, paired))
+            found = alike
+        tests[name] = found._replace(direction=_direction(name, paired))
     # Too few means lie beyond the ends of an interval of very high confidence, as of many slices.
     rare = (1 - settings.confidence) / 2 * settings.replicates < LEAST_BEYOND
     intervals = [
@@ -123,7 +122,7 @@ def tested(
         if one.low is not None and not (rare and name in RESAMPLED)
     ]
     # A test without an interval is shown with the one of the t-test.
-    interval = intervals[0] if intervals else _as_tested(alike or run("t"))
+    interval = intervals[0] if intervals else alike or run("t")
     low, high = relative_ends_of(column, base, spec, settings.confidence, alike)
     # What may be unseen of a system widens them; the sign is that of the difference all the same.
     if low is not None and interval.low is not None and interval.low >= 0:
@@ -172,14 +171,14 @@ def _won_and_lost(paired: AnyPaired, better: Better) -> tuple[int | None, int | 
 
 
 def _within_margin(
-    test: Callable[..., Outcome], paired: AnyPaired, settings: Settings, spec: MetricSpec
+    test: Callable[..., Tested], paired: AnyPaired, settings: Settings, spec: MetricSpec
 ) -> Tested:
     """Return a test of the margin; what is to be corrected heeds what was not seen too.
 
     Without a spread p and the interval are those that the range of the metric leaves.
     """
     margin, tail = settings.margin or 0.0, 1 - settings.confidence
-    found = _as_tested(test(paired, margin, settings.confidence))
+    found = test(paired, margin, settings.confidence)
     width = spec.bounds[1] - spec.bounds[0]
     if math.isinf(width) or too_few(paired):
         return found
@@ -207,10 +206,6 @@ def _direction(test: str, paired: AnyPaired) -> int:
         ranks = paired.tied + np.cumsum(counts) - (counts - 1) / 2
         looked_at = float(((positive - negative) * ranks).sum())
     return (looked_at > 0) - (looked_at < 0)
-
-
-def _as_tested(outcome: Outcome) -> Tested:
-    return Tested(outcome.p, None, outcome.low, outcome.high)
 
 
 def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> Judged:

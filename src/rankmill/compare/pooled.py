@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
-from rankmill.compare.differences import Difference, Estimate, Tested
+from rankmill.compare.differences import Difference, Estimate
 from rankmill.compare.distributions import t_quantile
 from rankmill.compare.intervals import relative, relative_ends
 from rankmill.compare.jackknife import (
@@ -104,8 +104,7 @@ def pooled_difference(
         return Difference(less, relative(less, base), better=better)
     spread = estimate(one.whole - other.whole, one.values - other.values, one.sizes)
     found = jackknife_test(less, spread, confidence)
-    direction = (less > 0) - (less < 0)
-    tests = {"t": Tested(found.p, None, found.low, found.high, direction)}
+    tests = {"t": found._replace(direction=(less > 0) - (less < 0))}
     ends: tuple[float | None, float | None] = (None, None)
     if spread is not None and spread.standard_error:
         spreads = spread_of(one), spread_of(other)

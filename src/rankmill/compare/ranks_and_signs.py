@@ -1,18 +1,18 @@
-"""The sign test, and Wilcoxon's signed rank test."""
+"""The sign test, and Wilcoxon's signed rank test (Biometrics Bulletin 1945)."""
 
 import math
 
 import numpy as np
 
 from rankmill.compare.distributions import normal_tail, sign_tail
-from rankmill.compare.outcome import Outcome
+from rankmill.compare.outcome import Tested
 from rankmill.compare.paired import Paired
 
 # Up to here all signs of the ranks are counted: their number, 2**50, is an exact float64.
 MOST_EXACT = 50
 
 
-def sign_test(paired: Paired) -> Outcome:
+def sign_test(paired: Paired) -> Tested:
     """Return the two-sided exact binomial test of queries won against lost; ties are dropped.
 
     p = min(1, 2 P(X <= min(won, lost))) with X binomial of won + lost trials at 1/2. It has no
@@ -25,12 +25,12 @@ def sign_test(paired: Paired) -> Outcome:
     0.625
     """
     if not paired.n:
-        return Outcome("sign", None, None, None)
+        return Tested(None)
     tail = sign_tail(min(paired.won, paired.lost), paired.won + paired.lost)
-    return Outcome("sign", min(1.0, 2 * tail), None, None)
+    return Tested(min(1.0, 2 * tail))
 
 
-def wilcoxon_test(paired: Paired) -> Outcome:
+def wilcoxon_test(paired: Paired) -> Tested:
     """Return Wilcoxon's two-sided signed rank test with Pratt's zeros and mean ranks of ties.
 
     Zeros are ranked with all others, and their ranks dropped (Pratt, J. Am. Statist. Assoc. 1959).
@@ -46,22 +46,22 @@ def wilcoxon_test(paired: Paired) -> Outcome:
     """
     n = paired.n
     if not n:
-        return Outcome("wilcoxon", None, None, None)
+        return Tested(None)
     _, positive, negative = paired.magnitudes
     counts = positive + negative
     if not len(counts):
-        return Outcome("wilcoxon", 1.0, None, None)
+        return Tested(1.0)
     before = paired.tied + np.cumsum(counts) - counts
     doubled = 2 * before + counts + 1  # twice the mean rank of those that are tied
     won = sum(map(math.prod, zip(doubled.tolist(), positive.tolist(), strict=True)))
     if n <= MOST_EXACT:
-        return Outcome("wilcoxon", _exact(np.repeat(doubled, counts), won), None, None)
+        return Tested(_exact(np.repeat(doubled, counts), won))
     zeros = paired.tied
     mean = (n * (n + 1) - zeros * (zeros + 1)) / 4
     ties = sum(count**3 - count for count in counts[counts > 1].tolist())
     scatter = n * (n + 1) * (2 * n + 1) - zeros * (zeros + 1) * (2 * zeros + 1)
     z = (won / 2 - mean) / math.sqrt((2 * scatter - ties) / 48)
-    return Outcome("wilcoxon", min(1.0, 2 * normal_tail(abs(z))), None, None)
+    return Tested(min(1.0, 2 * normal_tail(abs(z))))
 
 
 def _exact(ranks: np.ndarray, won: int) -> float:

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.distributions import normal_quantile, normal_tail
-from rankmill.compare.outcome import Outcome
+from rankmill.compare.outcome import Tested
 from rankmill.compare.paired import Paired
 from rankmill.compare.resampling import bootstrap_means, cluster_means, flipped_sums
 
@@ -23,7 +23,7 @@ AnyDrawn = Paired | ClusteredPaired
 
 def randomization_test(
     paired: Paired, replicates: int, seed: int, threads: int | None = None
-) -> Outcome:
+) -> Tested:
     """Return the two-sided sign-flip randomization test of the mean.
 
     p = (1 + number of |mean with random signs| >= |mean|) / (1 + replicates); with up to 12
@@ -38,7 +38,7 @@ def randomization_test(
     0.25
     """
     if not paired.n:
-        return Outcome("randomization", None, None, None)
+        return Tested(None)
     sizes, positive, negative = paired.magnitudes
     counts = positive + negative
     observed = abs(math.fsum((sizes * (positive - negative)).tolist()))
@@ -51,12 +51,12 @@ def randomization_test(
         for size in np.repeat(sizes, counts).tolist():
             sums = np.concatenate([sums - size, sums + size])
         p = float(np.mean(np.abs(sums) >= limit))
-    return Outcome("randomization", p, None, None)
+    return Tested(p)
 
 
 def bootstrap_test(
     paired: AnyDrawn, confidence: float, replicates: int, seed: int, threads: int | None = None
-) -> Outcome:
+) -> Tested:
     """Return the percentile interval of the mean, and the p of the bootstrap shifted to no mean.
 
     p = (1 + number of |resampled mean - mean| >= |mean|) / (1 + replicates), as Smucker et al.
@@ -65,19 +65,19 @@ def bootstrap_test(
     of the differences both are None, except that p is 1 if all are zero.
     """
     if _is_degenerate(paired):
-        return _degenerate("bootstrap", paired)
+        return _degenerate(paired)
     one, sign = _one_way_round(paired)
     mean = one.mean or 0.0
     means = _means(one, replicates, seed, threads)
     found = np.abs(means - mean) >= abs(mean) - _rounding(one)
     ends = _quantiles(means, (1 - confidence) / 2, (1 + confidence) / 2)
     p = (1 + int(found.sum())) / (1 + replicates)
-    return Outcome("bootstrap", p, *_turned(ends, sign))
+    return Tested(p, None, *_turned(ends, sign))
 
 
 def bca_test(
     paired: AnyDrawn, confidence: float, replicates: int, seed: int, threads: int | None = None
-) -> Outcome:
+) -> Tested:
     """Return the bias-corrected and accelerated interval of the mean, and the p that inverts it.
 
     The ends are the quantiles P(Z < b + (b + z) / (1 - a (b + z))) of the resampled means, with
@@ -87,7 +87,7 @@ def bca_test(
     to the Bootstrap, 1993, 14.3.
     """
     if _is_degenerate(paired):
-        return _degenerate("bca", paired)
+        return _degenerate(paired)
     one, sign = _one_way_round(paired)
     mean = one.mean or 0.0
     means = np.sort(_means(one, replicates, seed, threads))
@@ -107,7 +107,7 @@ def bca_test(
     # The largest share with a quantile of 0 or less, and the smallest with one of 0 or more.
     least, most = _shares_at_zero(means, _rounding(one))
     p = max(1 / (1 + replicates), min(1.0, 2 * min(side(most), 1 - side(least))))
-    return Outcome("bca", p, *_turned(ends, sign))
+    return Tested(p, None, *_turned(ends, sign))
 
 
 def _means(one: AnyDrawn, replicates: int, seed: int, threads: int | None) -> np.ndarray:
@@ -178,8 +178,8 @@ def _is_degenerate(paired: AnyDrawn) -> bool:
     return not paired.standard_error
 
 
-def _degenerate(test: str, paired: AnyDrawn) -> Outcome:
-    return Outcome(test, 1.0, 0.0, 0.0) if paired.all_zero else Outcome(test, None, None, None)
+def _degenerate(paired: AnyDrawn) -> Tested:
+    return Tested(1.0, None, 0.0, 0.0) if paired.all_zero else Tested(None)
 
 
 def _rounding(paired: AnyDrawn) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankmill.compare.clustered import ClusteredPaired
 from rankmill.compare.distributions import t_quantile, t_tail
-from rankmill.compare.outcome import Outcome
+from rankmill.compare.outcome import Tested
 from rankmill.compare.paired import LARGEST
 from rankmill.compare.ranks_and_signs import sign_test, wilcoxon_test
 from rankmill.compare.resampled import bca_test, bootstrap_test, randomization_test
@@ -25,7 +25,7 @@ ROUNDING = 1e-13
 LEAST_EFFECTIVE = 10
 
 
-def t_test(paired: AnyPaired, confidence: float = 0.95) -> Outcome:
+def t_test(paired: AnyPaired, confidence: float = 0.95) -> Tested:
     """Return the two-sided paired t test, and the interval of the mean.
 
     t = mean / (s / sqrt(n)) with n - 1 degrees of freedom, of which weights leave fewer
@@ -43,13 +43,13 @@ def t_test(paired: AnyPaired, confidence: float = 0.95) -> Outcome:
     0.1671 -0.1164 0.4764
     """
     if paired.all_zero:
-        return Outcome("t", 1.0, 0.0, 0.0)
+        return Tested(1.0, None, 0.0, 0.0)
     mean, error = paired.mean, paired.standard_error
     if mean is None or not error or too_few(paired):
-        return Outcome("t", None, None, None)
+        return Tested(None)
     half = t_quantile((1 + confidence) / 2, paired.freedom) * error
     p = min(1.0, 2 * t_tail(abs(mean) / error, paired.freedom))
-    return Outcome("t", p, mean - half, mean + half)
+    return Tested(p, None, mean - half, mean + half)
 
 
 def too_few(paired: AnyPaired) -> bool:
@@ -66,64 +66,15 @@ class Asked(NamedTuple):
     threads: int | None
 
 
-class SignificanceTest(NamedTuple):
-    """A row of the table of tests.
-
-    Attributes
-    ----------
-    name : str
-        Its name on the command line.
-    run : callable
-        A function of a `Paired` and an `Asked`; those that resample take clusters too.
-    definition, source : str
-        What it tests, in a line, and who describes it.
-    """
-
-    name: str
-    run: Callable[[Any, Asked], Outcome]
-    definition: str
-    source: str
-
-
-_ROWS = (
-    SignificanceTest(
-        "t",
-        lambda paired, asked: t_test(paired, asked.confidence),
-        "paired t test of the mean difference",
-        "Urbano et al., SIGIR 2019",
-    ),
-    SignificanceTest(
-        "randomization",
-        lambda paired, asked: randomization_test(paired, *asked[1:]),
-        "share of random signs of the differences with a mean at least as far from 0",
-        "Smucker et al., CIKM 2007",
-    ),
-    SignificanceTest(
-        "bootstrap",
-        lambda paired, asked: bootstrap_test(paired, *asked),
-        "queries drawn with replacement: percentile interval, and p of the shifted means",
-        "Efron & Tibshirani, 1993; Smucker et al., CIKM 2007",
-    ),
-    SignificanceTest(
-        "bca",
-        lambda paired, asked: bca_test(paired, *asked),
-        "queries drawn with replacement: bias-corrected and accelerated interval, and its p",
-        "Efron & Tibshirani, 1993, chapter 14",
-    ),
-    SignificanceTest(
-        "wilcoxon",
-        lambda paired, asked: wilcoxon_test(paired),
-        "signed ranks of the differences, zeros as Pratt has them",
-        "Wilcoxon, 1945; Pratt, 1959",
-    ),
-    SignificanceTest(
-        "sign",
-        lambda paired, asked: sign_test(paired),
-        "queries won against queries lost, by the binomial distribution",
-        "Conover, 1999",
-    ),
-)
-TESTS: dict[str, SignificanceTest] = {row.name: row for row in _ROWS}
+TESTS: dict[str, Callable[[Any, Asked], Tested]] = {
+    "t": lambda paired, asked: t_test(paired, asked.confidence),
+    "randomization": lambda paired, asked: randomization_test(paired, *asked[1:]),
+    "bootstrap": lambda paired, asked: bootstrap_test(paired, *asked),
+    "bca": lambda paired, asked: bca_test(paired, *asked),
+    "wilcoxon": lambda paired, asked: wilcoxon_test(paired),
+    "sign": lambda paired, asked: sign_test(paired),
+}
+"""Name on the command line -> a test of a `Paired`; those that resample take clusters too."""
 # The tests that take weights, and those that take queries in clusters.
 WEIGHTED = ("t", "randomization")
 RESAMPLED = ("bootstrap", "bca")
@@ -140,7 +91,7 @@ def run_test(
     replicates: int = REPLICATES,
     seed: int = 0,
     threads: int | None = None,
-) -> Outcome:
+) -> Tested:
     """Return what a test says of the differences of queries.
 
     Parameters
@@ -167,7 +118,7 @@ def run_test(
     --------
     >>> from rankmill.compare.paired import paired_of
     >>> run_test("sign", paired_of(np.ones(6)))
-    Outcome(test='sign', p=0.03125, low=None, high=None)
+    Tested(p=0.03125, corrected_p=None, low=None, high=None, direction=0)
     """
     if name not in TESTS:
         raise UsageError(f"unknown test {name!r}; expected one of {', '.join(TESTS)}")
@@ -175,14 +126,14 @@ def run_test(
     if isinstance(paired, ClusteredPaired):
         check_clustered(name)
         if paired.n < LEAST_EFFECTIVE or (name in RESAMPLED and too_few(paired)):
-            return Outcome(name, None, None, None)
+            return Tested(None)
     elif isinstance(paired, WeightedPaired):
         check_weighted(name)
     if name == "t":
         return t_test(paired, asked.confidence)
     if isinstance(paired, WeightedPaired) and name == "randomization":
         paired = paired.products  # the mean of random signs is weighted as the mean is
-    return TESTS[name].run(paired, asked)
+    return TESTS[name](paired, asked)
 
 
 def check_weighted(name: str) -> None:
@@ -202,7 +153,7 @@ def check_clustered(name: str) -> None:
         )
 
 
-def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> Outcome:
+def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> Tested:
     """Return the two one-sided t tests of a mean difference within ± margin.
 
     p is the larger of P(T > (mean + margin) / error) and P(T > (margin - mean) / error). It is at
@@ -217,7 +168,7 @@ def equivalence(paired: AnyPaired, margin: float, confidence: float = 0.95) -> O
     >>> print(f"{found.p:.4f} {found.low:.4f} {found.high:.4f}")
     0.0177 -0.0088 0.0138
     """
-    above, below = _one_sided("equivalence", paired, margin, confidence)
+    above, below = _one_sided(paired, margin, confidence)
     if above.p is None or below.p is None:
         return above
     return above._replace(p=max(above.p, below.p))
@@ -228,7 +179,7 @@ def noninferiority(
     margin: float,
     confidence: float = 0.95,
     better: Better = "higher",
-) -> Outcome:
+) -> Tested:
     """Return the one-sided t test that the system is worse by less than the margin.
 
     p = P(T > (mean + margin) / error). `low` is the lower bound of the mean with this confidence,
@@ -242,26 +193,24 @@ def noninferiority(
     >>> print(f"{found.p:.4f} {found.low:.4f} {found.high}")
     0.0091 -0.0088 None
     """
-    above, below = _one_sided("noninferiority", paired, margin, confidence)
+    above, below = _one_sided(paired, margin, confidence)
     if better == "lower":
         return below._replace(low=None)
     return above._replace(high=None)
 
 
-def _one_sided(
-    test: str, paired: AnyPaired, margin: float, confidence: float
-) -> tuple[Outcome, Outcome]:
+def _one_sided(paired: AnyPaired, margin: float, confidence: float) -> tuple[Tested, Tested]:
     """Return the tests that the mean is above - margin, and below + margin."""
     if not 0 < margin <= LARGEST:
         raise UsageError(f"the margin is {margin!r}; expected a positive number")
     confidence = _share(confidence)
     mean, error = paired.mean, paired.standard_error
     if mean is None or not error or too_few(paired):
-        return (Outcome(test, None, None, None),) * 2
+        return (Tested(None),) * 2
     half = t_quantile(confidence, paired.freedom) * error
     above, below = (t_tail((margin + one) / error, paired.freedom) for one in (mean, -mean))
     ends = mean - half, mean + half
-    return Outcome(test, above, *ends), Outcome(test, below, *ends)
+    return Tested(above, None, *ends), Tested(below, None, *ends)
 
 
 def tukey(

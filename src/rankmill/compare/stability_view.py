@@ -17,6 +17,7 @@ from rankmill.results.plain import plain, read_fields
 from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View, decimals_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import stamp
 
 if TYPE_CHECKING:
     from rankmill.results.pictures import Picture
@@ -110,8 +111,6 @@ class Stability(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all attributes as dicts, lists, strings and numbers; a cutoff is a string."""
-        from rankmill.version import stamp
-
         return {
             **stamp(),
             "systems": self.systems,

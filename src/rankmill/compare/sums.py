@@ -13,10 +13,6 @@ from rankmill.metrics.mean import Mean
 from rankmill.metrics.weighted import WeightedMean
 
 AnyMean = Mean | WeightedMean
-Values = Mapping[str, Mapping[str, np.ndarray]]
-"""Metric -> system -> the value of each query."""
-
-
 AnyPaired = Paired | WeightedPaired
 
 

@@ -14,8 +14,6 @@ from rankmill.config.filling import fill
 from rankmill.errors import UsageError
 from rankmill.stores.opened import opened
 
-__all__ = ["Document", "Place", "read_document"]
-
 Place = tuple[str | int, ...]
 """The keys that lead to a value; the elements of an array have their number, from 0."""
 

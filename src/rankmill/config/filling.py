@@ -9,8 +9,6 @@ from contextlib import suppress
 
 from rankmill.errors import UsageError
 
-__all__ = ["dates_in", "fill", "is_filled", "parse_date", "with_holes"]
-
 _DATE = re.compile(r"(?<!\d)20\d\d(?:-\d\d-\d\d|\d{4})(?!\d)")
 _HOLE = re.compile(
     r"\{date(?::(?P<form>[^{}]*))?\}"

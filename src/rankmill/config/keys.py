@@ -12,8 +12,6 @@ from rankmill.config.options import OPTIONS, keys
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
 
-__all__ = ["check_keys", "joined", "nearest"]
-
 VERSION = 1
 """The version of the file that is written and read; without the key it is 1."""
 

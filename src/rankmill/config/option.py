@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
-__all__ = ["FILE", "SIDES", "Kind", "Option"]
-
 Kind = Literal[
     "text", "texts", "pairs", "integer", "integers", "number", "flag", "input", "size", "auto"
 ]

@@ -7,8 +7,6 @@ from rankmill.config.table_of_comparisons import COMPARISON, FUSING, RULES
 from rankmill.config.table_of_inputs import COUNTING, INPUTS, METRICS
 from rankmill.config.table_of_outputs import OUTPUT, RESOURCES
 
-__all__ = ["OPTIONS", "keys", "options_of"]
-
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "Inputs": INPUTS,
     "Metrics": METRICS,

@@ -4,8 +4,6 @@ from functools import partial
 
 from rankmill.config.option import Option
 
-__all__ = ["COMPARISON", "FUSING", "RULES"]
-
 _gate = partial(Option, on="gate", table="")
 _compare = partial(Option, on="compare", table="")
 _stability = partial(Option, on="stability", short="*")

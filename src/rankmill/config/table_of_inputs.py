@@ -6,8 +6,6 @@ from rankmill.config.option import FILE, SIDES, Option
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.sources.formats import FORMATS
 
-__all__ = ["COUNTING", "INPUTS", "METRICS"]
-
 _LOCAL = "evaluate compare gate report"
 _PRESETS = f"{FILE} stability explain"
 # Columns of labels and predictions; of inputs that are the one or the other; of predictions.

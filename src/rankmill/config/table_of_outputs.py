@@ -7,8 +7,6 @@ from rankmill.results.table_files import NAMED
 from rankmill.results.writers import FORMATS
 from rankmill.version import install
 
-__all__ = ["OUTPUT", "RESOURCES"]
-
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"
 _WRITING = "evaluate compare gate spark stability explain explain-evaluators history"
 _gate = partial(Option, on="gate", table="")

@@ -16,8 +16,6 @@ from rankmill.results.escaping import visible
 if TYPE_CHECKING:
     from rankmill.results.result import Result
 
-__all__ = ["Found", "toml_value", "written"]
-
 _TOP = """\
 # The file of 'rankmill evaluate', 'compare', 'gate' and 'report', as in
 #   rankmill evaluate rankmill.toml

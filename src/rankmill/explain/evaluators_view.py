@@ -13,6 +13,7 @@ from rankmill.results.tables import Cell, Column, Facts, Part, Table, View, deci
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import PRESETS
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import stamp
 
 _LEGEND = "(R labels and n predictions of a query, k the cutoff)"
 
@@ -95,8 +96,6 @@ class EvaluatorDifferences(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts, strings and numbers."""
-        from rankmill.version import stamp
-
         return {
             **stamp(),
             "metric": self.metric,

@@ -27,7 +27,7 @@ from rankmill.explain.walk import (
     divisor_of,
     items_to_hit,
     last_rank,
-    ranked_hits,
+    standing,
     walk,
 )
 from rankmill.kernels.identity import Ids
@@ -223,13 +223,12 @@ def walk_list(
     found, judged = match_block(arranged, index, rows, job, NO_CUTOFF)
     hits = Matched(judged or found, semantics, job.gain_function).hits(metric)
     order = semantics.order if arranged.numbers is not None else "given"
-    places, ranked = ranked_hits(hits, arranged.numbers, order)
-    hits = hits._replace(ranks=np.flatnonzero(ranked.hit) + 1, gains=ranked.gain[ranked.hit])
+    places, confidences, hits, ranked = standing(hits, arranged.numbers, order)
     count = last_rank(metric, hits)
     columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
     columns["sum"] = columns["term"].cumsum()
-    if ranked.confidence is not None:
-        columns = {"confidence": ranked.confidence[:count], **columns}
+    if confidences is not None:
+        columns = {"confidence": confidences[:count], **columns}
     ideal = metric.spec.ideal
     table = table_of(
         take_ids(arranged.items, places[:count]),
@@ -248,17 +247,8 @@ def walk_list(
         facts["order"] = f"{CHOICES['order'][order]} (order {order})"
     if divisor is not None:
         facts["divisor"] = divisor[1]
-    return Trace(
-        metric.text,
-        None,
-        None,
-        float(columns["sum"][-1]) if count else 0.0,
-        divisor and divisor[0],
-        table,
-        facts,
-        semantics,
-        job.scope,
-    )
+    total, how = float(columns["sum"][-1]) if count else 0.0, (semantics, job.scope)
+    return Trace(metric.text, None, None, total, divisor and divisor[0], table, facts, *how)
 
 
 def _trace_gap(
@@ -293,17 +283,9 @@ def _trace_gap(
         "divisor": f"{CHOICES['gap_total'][total].removeprefix('divided by ')} (gap_total {total})",
         "ties": f"{CHOICES['gap_ties'][ties]} (gap_ties {ties})",
     }
-    found = Trace(
-        metric.text,
-        None,
-        result.metrics[metric.text],
-        math.fsum(ranked.terms),
-        float(gap.total(tally.state.totals)),
-        pa.table(table),
-        facts,
-        semantics,
-        job.scope,
-    )
+    value, how = result.metrics[metric.text], (semantics, job.scope)
+    quotient = math.fsum(ranked.terms), float(gap.total(tally.state.totals))
+    found = Trace(metric.text, None, value, *quotient, pa.table(table), facts, *how)
     return _first_rows(found, rows, len(ranked.order))
 
 

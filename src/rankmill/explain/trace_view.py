@@ -16,6 +16,7 @@ from rankmill.results.tables import Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import html_text, plain_text
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import stamp
 
 _TEXTS = ("query", "item", "hit", "correct", "note")
 _INFINITE = ("inf", "-inf", "nan")
@@ -71,8 +72,6 @@ class Trace(Answer):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as dicts, lists, strings and numbers."""
-        from rankmill.version import stamp
-
         return {
             **stamp(),
             "metric": self.metric,

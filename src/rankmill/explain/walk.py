@@ -4,11 +4,12 @@ import numpy as np
 
 from rankmill.columns.ids import slice_ids
 from rankmill.errors import UsageError
+from rankmill.explain.walks import Ranked, ranked_of, walk_of
 from rankmill.kernels.identity import Ids
 from rankmill.matching.hits import Hits
 from rankmill.matching.labels import LabelLists
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
-from rankmill.metrics.base import Columns, Metric, Ranked, Tied
+from rankmill.metrics.base import Columns, Metric
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.semantics.choices import CHOICES, Choices
 
@@ -28,7 +29,8 @@ def check_walk(metric: Metric, order: str) -> None:
         raise UsageError(
             f"{metric.text} has no walk yet: {where}. explain takes {', '.join(names)}"
         )
-    if spec.kernel and order == "expected" and not spec.expected_walk:
+    found = walk_of(metric)
+    if order == "expected" and found is not None and not found.tied:
         raise UsageError(
             f"{metric.text} has no walk yet under order 'expected': choose another order; evaluate "
             "has its value for each query"
@@ -36,7 +38,7 @@ def check_walk(metric: Metric, order: str) -> None:
 
 
 def _is_explained(metric: Metric) -> bool:
-    if metric.spec.walk is not None or list_walk_of(metric) is not None:
+    if walk_of(metric) is not None or list_walk_of(metric) is not None:
         return True
     return aggregate_of(metric).needs_confidences
 
@@ -59,27 +61,27 @@ def last_rank(metric: Metric, hits: Hits) -> int:
     return min(predictions, labels if metric.spec.within_labels else metric.limit)
 
 
-def ranked_hits(
+def standing(
     hits: Hits, confidences: np.ndarray | None, order: str
-) -> tuple[np.ndarray, Ranked]:
-    """The places of the only list in the order that counts, and what stands at each rank.
+) -> tuple[np.ndarray, np.ndarray | None, Hits, Ranked]:
+    """The places of the only list in the order that counts, and what stands there in this order.
 
     For "worst" and "best" the places of equal confidence are put in another order, hits last by
     rising gain or first by falling gain.
     """
     count = int(hits.prediction_counts[0])
-    hit, gain = np.zeros(count, np.bool_), np.zeros(count)
-    hit[hits.ranks - 1] = True
-    gain[hits.ranks - 1] = hits.gains
-    places = np.arange(count)
+    places, starts = np.arange(count), np.ones(count, np.bool_)
     if confidences is not None and order in ("worst", "best"):
+        given = ranked_of(hits, starts)
         run = np.cumsum(_starts(confidences))
-        keys = (gain, hit, run) if order == "worst" else (-gain, ~hit, run)
-        places = np.lexsort(keys)
-    confidence = None if confidences is None else confidences[places]
-    ranks = np.arange(1, count + 1)
-    discount = hits.discounts[1 : count + 1]
-    return places, Ranked(ranks, hit[places], gain[places], confidence, discount)
+        sign = 1 if order == "worst" else -1
+        places = np.lexsort((sign * given.gain, given.hit == (order == "worst"), run))
+        hit = given.hit[places]
+        hits = hits._replace(ranks=np.flatnonzero(hit) + 1, gains=given.gain[places][hit])
+    elif confidences is not None and order == "expected":
+        starts = _starts(confidences)
+    confidences = None if confidences is None else confidences[places]
+    return places, confidences, hits, ranked_of(hits, starts)
 
 
 def _starts(confidences: np.ndarray) -> np.ndarray:
@@ -93,40 +95,13 @@ def walk(metric: Metric, ranked: Ranked, hits: Hits, order: str) -> Columns:
     Under order "expected" the terms are expected values over all orders of equal confidences.
     """
     check_walk(metric, order)
+    found = walk_of(metric)
+    assert found is not None
+    columns = found.columns(ranked, metric, hits)
     if order == "expected":
-        assert metric.spec.expected_walk is not None
-        return metric.spec.expected_walk(_tied(ranked), metric, hits)
-    assert metric.spec.walk is not None
-    return metric.spec.walk(ranked, metric, hits)
-
-
-def _tied(ranked: Ranked) -> Tied:
-    """The chances at each rank, as rankmill.kernels.expected has them."""
-    assert ranked.confidence is not None
-    starts = np.flatnonzero(_starts(ranked.confidence))
-    of_place = _starts(ranked.confidence).cumsum() - 1
-    sizes = np.diff(np.append(starts, len(ranked.hit)))
-    hits = np.add.reduceat(ranked.hit.astype(np.int64), starts)
-    found = (hits.cumsum() - hits)[of_place]
-    place = ranked.rank - starts[of_place]
-    gains = np.add.reduceat(ranked.gain, starts)[of_place]
-    sizes, hits = sizes[of_place], hits[of_place]
-    # The chance that this rank holds a hit if none before it in its run does.
-    left = np.maximum(hits, sizes - place + 1)
-    first = hits / left
-    missed = np.append(1.0, np.cumprod(1 - first))[: len(place)]
-    return Tied(
-        rank=ranked.rank,
-        hit=ranked.hit,
-        discount=ranked.discount,
-        chance=hits / sizes,
-        first=missed * first,
-        gain=gains / sizes,
-        found=found,
-        hits=hits,
-        size=sizes,
-        place=place,
-    )
+        columns.pop("precision", None)  # that of one order
+        columns = {"chance": ranked.chance, **columns}
+    return {"judged" if metric.spec.needs_judged else "hit": ranked.hit, **columns}
 
 
 def divisor_of(metric: Metric, hits: Hits, semantics: Choices) -> tuple[float, str] | None:

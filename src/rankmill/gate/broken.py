@@ -15,16 +15,6 @@ if TYPE_CHECKING:
 
     from rankmill.gate.runs import Measured, Run, SliceKey
 
-__all__ = [
-    "Night",
-    "Trends",
-    "broken_words",
-    "night_before",
-    "slice_keys",
-    "slice_trends",
-    "trend_of",
-]
-
 # So many of the last runs are read for the trends of slices, whose rows are not in summaries.
 NIGHTS = 30
 

@@ -16,8 +16,6 @@ from typing import NamedTuple
 
 from rankmill.compare.distributions import t_quantile
 
-__all__ = ["EARLIER", "LEAST", "RATE", "Drift", "drift"]
-
 RATE = 5e-5
 """How often each test names a run where nothing changed: both together, one run in 10,000."""
 EARLIER = 14

@@ -10,18 +10,6 @@ from typing import Any, NamedTuple
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.runs import Measured, Run
 
-__all__ = [
-    "HELD",
-    "NO_VERDICT",
-    "UNDECIDED",
-    "Baseline",
-    "choose",
-    "is_choice",
-    "is_pinned",
-    "read_choice",
-    "tries_of_a_night",
-]
-
 HELD, UNDECIDED = "held", "not enough data"
 # Of a run that ended before its rules were judged; it has no values.
 NO_VERDICT = "no verdict"

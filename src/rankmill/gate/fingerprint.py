@@ -14,8 +14,6 @@ from rankmill.sources.footers import read_footer
 from rankmill.sources.spool import is_pipe
 from rankmill.stores.urls import is_url, shown
 
-__all__ = ["Fingerprint", "fingerprint"]
-
 REQUESTS = 16
 
 

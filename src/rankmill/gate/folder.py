@@ -22,8 +22,6 @@ from rankmill.gate.runs import (
 from rankmill.stores.opened import opened
 from rankmill.stores.urls import is_url, local_path, shown
 
-__all__ = ["Folder", "open_folder"]
-
 # The summary of a run is in the last bytes of its file.
 END = 1 << 15
 _MOVE = "it is no run of a history, or is broken: move it elsewhere"

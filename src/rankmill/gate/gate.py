@@ -163,7 +163,8 @@ def gate_as(request: Request, *, details: bool = False, now: float | None = None
                 shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
         alone = alone_of(joined, state, asked, workers)
     results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
-    found = verdict_of(asked, results, joined.without, state, ages, comparison, alone)
+    evidence = evidence_of(asked, results, joined.without, state, ages, alone)
+    found = verdict_of(asked, evidence, comparison)
     return replace(found, seconds=perf_counter() - began, details=shown)
 
 
@@ -231,7 +232,8 @@ def _of_result(result: Result, request: Request, *, details: bool) -> Verdict:
     nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
     state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
     ages = ages_of(asked, result, result, None)
-    return verdict_of(asked, {CANDIDATE: result}, {}, state, ages, None)
+    evidence = evidence_of(asked, {CANDIDATE: result}, {}, state, ages, {})
+    return verdict_of(asked, evidence, None)
 
 
 def ages_of(asked: Asked, labels: Any, predictions: Any, now: float | None) -> dict[str, float]:
@@ -249,28 +251,9 @@ def ages_of(asked: Asked, labels: Any, predictions: Any, now: float | None) -> d
     return {name: max(0.0, age) for name, age in ages.items()}
 
 
-def verdict_of(
-    asked: Asked,
-    results: Mapping[str, Result],
-    without: Mapping[str, Without],
-    state: ComparisonState,
-    ages: Mapping[str, float],
-    comparison: Comparison | None,
-    alone: Mapping[str, ComparisonState] | None = None,
-) -> Verdict:
-    """Hold what was measured against the rules.
-
-    Parameters
-    ----------
-    asked
-    results, without, state
-        As those of a `Joined`; the results with that of the baseline if that is scored or paired.
-    ages, comparison
-    alone
-        As those of `Evidence`.
-    """
-    earlier = asked.earlier
-    evidence = evidence_of(asked, results, without, state, ages, alone or {})
+def verdict_of(asked: Asked, evidence: Evidence, comparison: Comparison | None) -> Verdict:
+    """Hold what was measured against the rules."""
+    earlier, state = asked.earlier, evidence.state
     outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
     notes = [] if earlier is None else [*earlier.notes]
     if state.whole.clusters is not None:
@@ -279,7 +262,7 @@ def verdict_of(
     return Verdict(
         _word(outcomes, asked.undecided),
         outcomes,
-        results[CANDIDATE],
+        evidence.result,
         comparison,
         None if earlier is None else earlier.to_dict(),
         asked.undecided,
@@ -288,7 +271,7 @@ def verdict_of(
             *notes_of_pairs(state, asked.min_overlap, asked.settings.adjust),
             *few_notes(state, asked.settings),
         ],
-        slices=slice_values((alone or {}).get(CANDIDATE, state), CANDIDATE, asked.rules),
+        slices=slice_values(evidence.alone.get(CANDIDATE, state), CANDIDATE, asked.rules),
     )
 
 
@@ -300,7 +283,16 @@ def evidence_of(
     ages: Mapping[str, float],
     alone: Mapping[str, ComparisonState],
 ) -> Evidence:
-    """Return what rules are held against; the parameters are those of `verdict_of`."""
+    """Return what rules are held against.
+
+    Parameters
+    ----------
+    asked
+    results, without, state
+        As those of a `Joined`; the results with that of the baseline if that is scored or paired.
+    ages, alone
+        As those of `Evidence`.
+    """
     earlier = asked.earlier
     told = None if earlier is None else earlier.told
     if earlier is not None and earlier.kind == "predictions":

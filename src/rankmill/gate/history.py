@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rankmill.gate.record import Found
     from rankmill.results.pictures import Picture
 
-__all__ = ["Baseline", "History", "Trend", "moment", "prune"]
-
 _UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
 
 

@@ -13,8 +13,6 @@ from rankmill.results.drawing import Stroke
 from rankmill.results.escaping import brief
 from rankmill.results.pictures import Key, Panel, Picture, compose
 
-__all__ = ["plot_trends"]
-
 MOST_PANELS = 12
 _WIDTH = 660
 

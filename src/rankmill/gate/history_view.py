@@ -9,8 +9,6 @@ from rankmill.gate.trends import NAMED, Recorded, Trend
 from rankmill.results.tables import Cell, Column, Part, Table, View
 from rankmill.version import stamp
 
-__all__ = ["named", "sparkline", "view_of"]
-
 _BLOCKS = "▁▂▃▄▅▆▇█"
 # So many of the last runs are drawn.
 DRAWN = 30

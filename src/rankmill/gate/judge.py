@@ -14,7 +14,7 @@ from rankmill.errors import InputError, UsageError
 from rankmill.gate.baseline import BASELINE, CANDIDATE
 from rankmill.gate.counts import of_age, of_count
 from rankmill.gate.limits import range_of
-from rankmill.gate.measured import Interval, Measured, drop_of, value_of
+from rankmill.gate.measured import Interval, Measured, Side, drop_of, value_of
 from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import SliceKey
@@ -22,10 +22,10 @@ from rankmill.gate.sides import (
     LEAST_IN_COMMON,
     Sides,
     against,
-    beside_recorded,
     bounds_of,
     measured_of,
     shared_of,
+    side_of,
     slices_of,
 )
 from rankmill.gate.sliced import Value, named, slice_before, slices_lost
@@ -137,7 +137,7 @@ def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
         for by, value, one in slices_lost(evidence.slices, rule, metric, there):
             # A slice of a few queries may have none by chance.
             base = one.value if (one.queries or 0) >= LEAST_IN_COMMON else None
-            found.append((by, value, Sides(Measured(None, None, 0, base), None)))
+            found.append((by, value, Sides(Measured(Side(), Side(base)), None)))
         found.sort(key=lambda one: tuple(map(natural, one[1])))
     return [
         Case(*named(by, value), _shown(by, value), sides)
@@ -154,7 +154,8 @@ def _with_before(
     if before is None or not rule.paired:
         return sides
     weighted = evidence.result.scope.weight is not None
-    return sides._replace(measured=beside_recorded(sides.measured, before, weighted=weighted))
+    theirs = side_of(before, weighted=weighted)
+    return sides._replace(measured=sides.measured._replace(theirs=theirs))
 
 
 def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
@@ -237,7 +238,8 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
         mine = measured_of(whole.whole, metric, paired=False)
     else:
         of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
-        mine = Measured(*of_mine, bounds=bounds_of(metric), effective=result.effective_queries)
+        side = Side(*of_mine, result.effective_queries)
+        mine = Measured(side, bounds=bounds_of(metric))
     if CANDIDATE in known:
         base = (evidence.told or {}).get("metrics", {}).get(metric)
         mine = Measured.of_groups(mine.value, base, known)
@@ -250,14 +252,14 @@ def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measured:
     effective = told.get("effective", {}).get(metric, told.get("effective_queries"))
     if effective is None and result.scope.weight is not None:
         error = None  # of a run that does not tell what its weights leave
-    both = {"base": base, "base_error": error, "base_effective": effective}
-    return mine._replace(**both, base_queries=int(queries or 0))
+    return mine._replace(theirs=Side(base, error, int(queries or 0), effective))
 
 
 def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> Outcome:
     """Hold a metric against a rule; `shown` is the slice."""
     if not rule.paired:  # how sure the baseline is says nothing of a value
-        sides = sides._replace(measured=sides.measured._replace(base_effective=None))
+        one = sides.measured
+        sides = sides._replace(measured=one._replace(theirs=one.theirs._replace(effective=None)))
     return replace(_held(rule, shown, sides, confidence), **_told_of(sides))
 
 

@@ -22,146 +22,27 @@ from rankmill.metrics.weighted import WeightedMean, freedom_of
 NO_BOUNDS = -math.inf, math.inf
 
 
-class Measured(NamedTuple):
-    """A metric of the system, and of the baseline if there is one.
+class Side(NamedTuple):
+    """A metric of one of two systems.
 
     Attributes
     ----------
     value, error : float or None
-        Of the system, and its standard error.
+        The value and its standard error.
     queries : int
-        How many queries the value is a mean over, or groups of queries for the jackknife.
-    base, base_error, base_queries
-        The same of the baseline.
-    difference_error : float or None
-        The standard error of the mean of the paired differences; None if they are not paired.
-    bounds : tuple of float
-        The range of the metric; infinite where it has none, or is no mean over queries.
-    groups : LeftOut or None
-        What the jackknife left out for the system.
-    effective, base_effective : float or None
-        The effective numbers of queries of weights, or of clusters, if there are some.
-    clusters : bool
-        Whether queries come in clusters, which `queries` then counts.
+        How many queries the value is a mean over; clusters if queries come in some, or groups of
+        queries for the jackknife.
+    effective : float or None
+        The effective number of queries of weights, or of clusters, if there are some.
     known_freedom : float or None
         The degrees of freedom of values that a covariate adjusts; None for those that weights, or
         clusters of unequal size, leave.
     """
 
-    value: float | None
-    error: float | None
-    queries: int
-    base: float | None = None
-    base_error: float | None = None
-    base_queries: int = 0
-    difference_error: float | None = None
-    bounds: tuple[float, float] = NO_BOUNDS
-    groups: LeftOut | None = None
+    value: float | None = None
+    error: float | None = None
+    queries: int = 0
     effective: float | None = None
-    base_effective: float | None = None
-    clusters: bool = False
-    known_freedom: float | None = None
-
-    @classmethod
-    def of(
-        cls,
-        column: Column,
-        base: Column | None,
-        bounds: tuple[float, float],
-        *,
-        adjusted: bool = True,
-    ) -> "Measured":
-        """Return what is measured of one slice; `base` is the column of the baseline.
-
-        Where a covariate is known, both are adjusted by it if that is asked for.
-        """
-        paired = column.paired
-        if adjusted and isinstance(paired, AdjustedPaired):
-            (v, error, freedom), (b, base_error, _) = paired.mine, paired.theirs
-            mine = cls(v, error, paired.n, b, base_error, paired.n, paired.standard_error, bounds)
-            return mine._replace(known_freedom=freedom)
-        mean = column.mean
-        n = mean.positive if isinstance(mean, WeightedMean) else mean.count
-        effective = mean.effective if isinstance(mean, WeightedMean) else None
-        mine = cls(mean.mean, mean.standard_error, n, bounds=bounds, effective=effective)
-        if isinstance(mean, ClusteredMean):
-            mine = mine._replace(clusters=True)
-        if base is None or column.paired is None:
-            return mine
-        return mine._replace(
-            base=base.mean.mean,
-            base_error=base.mean.standard_error,
-            base_queries=n,
-            base_effective=effective,
-            difference_error=column.paired.standard_error,
-        )
-
-    @classmethod
-    def of_groups(
-        cls, value: float | None, base: float | None, without: Mapping[str, LeftOut | str]
-    ) -> "Measured":
-        """Return what is measured of a metric over all predictions, by the jackknife.
-
-        `without` has the values of the system and perhaps the baseline without each group.
-        """
-        mine, theirs = without[CANDIDATE], without.get(BASELINE, "")
-        if isinstance(mine, str):
-            return cls(value, None, 0, base)
-        groups = len(mine.sizes)
-        found = cls(value, _error(mine), groups, base, groups=mine)
-        if isinstance(theirs, str):
-            return found
-        if few_hits([mine, theirs]):
-            return found._replace(error=None)
-        less = mine._replace(whole=mine.whole - theirs.whole, values=mine.values - theirs.values)
-        return found._replace(
-            base_error=_error(theirs), base_queries=groups, difference_error=_error(less)
-        )
-
-    @property
-    def adjusted(self) -> bool:
-        """Whether a covariate adjusts the values of pairs."""
-        return self.known_freedom is not None
-
-    @property
-    def too_few(self) -> bool:
-        """Whether weights or clusters leave too few effective ones for an interval."""
-        sizes = self.effective, self.base_effective
-        return any(one is not None and one < LEAST_EFFECTIVE for one in sizes)
-
-    @property
-    def why(self) -> str:
-        """Why there may be no interval, or ""."""
-        if self.too_few:
-            least = min(self.mine.size, self.base_effective or math.inf)
-            if self.clusters:
-                count = plural(self.queries, "cluster", "counts", "count")
-                return f"{count} as {least:.3g} of equal size"
-            return f"the weights leave {least:.3g} effective queries"
-        if self.groups is not None and (few := few_hits([self.groups])):
-            return few
-        alike = self.error == 0 or self.difference_error == 0
-        return "all queries are alike" if alike else ""
-
-    @property
-    def mine(self) -> "_Side":
-        """The system."""
-        return _Side(self.value, self.error, self.queries, self.effective, self.known_freedom)
-
-    @property
-    def theirs(self) -> "_Side":
-        """The baseline."""
-        told = self.base, self.base_error, self.base_queries, self.base_effective
-        return _Side(*told, self.known_freedom)
-
-
-class _Side(NamedTuple):
-    """One of two systems: its value, the error, and over how many queries."""
-
-    value: float | None
-    error: float | None
-    queries: int
-    effective: float | None
     known_freedom: float | None = None
 
     @property
@@ -181,6 +62,120 @@ class _Side(NamedTuple):
         if self.value is None or self.error is None:
             return None
         return Spread(sign * self.value, self.error, self.size)
+
+
+class Measured(NamedTuple):
+    """A metric of the system, and of the baseline.
+
+    Attributes
+    ----------
+    mine, theirs : Side
+        The system and the baseline, which has no value if there is none.
+    difference_error : float or None
+        The standard error of the mean of the paired differences; None if they are not paired.
+    bounds : tuple of float
+        The range of the metric; infinite where it has none, or is no mean over queries.
+    groups : LeftOut or None
+        What the jackknife left out for the system.
+    clusters : bool
+        Whether queries come in clusters.
+    """
+
+    mine: Side
+    theirs: Side = Side()
+    difference_error: float | None = None
+    bounds: tuple[float, float] = NO_BOUNDS
+    groups: LeftOut | None = None
+    clusters: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        column: Column,
+        base: Column | None,
+        bounds: tuple[float, float],
+        *,
+        adjusted: bool = True,
+    ) -> "Measured":
+        """Return what is measured of one slice; `base` is the column of the baseline.
+
+        Where a covariate is known, both are adjusted by it if that is asked for.
+        """
+        paired, mean = column.paired, column.mean
+        if adjusted and isinstance(paired, AdjustedPaired):
+            freedom = paired.mine.freedom
+            mine, theirs = (
+                Side(value, error, paired.n, None, freedom)
+                for value, error, _ in (paired.mine, paired.theirs)
+            )
+            return cls(mine, theirs, paired.standard_error, bounds)
+        n: tuple[int, float | None] = (
+            (mean.positive, mean.effective)
+            if isinstance(mean, WeightedMean)
+            else (mean.count, None)
+        )
+        mine, clusters = Side(mean.mean, mean.standard_error, *n), isinstance(mean, ClusteredMean)
+        if base is None or paired is None:
+            return cls(mine, bounds=bounds, clusters=clusters)
+        theirs = Side(base.mean.mean, base.mean.standard_error, *n)
+        return cls(mine, theirs, paired.standard_error, bounds, clusters=clusters)
+
+    @classmethod
+    def of_groups(
+        cls, value: float | None, base: float | None, without: Mapping[str, LeftOut | str]
+    ) -> "Measured":
+        """Return what is measured of a metric over all predictions, by the jackknife.
+
+        `without` has the values of the system and perhaps the baseline without each group.
+        """
+        mine, theirs = without[CANDIDATE], without.get(BASELINE, "")
+        if isinstance(mine, str):
+            return cls(Side(value), Side(base))
+        groups = len(mine.sizes)
+        found = cls(Side(value, _error(mine), groups), Side(base), groups=mine)
+        if isinstance(theirs, str):
+            return found
+        if few_hits([mine, theirs]):
+            return found._replace(mine=Side(value, None, groups))
+        less = mine._replace(whole=mine.whole - theirs.whole, values=mine.values - theirs.values)
+        return found._replace(
+            theirs=Side(base, _error(theirs), groups), difference_error=_error(less)
+        )
+
+    @property
+    def value(self) -> float | None:
+        """That of the system."""
+        return self.mine.value
+
+    @property
+    def base(self) -> float | None:
+        """That of the baseline."""
+        return self.theirs.value
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether a covariate adjusts the values of pairs."""
+        return self.mine.known_freedom is not None
+
+    @property
+    def too_few(self) -> bool:
+        """Whether weights or clusters leave too few effective ones for an interval."""
+        sizes = self.mine.effective, self.theirs.effective
+        return any(one is not None and one < LEAST_EFFECTIVE for one in sizes)
+
+    @property
+    def why(self) -> str:
+        """Why there may be no interval, or ""."""
+        if self.too_few:
+            least = min(self.mine.size, self.theirs.effective or math.inf)
+            if self.clusters:
+                count = plural(self.mine.queries, "cluster", "counts", "count")
+                return f"{count} as {least:.3g} of equal size"
+            return f"the weights leave {least:.3g} effective queries"
+        if self.groups is not None and (few := few_hits([self.groups])):
+            return few
+        alike = self.mine.error == 0 or self.difference_error == 0
+        return "all queries are alike" if alike else ""
 
 
 def _error(one: LeftOut) -> float | None:
@@ -259,10 +254,10 @@ def drop_of(
     if confidence is None or ends is None:
         return Interval(0.0 - gain / b)
     t, both = _of_t(one, confidence)
-    own = beyond_alike(Spread(v, one.error or 0.0, one.mine.size), one.bounds, confidence)
+    own = beyond_alike(Spread(v, one.mine.error or 0.0, one.mine.size), one.bounds, confidence)
     other = (ends.less, ends.more) if sign > 0 else (ends.more, ends.less)
     beyond = max(own[0], other[0]), max(own[1], other[1])
-    errors = one.error, one.base_error, both
+    errors = one.mine.error, one.theirs.error, both
     low, high = relative_ends(v, b, errors, t, one.bounds[0] >= 0, beyond)
     change = -math.inf if low is None else low, math.inf if high is None else high
     return Interval(0.0 - gain / b, *_turned(change, -sign))
@@ -298,7 +293,7 @@ def freedom_and_error(one: Measured) -> tuple[float, float]:
     """Return the standard error of the difference from the baseline, and its freedom first."""
     if one.difference_error is not None:
         return max(1.0, one.mine.freedom), one.difference_error
-    of_v, of_b = (one.error or 0.0) ** 2, (one.base_error or 0.0) ** 2
+    of_v, of_b = (one.mine.error or 0.0) ** 2, (one.theirs.error or 0.0) ** 2
     freedom = _welch(of_v, one.mine.freedom, of_b, one.theirs.freedom)
     return freedom, math.sqrt(of_v + of_b)
 

@@ -15,8 +15,6 @@ from rankmill.version import install
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["log_run", "names_for_mlflow", "tracking_uri"]
-
 # MLflow cuts off, or refuses, longer values.
 LONGEST = 500
 # By default MLflow asks a server that is down for minutes.

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from rankmill.columns.buffers import table_of
 from rankmill.gate.earlier import NO_VERDICT
 from rankmill.gate.record import SCHEMA
 from rankmill.gate.runs import SUMMARY, CountingRules, Run, new_name, seal_of_row, summary_text
@@ -16,8 +17,6 @@ from rankmill.gate.verdict import Outcome
 from rankmill.results.escaping import markdown_text, visible_message
 from rankmill.results.tables import Cell, Column, Facts, Table, View
 from rankmill.version import __version__
-
-__all__ = ["NoVerdict", "markdown", "run_table", "summary", "view_of"]
 
 
 class NoVerdict(NamedTuple):
@@ -107,4 +106,4 @@ def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
     }
     row["checksum"] = seal_of_row(row)
     summary = summary_text(run, rules)
-    return pa.Table.from_pylist([row], SCHEMA.with_metadata({SUMMARY: summary}))
+    return table_of([row], SCHEMA.with_metadata({SUMMARY: summary}))

@@ -212,24 +212,25 @@ def _test_of(rule: Rule, one: Measured) -> _Test | None:
     if v is None or one.too_few:
         return None
     if rule.measure == "value":
-        if rule.operator == "==" or not one.error or one.mine.freedom < 1:
+        if rule.operator == "==" or not one.mine.error or one.mine.freedom < 1:
             return None
         up = rule.operator in (">=", ">")
         margin = v - rule.limit if up else rule.limit - v
-        return _Test(margin, one.error, one.mine.freedom, v - lowest if up else highest - v)
-    if b is None or one.error is None or one.base_error is None or one.difference_error == 0:
+        return _Test(margin, one.mine.error, one.mine.freedom, v - lowest if up else highest - v)
+    error_of_v, error_of_b = one.mine.error, one.theirs.error
+    if b is None or error_of_v is None or error_of_b is None or one.difference_error == 0:
         return None  # of a system and itself nobody knows how a worse one would differ
     freedom, error = freedom_and_error(one)
     down = rule.better == "lower"
     room = highest - b if down else b - lowest
     more = 0.0
     if one.difference_error is not None and one.groups is None and not down and b > 0:
-        more = one.base_error**2 / b + b / one.theirs.size
+        more = error_of_b**2 / b + b / one.theirs.size
     if rule.relative:
         if b <= 0:
             return None
         # The test is that of v - r b, where r is the ratio at the limit.
-        pair = Pair.of_errors(v, b, one.error, one.base_error, error)
+        pair = Pair.of_errors(v, b, error_of_v, error_of_b, error)
         r = 1 + rule.limit if down else 1 - rule.limit
         square = pair.of_value + r * r * pair.of_base - 2 * r * pair.covariance
         error, room, more = math.sqrt(max(0.0, square)) / b, room / b, more / b

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from rankmill.columns.buffers import table_of
 from rankmill.compare.comparison import Comparison
 from rankmill.compare.differences import Estimate
 from rankmill.compare.slice_tables import UNKNOWN
@@ -33,8 +34,6 @@ from rankmill.stores.urls import is_url, join, local_path
 
 if TYPE_CHECKING:
     from rankmill.semantics.choices import Choices
-
-__all__ = ["SCHEMA", "Found", "check_history", "contents_of", "record", "run_table"]
 
 Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
 """What can be recorded; a mapping is that of `evaluate_runs`."""
@@ -203,7 +202,7 @@ def run_table(
     audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
     summarised = Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags, audits)
     summary = summary_text(summarised, rules)
-    return pa.Table.from_pylist(cells, SCHEMA.with_metadata({SUMMARY: summary}))
+    return table_of(cells, SCHEMA.with_metadata({SUMMARY: summary}))
 
 
 def _columns(side: str, one: Fingerprint) -> dict[str, Any]:

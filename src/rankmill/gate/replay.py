@@ -15,11 +15,11 @@ from rankmill.gate.folder import Folder
 from rankmill.gate.history import History
 from rankmill.gate.judge import Case, confidence_of_each, interval_of, word_of
 from rankmill.gate.levels import is_look, levelled
-from rankmill.gate.measured import Measured
+from rankmill.gate.measured import Measured, Side
 from rankmill.gate.rules import BAD_VOLUME, EVERY, HELD, UNDECIDED, Rule
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.gate.runs import Run, SliceKey
-from rankmill.gate.sides import LEAST_IN_COMMON, beside_recorded, bounds_of, error_of
+from rankmill.gate.sides import LEAST_IN_COMMON, bounds_of, side_of
 from rankmill.results.spelling import canonical
 
 NIGHTS = 90
@@ -144,7 +144,7 @@ class Replay(NamedTuple):
         for key in before.keys() - rows.keys() if rule.paired else ():
             is_lost = key[0] in cuts and (before[key].queries or 0) >= LEAST_IN_COMMON
             if is_lost and _is_asked(rule, *key[:2]):
-                yield Measured(None, None, 0, before[key].value)
+                yield Measured(Side(), Side(before[key].value))
         for (by, value, _), one in rows.items():
             if not _is_asked(rule, by, value):
                 continue
@@ -173,15 +173,7 @@ def _measured(
     metric: str, value: Recorded, base: Recorded | None, same: Measured | None, *, weighted: bool
 ) -> Measured:
     """Return a night and its baseline, which are not paired."""
-    of_value = value.value, error_of(value, weighted=weighted), value.queries or 0
-    mine = Measured(*of_value, bounds=bounds_of(metric), effective=value.effective_queries)
+    mine = Measured(side_of(value, weighted=weighted), bounds=bounds_of(metric))
     if base is not None:
-        return beside_recorded(mine, base, weighted=weighted)
-    if same is None:
-        return mine
-    return mine._replace(
-        base=same.base,
-        base_error=same.base_error,
-        base_queries=same.base_queries,
-        base_effective=same.base_effective,
-    )
+        return mine._replace(theirs=side_of(base, weighted=weighted))
+    return mine if same is None else mine._replace(theirs=same.theirs._replace(known_freedom=None))

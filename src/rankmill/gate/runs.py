@@ -25,8 +25,6 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.version import FORMAT, check_stamp
 
-__all__ = ["SUMMARY", "CountingRules", "Measured", "Run", "new_name", "rules_text", "time_of_name"]
-
 SUMMARY = b"rankmill run"
 """The key of the summary in a footer."""
 CLOCK = 256

@@ -7,7 +7,7 @@ from rankmill.compare.segments import natural
 from rankmill.compare.state import ComparisonState
 from rankmill.compare.sums import Sums
 from rankmill.gate.baseline import BASELINE, CANDIDATE
-from rankmill.gate.measured import NO_BOUNDS, Measured
+from rankmill.gate.measured import NO_BOUNDS, Measured, Side
 from rankmill.gate.runs import Measured as Recorded
 from rankmill.metrics.registry import parse
 
@@ -88,28 +88,13 @@ def against(mine: Measured, sums: Sums | None, metric: str) -> Measured:
     column = None if sums is None else sums.columns.get(metric, {}).get(BASELINE)
     if column is None:
         return mine
-    base = Measured.of(column, None, mine.bounds)
-    return mine._replace(
-        base=base.value,
-        base_error=base.error,
-        base_queries=base.queries,
-        base_effective=base.effective,
-    )
+    return mine._replace(theirs=Measured.of(column, None, mine.bounds).mine)
 
 
-def error_of(one: Recorded, *, weighted: bool) -> float | None:
-    """Return the error of a value of the history; none if it does not tell what weights leave."""
-    return None if weighted and one.effective_queries is None else one.standard_error
-
-
-def beside_recorded(mine: Measured, before: Recorded, *, weighted: bool) -> Measured:
-    """Return what is measured of a system against a value of the history."""
-    return mine._replace(
-        base=before.value,
-        base_error=error_of(before, weighted=weighted),
-        base_queries=before.queries or 0,
-        base_effective=before.effective_queries,
-    )
+def side_of(one: Recorded, *, weighted: bool) -> Side:
+    """Return a value of the history; it has no error if it does not tell what weights leave."""
+    error = None if weighted and one.effective_queries is None else one.standard_error
+    return Side(one.value, error, one.queries or 0, one.effective_queries)
 
 
 def slices_of(
@@ -132,7 +117,7 @@ def slices_of(
         own = mine.get(value)
         both, other = pairs.get(value), None if theirs is None else theirs.get(value)
         if own is None:  # a slice that the system has lost as a whole
-            yield value, Sides(against(Measured(None, None, 0), other, metric), None)
+            yield value, Sides(against(Measured(Side()), other, metric), None)
             continue
         one = measured_of(own, metric, paired=False)
         if least is None or BASELINE not in state.systems:

@@ -3,7 +3,8 @@
 The functions are those of rankmill.kernels.metrics with one more argument: ``runs`` is
 rankmill.matching.ties.Runs. In a run of t predictions with h hits, each place holds a hit with
 probability h / t (McSherry and Najork, Computing Information Retrieval Performance Measures
-Efficiently in the Presence of Tied Scores, ECIR 2008).
+Efficiently in the Presence of Tied Scores, ECIR 2008). Some kernels there need no twin, as they
+count the same in any order.
 """
 
 from rankmill.kernels.jit import helper, kernel
@@ -149,59 +150,15 @@ def relevant_of(hits, q):
 
 
 @kernel
-def enough_predictions(runs, hits, k, out):
-    least = k if k < 1 << 62 else 1
-    for q in range(len(out)):
-        out[q] = hits.prediction_counts[q] >= least
-
-
-@kernel
-def count_predictions(runs, hits, k, out):
-    for q in range(len(out)):
-        out[q] = min(k, hits.prediction_counts[q])
-
-
-@kernel
-def count_labels(runs, hits, k, out):
-    for q in range(len(out)):
-        out[q] = hits.label_counts[q]
-
-
-@kernel
 def count_misses(runs, hits, k, out):
     for q in range(len(out)):
         out[q] = min(k, hits.prediction_counts[q]) - hits_within(runs, q, k)
 
 
 @kernel
-def count_without_gain(runs, hits, k, out):
-    for q in range(len(out)):
-        out[q] = 0
-        for h in range(hits.offsets[q], hits.offsets[q + 1]):
-            out[q] += hits.gains[h] == 0
-
-
-@kernel
 def count_hits_for(runs, hits, k, beta, out):
     for q in range(len(out)):
         out[q] = hits_within(runs, q, k)
-
-
-@kernel
-def square_hits(runs, hits, k, out):
-    """The order does not matter, as there is no cutoff."""
-    for q in range(len(out)):
-        found = float(hits.offsets[q + 1] - hits.offsets[q])
-        out[q] = found * found
-
-
-@kernel
-def utility(runs, hits, k, a, b, c, out):
-    """The order does not matter, as there is no cutoff."""
-    for q in range(len(out)):
-        found = hits.offsets[q + 1] - hits.offsets[q]
-        missing = max(0, hits.label_counts[q] - found)
-        out[q] = a * found + b * (hits.prediction_counts[q] - found) + c * missing
 
 
 @kernel

@@ -4,7 +4,7 @@
 The parameters of a metric stand between k and out. The families in ``rankmill.metrics`` have the
 divisors.
 
-Those of ranks and of graded gains stand in `ranks` and `graded` beside this file.
+Those of graded gains stand in `graded` beside this file.
 """
 
 import numpy as np
@@ -132,3 +132,200 @@ def relevant_of(hits, q):
     while label < end and hits.label_gains[label] > 0:
         label += 1
     return label - start
+
+
+# ------------------------------------------------------------------ counts, and ranks of hits
+
+
+@kernel
+def enough_predictions(hits, k, out):
+    """1 if there are k predictions; if there is one without a cutoff, which is beyond any list."""
+    least = k if k < 1 << 62 else 1
+    for q in range(len(out)):
+        out[q] = hits.prediction_counts[q] >= least
+
+
+@kernel
+def count_predictions(hits, k, out):
+    for q in range(len(out)):
+        out[q] = min(k, hits.prediction_counts[q])
+
+
+@kernel
+def count_labels(hits, k, out):
+    for q in range(len(out)):
+        out[q] = hits.label_counts[q]
+
+
+@kernel
+def count_misses(hits, k, out):
+    for q in range(len(out)):
+        out[q] = min(k, hits.prediction_counts[q]) - hits_within(hits, q, k)
+
+
+@kernel
+def count_unjudged(hits, k, out):
+    """Hits are judged items, of a gain below 0 if they are only pooled."""
+    for q in range(len(out)):
+        out[q] = min(k, hits.prediction_counts[q])
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            out[q] -= hits.ranks[h] <= k and hits.gains[h] >= 0
+
+
+@kernel
+def count_without_gain(hits, k, out):
+    for q in range(len(out)):
+        out[q] = 0
+        for h in range(hits.offsets[q], hits.offsets[q + 1]):
+            out[q] += hits.gains[h] == 0
+
+
+@kernel
+def count_hits_for(hits, k, beta, out):
+    """Only the divisor depends on beta."""
+    for q in range(len(out)):
+        out[q] = hits_within(hits, q, k)
+
+
+@kernel
+def square_hits(hits, k, out):
+    for q in range(len(out)):
+        found = float(hits_within(hits, q, k))
+        out[q] = found * found
+
+
+@kernel
+def utility(hits, k, a, b, c, out):
+    for q in range(len(out)):
+        found = hits_within(hits, q, k)
+        missing = max(0, hits.label_counts[q] - found)
+        out[q] = a * found + b * (hits.prediction_counts[q] - found) + c * missing
+
+
+@kernel
+def first_rank(hits, k, out):
+    for q in range(len(out)):
+        h = hits.offsets[q]
+        hit = h < hits.offsets[q + 1] and hits.ranks[h] <= k
+        out[q] = hits.ranks[h] if hit else min(k, hits.prediction_counts[q]) + 1
+
+
+@kernel
+def sum_ranks(hits, k, out):
+    """Labels that are not found within k stand behind the last prediction."""
+    for q in range(len(out)):
+        found = hits_within(hits, q, k)
+        behind = min(k, hits.prediction_counts[q]) + 1
+        total = float(max(0, hits.label_counts[q] - found)) * behind
+        for h in range(hits.offsets[q], hits.offsets[q] + found):
+            total += hits.ranks[h]
+        out[q] = total
+
+
+@kernel
+def pairs_in_order(hits, k, out):
+    """Write how many pairs of a hit and a later miss there are; 1 if hits stand alone."""
+    for q in range(len(out)):
+        found = hits_within(hits, q, k)
+        misses = min(k, hits.prediction_counts[q]) - found
+        out[q] = 1.0 if found and not misses else 0.0
+        for i in range(found if misses else 0):
+            above = hits.ranks[hits.offsets[q] + i] - 1 - i
+            out[q] += misses - above
+
+
+# So few judged items are compared pair by pair; a tree takes longer to make.
+FEW = 32
+
+
+@kernel
+def judged_in_order(hits, k, out):
+    """Write the share of pairs of judged items, of unequal gain, whose larger gain stands first."""
+    gains = hits.gains
+    for q in range(len(out)):
+        start = hits.offsets[q]
+        end = start + hits_within(hits, q, k)
+        if end - start > FEW:
+            right, wrong = _pairs_of_many(gains[start:end])
+        else:
+            right = wrong = 0
+            for h in range(start, end):
+                if gains[h] < 0:
+                    continue
+                for above in range(start, h):
+                    right += gains[above] > gains[h]
+                    wrong += 0 <= gains[above] < gains[h]
+        out[q] = right / max(1, right + wrong)
+
+
+@helper
+def _pairs_of_many(gains):
+    """How many pairs have their larger gain first, and how many last.
+
+    A binary indexed tree counts the gains so far, by their place among the distinct gains.
+    """
+    gains = gains[gains >= 0]
+    levels = np.unique(gains)
+    tree = np.zeros(len(levels) + 1, np.int64)
+    right = wrong = 0
+    for i in range(len(gains)):
+        level = np.searchsorted(levels, gains[i]) + 1
+        below = 0
+        place = level - 1
+        while place > 0:
+            below += tree[place]
+            place -= place & -place
+        up_to = 0
+        place = level
+        while place > 0:
+            up_to += tree[place]
+            place -= place & -place
+        wrong += below
+        right += i - up_to
+        while level <= len(levels):
+            tree[level] += 1
+            level += level & -level
+    return right, wrong
+
+
+# ------------------------------------------------------------------ precision and recall
+
+
+@helper
+def share_of_labels(count, share, added):
+    """How many of the labels a share is; what is added before the cut says how it is rounded."""
+    return int(share * count + added)
+
+
+@kernel
+def precision_at_recall(hits, k, recall, added, out):
+    for q in range(len(out)):
+        start = hits.offsets[q]
+        out[q] = 0.0
+        for h in range(start, hits.offsets[q + 1]):
+            if h - start + 1 >= share_of_labels(hits.label_counts[q], recall, added):
+                out[q] = max(out[q], (h - start + 1) / hits.ranks[h])
+
+
+@kernel
+def eleven_precisions(hits, k, added, out):
+    """Write the sum of the interpolated precisions at recall 0, 0.1, ... 1."""
+    for q in range(len(out)):
+        start = hits.offsets[q]
+        count = hits.offsets[q + 1] - start
+        total = 0.0
+        best = 0.0
+        for level in range(10, -1, -1):
+            needed = share_of_labels(hits.label_counts[q], level / 10, added)
+            while count >= max(1, needed):
+                best = max(best, count / hits.ranks[start + count - 1])
+                count -= 1
+            total += best
+        out[q] = total
+
+
+@kernel
+def precision_at_multiple(hits, k, times, out):
+    for q in range(len(out)):
+        cut = share_of_labels(hits.label_counts[q], times, 0.9)
+        out[q] = hits_within(hits, q, cut) / max(1, cut)

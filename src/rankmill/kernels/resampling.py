@@ -15,7 +15,6 @@ FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 ONE, EIGHT, TWELVE, HALF = np.uint64(1), np.uint64(8), np.uint64(12), np.uint64(32)
 LOW_HALF = np.uint64(0xFFFFFFFF)
-ALL_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 BYTE = np.uint64(0xFF)
 WORD = 64
 TILE = 256  # rows that stay in the cache while all replicates of a block pass over them

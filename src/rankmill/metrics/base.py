@@ -111,46 +111,6 @@ class Divisor(NamedTuple):
     meaning: str = "{}"
 
 
-class Ranked(NamedTuple):
-    """One list in the order that counts: what stands at each rank, and log2(rank + 1)."""
-
-    rank: np.ndarray
-    hit: np.ndarray
-    gain: np.ndarray
-    confidence: np.ndarray | None
-    discount: np.ndarray
-
-
-class Tied(NamedTuple):
-    """At each rank of one list, what is to be expected over all orders of equal confidences.
-
-    Attributes
-    ----------
-    rank, hit, discount
-        As they are in the order given.
-    chance : float64
-        That of a hit at this rank.
-    first : float64
-        That of the first hit at this rank.
-    gain : float64
-        The mean gain at this rank.
-    found, hits, size, place : int64
-        The hits before the run of equal confidence, those in it, its length, and the place in it,
-        from 1.
-    """
-
-    rank: np.ndarray
-    hit: np.ndarray
-    discount: np.ndarray
-    chance: np.ndarray
-    first: np.ndarray
-    gain: np.ndarray
-    found: np.ndarray
-    hits: np.ndarray
-    size: np.ndarray
-    place: np.ndarray
-
-
 @dataclass(frozen=True)
 class MetricSpec:
     """A metric: all that the rest of the package knows of it.
@@ -159,12 +119,13 @@ class MetricSpec:
     ----------
     name, definition, range, source : str
     kernel : str or None
-        The function of ``rankmill.kernels.metrics``, ``ranks`` or ``graded`` that counts for each
-        query. It is called with the hits, the cutoff, the values of the parameters (but for
-        ``rel``) and the array to write to. None for a metric over all predictions in one list.
+        The function of ``rankmill.kernels.metrics`` or ``graded`` that counts for each query. It is
+        called with the hits, the cutoff, the values of the parameters (but for ``rel``) and the
+        array to write to. None for a metric over all predictions in one list.
     expected : str or None
         Its twin in ``rankmill.kernels.expected``, which is called with the runs of equal
-        confidence before all that. Without one, the metric is refused where their order is open.
+        confidence before all that; or the kernel itself where it counts the same in any order.
+        Without one, the metric is refused where their order is open.
     divisor : Divisor, optional
         What that is divided by.
     fields : tuple of str
@@ -200,10 +161,6 @@ class MetricSpec:
         query of another kind is refused.
     counts_empty : bool
         Whether it may have a value other than 0 without a hit, or none.
-    walk : callable, optional
-        The columns of the walk down one list. Without one, `explain` refuses the metric.
-    expected_walk : callable, optional
-        The same for the expected values over the orders of equal confidences.
     ideal : callable, optional
         The gains of the best list there could be, to stand beside the walk.
     better : {"higher", "lower", "neither"}
@@ -233,8 +190,6 @@ class MetricSpec:
     undefined: Callable[[Metric, Choices], str] | None = None
     without_labels: Literal["scored", "list", "refused"] = "scored"
     counts_empty: bool = False
-    walk: Callable[[Ranked, Metric, Hits], Columns] | None = None
-    expected_walk: Callable[[Tied, Metric, Hits], Columns] | None = None
     ideal: Callable[[Hits, Metric, Choices], np.ndarray] | None = None
     better: Better = "higher"
     aggregate: str = "mean.Mean"
@@ -325,11 +280,11 @@ class Metric:
 
 
 def kernel_of(name: str) -> Callable[..., None]:
-    """The kernel of that name, which stands in one of four files."""
+    """The kernel of that name, which stands in one of three files."""
     # numba takes a while, which names need not
-    from rankmill.kernels import diversity, graded, metrics, ranks
+    from rankmill.kernels import diversity, graded, metrics
 
-    modules = [one for one in (metrics, ranks, graded, diversity) if hasattr(one, name)]
+    modules = [one for one in (metrics, graded, diversity) if hasattr(one, name)]
     found: Callable[..., None] = getattr(modules[0], name)
     return found
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from rankmill.metrics.base import REL, Columns, Metric, MetricSpec, Parameter, Ranked, Tied
+from rankmill.metrics.base import REL, MetricSpec, Parameter
 from rankmill.metrics.undefined import one_order
 
 if TYPE_CHECKING:
-    from rankmill.matching.hits import Hits
+    pass
 
 MOFFAT = (
     "Moffat and Zobel, Rank-Biased Precision for Measurement of Retrieval Effectiveness, TOIS 2008"
@@ -20,28 +18,6 @@ PATIENCE = Parameter("p", "the chance to go on to the next prediction", 0.8, low
 EAGER = replace(PATIENCE, default=0.9)
 WANTED = Parameter("t", "how much gain is wanted, in units of max", 1.0, low=0, high=1e9)
 FULL = Parameter("max", "the gain that counts as 1, like all above it", 1.0, low=0, high=1e100)
-
-
-def _weights(ranks: np.ndarray, metric: Metric) -> np.ndarray:
-    """(1 - p) p**(rank - 1), multiplied up as the kernel does, to the same bits."""
-    (p,) = metric.arguments
-    powers = np.cumprod(np.where(ranks > 1, p, 1.0))
-    return np.asarray((1 - p) * powers)
-
-
-def _walk(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    weight = _weights(ranked.rank, metric)
-    return {"hit": ranked.hit, "weight": weight, "term": np.where(ranked.hit, weight, 0.0)}
-
-
-def _expected_walk(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    weight = _weights(tied.rank, metric)
-    return {
-        "hit": tied.hit,
-        "chance": tied.chance,
-        "weight": weight,
-        "term": tied.chance * weight,
-    }
 
 
 METRICS = (
@@ -53,8 +29,6 @@ METRICS = (
         range="0 to 1",
         source=MOFFAT,
         parameters=(PATIENCE, REL),
-        walk=_walk,
-        expected_walk=_expected_walk,
     ),
     MetricSpec(
         name="rbp_residual",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankmill.metrics.base import Columns, Divisor, Metric, MetricSpec, Parameter, Ranked, counted
+from rankmill.metrics.base import Divisor, Metric, MetricSpec, Parameter, counted
 from rankmill.metrics.undefined import one_order
 from rankmill.semantics.choices import Choices
 
@@ -35,44 +35,6 @@ def _subtopics(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("count_all_subtopics", hits, metric.limit)
 
 
-def _walk_discounted(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return _walk(ranked, metric, ranked.discount)
-
-
-def _walk_cascade(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return _walk(ranked, metric, ranked.rank)
-
-
-def _walk(ranked: Ranked, metric: Metric, divided_by: np.ndarray) -> Columns:
-    """What each hit is worth by the subtopics it adds, as the kernels have it, to the same bits."""
-    from rankmill.kernels.diversity import SUBTOPICS
-
-    (alpha,) = metric.arguments
-    about, weights = _subtopics_at(ranked), np.ones(SUBTOPICS)
-    worth = np.zeros(len(about))
-    for place, its in enumerate(about):
-        for subtopic in np.flatnonzero(its):
-            worth[place] += weights[subtopic]
-        weights[its] *= 1.0 - alpha
-    found = {"hit": ranked.hit, "subtopics": about.sum(axis=1), "worth": worth}
-    return found | {"term": worth / divided_by}
-
-
-def _walk_subtopics(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    about = _subtopics_at(ranked)
-    new = np.diff(np.logical_or.accumulate(about, axis=0).sum(axis=1), prepend=0)
-    return {"hit": ranked.hit, "subtopics": about.sum(axis=1), "term": new.astype(np.float64)}
-
-
-def _subtopics_at(ranked: Ranked) -> np.ndarray:
-    """Whether the item at each rank is about each subtopic, a row a rank."""
-    from rankmill.kernels.diversity import SUBTOPICS
-
-    masks = np.where(ranked.hit, ranked.gain, 0).astype(np.int64)
-    about: np.ndarray = (masks[:, None] >> np.arange(SUBTOPICS) & 1).astype(np.bool_)
-    return about
-
-
 METRICS = (
     MetricSpec(
         name="alpha_ndcg",
@@ -87,7 +49,6 @@ METRICS = (
         aliases=("alpha-nDCG", "α_nDCG"),
         gains="subtopics",
         undefined=one_order,
-        walk=_walk_discounted,
     ),
     MetricSpec(
         name="err_ia",
@@ -103,7 +64,6 @@ METRICS = (
         aliases=("err-ia",),
         gains="subtopics",
         undefined=one_order,
-        walk=_walk_cascade,
     ),
     MetricSpec(
         name="subtopic_recall",
@@ -115,7 +75,6 @@ METRICS = (
         aliases=("strec", "StRecall"),
         gains="subtopics",
         undefined=one_order,
-        walk=_walk_subtopics,
     ),
 )
 

@@ -11,12 +11,9 @@ import numpy as np
 from rankmill.columns.elementary import discounts
 from rankmill.metrics.base import (
     NO_CUTOFF,
-    Columns,
     Divisor,
     Metric,
     MetricSpec,
-    Ranked,
-    Tied,
     counted,
 )
 from rankmill.semantics.choices import Choices
@@ -51,21 +48,6 @@ def _undefined(metric: Metric, semantics: Choices) -> str:
     return ""
 
 
-def _walk(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    term = ranked.gain / ranked.discount
-    return {"hit": ranked.hit, "gain": ranked.gain, "discount": ranked.discount, "term": term}
-
-
-def _expected_walk(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    return {
-        "hit": tied.hit,
-        "chance": tied.chance,
-        "gain": tied.gain,
-        "discount": tied.discount,
-        "term": tied.gain / tied.discount,
-    }
-
-
 def _ideal(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     """The gains of the best list there could be, up to the cutoff."""
     if semantics.ideal_dcg == "k" and metric.k is not None:
@@ -86,8 +68,6 @@ METRICS = (
         fields=("ideal_dcg",),
         cut_names=("ndcg_cut",),
         undefined=_undefined,
-        walk=_walk,
-        expected_walk=_expected_walk,
         ideal=_ideal,
     ),
     MetricSpec(
@@ -97,7 +77,5 @@ METRICS = (
         definition="sum of gain / log2(rank + 1) over the hits within k",
         range="0 and up",
         source=f"{JARVELIN}; discount and exponential gains: Burges et al., ICML 2005",
-        walk=_walk,
-        expected_walk=_expected_walk,
     ),
 )

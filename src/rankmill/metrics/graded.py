@@ -8,12 +8,10 @@ import numpy as np
 
 from rankmill.metrics.base import (
     REL,
-    Columns,
     Divisor,
     Metric,
     MetricSpec,
     Parameter,
-    Ranked,
     counted,
 )
 from rankmill.metrics.undefined import one_order
@@ -56,34 +54,6 @@ def _label_gains(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return counted("sum_label_gains", hits, metric.limit)
 
 
-def _cascade(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    scale = 2.0 ** int(metric.arguments[0])
-    chance = np.where(ranked.hit, np.minimum(ranked.gain, scale - 1.0) / scale, 0.0)
-    left = np.cumprod(np.append(1.0, 1.0 - chance))[: len(chance)]
-    return {
-        "hit": ranked.hit,
-        "chance": chance,
-        "reads": left,
-        "term": np.where(ranked.hit, left * chance / ranked.rank, 0.0),
-    }
-
-
-def _blended(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    (beta,) = metric.arguments
-    count = int(hits.label_counts[0])
-    gains = hits.label_gains[:count] if len(hits.label_gains) else np.ones(count)
-    reached = np.append(0.0, gains.cumsum())
-    ideal = reached[np.minimum(ranked.rank, count)]
-    found, gain = ranked.hit.cumsum(), ranked.gain.cumsum()
-    ratio = (found + beta * gain) / (ranked.rank + beta * ideal)
-    return {
-        "hit": ranked.hit,
-        "gain": gain,
-        "ideal_gain": ideal,
-        "term": np.where(ranked.hit, ratio, 0.0),
-    }
-
-
 METRICS = (
     MetricSpec(
         name="err",
@@ -94,7 +64,6 @@ METRICS = (
         source=CHAPELLE,
         parameters=(MOST,),
         gains="powers",
-        walk=_cascade,
     ),
     MetricSpec(
         name="nerr",
@@ -105,7 +74,6 @@ METRICS = (
         divisor=Divisor(_of_nerr, "the err of the best list"),
         parameters=(MOST,),
         gains="powers",
-        walk=_cascade,
     ),
     MetricSpec(
         name="q_measure",
@@ -117,7 +85,6 @@ METRICS = (
         divisor=Divisor(_of_q, "min(k, R)"),
         parameters=(Parameter("beta", "how much gains count", 1.0, low=0, high=1e9),),
         aliases=("Q",),
-        walk=_blended,
     ),
     MetricSpec(
         name="g",

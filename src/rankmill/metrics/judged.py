@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Ranked, Tied
+from rankmill.metrics.base import REL, Divisor, Metric, MetricSpec
 from rankmill.metrics.undefined import one_order
 from rankmill.semantics.choices import Choices
 
@@ -22,15 +22,7 @@ def _cutoff(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.full(len(hits.label_counts), metric.limit)
 
 
-def _walk_judged(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"judged": ranked.hit, "term": ranked.hit.astype(np.float64)}
-
-
-def _expected_judged(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    return {"judged": tied.hit, "chance": tied.chance, "term": tied.chance}
-
-
-def _of_bpref(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+def relevant_labels(hits: Hits) -> np.ndarray:
     """R, the number of relevant items: those of gain 1."""
     if not len(hits.label_gains):
         return hits.label_counts
@@ -38,13 +30,8 @@ def _of_bpref(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(np.diff(before[hits.label_offsets]))
 
 
-def _walk_bpref(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    relevant = ranked.hit & (ranked.gain > 0)
-    above = (ranked.hit & ~relevant).cumsum()
-    count = int(_of_bpref(hits, metric, Choices())[0])
-    most = min(count, int(hits.label_counts[0]) - count)
-    term = np.where(relevant, 1.0 - np.minimum(above, most) / max(1, most), 0.0)
-    return {"judged": ranked.hit, "relevant": relevant, "nonrelevant": above, "term": term}
+def _of_bpref(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return relevant_labels(hits)
 
 
 METRICS = (
@@ -60,8 +47,6 @@ METRICS = (
         divisor=Divisor(_of_judged, "min(k, n)"),
         cutoff="required",
         needs_judged=True,
-        walk=_walk_judged,
-        expected_walk=_expected_judged,
     ),
     MetricSpec(
         name="bpref",
@@ -76,7 +61,6 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         needs_judged=True,
-        walk=_walk_bpref,
     ),
     MetricSpec(
         name="unjudged",

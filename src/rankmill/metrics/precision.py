@@ -11,12 +11,9 @@ from rankmill.metrics.base import (
     MANNING,
     NO_CUTOFF,
     REL,
-    Columns,
     Divisor,
     Metric,
     MetricSpec,
-    Ranked,
-    Tied,
     counted,
 )
 from rankmill.semantics.choices import Choices
@@ -62,54 +59,6 @@ def _of_f1(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(both / 2)
 
 
-# ------------------------------------------------------------------ walks
-
-
-def _precisions(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    precision = ranked.hit.cumsum() / ranked.rank
-    return {
-        "hit": ranked.hit,
-        "precision": precision,
-        "term": np.where(ranked.hit, precision, 0.0),
-    }
-
-
-def _expected_precisions(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    growth = (tied.hits - 1) / np.maximum(1, tied.size - 1)
-    term = tied.chance * (tied.found + 1 + (tied.place - 1) * growth) / tied.rank
-    return {"hit": tied.hit, "chance": tied.chance, "term": term}
-
-
-def _is_first(ranked: Ranked) -> np.ndarray:
-    return np.asarray(ranked.hit & (ranked.hit.cumsum() == 1))
-
-
-def _reciprocal(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"hit": ranked.hit, "term": _is_first(ranked) / ranked.rank}
-
-
-def _expected_reciprocal(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    return {"hit": tied.hit, "chance": tied.chance, "term": tied.first / tied.rank}
-
-
-def _any_hit(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    return {"hit": ranked.hit, "term": _is_first(ranked).astype(np.float64)}
-
-
-def _expected_any_hit(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    return {"hit": tied.hit, "chance": tied.chance, "term": tied.first}
-
-
-def hit_terms(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    """Count one for each hit."""
-    return {"hit": ranked.hit, "term": ranked.hit.astype(np.float64)}
-
-
-def expected_hits(tied: Tied, metric: Metric, hits: Hits) -> Columns:
-    """Count the chance of a hit at each rank."""
-    return {"hit": tied.hit, "chance": tied.chance, "term": tied.chance}
-
-
 # ------------------------------------------------------------------ rows
 
 
@@ -136,8 +85,6 @@ METRICS = (
         aliases=("ap",),
         cut_names=("map_cut",),
         undefined=_map_undefined,
-        walk=_precisions,
-        expected_walk=_expected_precisions,
     ),
     MetricSpec(
         name="first_hit",
@@ -148,8 +95,6 @@ METRICS = (
         source="Voorhees, The TREC-8 Question Answering Track Report, 1999",
         parameters=(REL,),
         aliases=("mrr", "rr", "recip_rank", "reciprocal_rank"),
-        walk=_reciprocal,
-        expected_walk=_expected_reciprocal,
     ),
     MetricSpec(
         name="precision",
@@ -164,8 +109,6 @@ METRICS = (
         parameters=(REL,),
         aliases=("P",),
         cut_names=("P",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="recall",
@@ -179,8 +122,6 @@ METRICS = (
         parameters=(REL,),
         aliases=("R", "set_recall", "SetR"),
         cut_names=("recall",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="hit",
@@ -192,8 +133,6 @@ METRICS = (
         parameters=(REL,),
         aliases=("hit_rate", "HitRate", "success"),
         cut_names=("success",),
-        walk=_any_hit,
-        expected_walk=_expected_any_hit,
     ),
     MetricSpec(
         name="f1",
@@ -206,8 +145,6 @@ METRICS = (
         fields=("precision_divisor", "recall_divisor"),
         cutoff="required",
         parameters=(REL,),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="rprec",
@@ -222,7 +159,5 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         within_labels=True,
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
 )

@@ -10,15 +10,12 @@ import numpy as np
 from rankmill.metrics.base import (
     MANNING,
     REL,
-    Columns,
     Divisor,
     Metric,
     MetricSpec,
     Parameter,
-    Ranked,
     counted,
 )
-from rankmill.metrics.precision import expected_hits, hit_terms
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -68,13 +65,6 @@ def _shares_ranks(metric: Metric, semantics: Choices) -> str:
     return ""
 
 
-def _discounted(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    misses = (~ranked.hit).cumsum()
-    discount = hits.discounts[np.where(ranked.hit, misses, 0) + 1]
-    term = np.where(ranked.hit, 1.0 / discount, 0.0)
-    return {"hit": ranked.hit, "misses": misses, "discount": discount, "term": term}
-
-
 METRICS = (
     MetricSpec(
         name="relative_p",
@@ -87,8 +77,6 @@ METRICS = (
         cutoff="required",
         parameters=(REL,),
         cut_names=("relative_P",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="rprec_mult",
@@ -192,6 +180,5 @@ METRICS = (
         divisor=Divisor(_labels, "R"),
         cutoff="none",
         parameters=(REL,),
-        walk=_discounted,
     ),
 )

@@ -62,16 +62,18 @@ class Matched:
         spec, hits = metric.spec, self.hits(metric)
         counts = np.empty(len(hits.label_counts))
         chosen = spec.chosen(self._semantics) if spec.chosen else ()
-        if self._ties is None:
-            kernel_of(str(spec.kernel))(hits, metric.limit, *metric.arguments, *chosen, counts)
-        else:
+        twin = None
+        if self._ties is not None:
             from rankmill.kernels import expected
 
+            twin = getattr(expected, str(spec.expected), None)
+        if self._ties is None or twin is None:  # without a twin it counts the same in any order
+            kernel_of(str(spec.kernel))(hits, metric.limit, *metric.arguments, *chosen, counts)
+        else:
             asked = self._asked(metric)
             if asked not in self._runs:
                 self._runs[asked] = runs_of(hits, *self._ties)
-            kernel = getattr(expected, str(spec.expected))
-            kernel(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
+            twin(self._runs[asked], hits, metric.limit, *metric.arguments, counts)
         if spec.divisor is not None:
             divisor = spec.divisor.of(hits, metric, self._semantics)
             counts = np.asarray(counts / np.where(divisor > 0, divisor, 1))

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rankmill.metrics.base import REL, Columns, Divisor, Metric, MetricSpec, Parameter, Ranked
-from rankmill.metrics.precision import expected_hits, hit_terms
+from rankmill.metrics.base import REL, Divisor, Metric, MetricSpec, Parameter
 from rankmill.semantics.choices import Choices
 
 if TYPE_CHECKING:
@@ -32,12 +31,6 @@ def _product(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
 
 def _smaller(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
     return np.asarray(np.minimum(hits.label_counts, hits.prediction_counts))
-
-
-def _squares(ranked: Ranked, metric: Metric, hits: Hits) -> Columns:
-    """What each hit adds to the square of their number."""
-    found = ranked.hit.cumsum()
-    return {"hit": ranked.hit, "term": np.where(ranked.hit, 2.0 * found - 1, 0.0)}
 
 
 METRICS = (
@@ -73,8 +66,6 @@ METRICS = (
         source=TREC_EVAL,
         cutoff="none",
         parameters=(REL,),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="set_p",
@@ -87,8 +78,6 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         aliases=("SetP",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="set_f",
@@ -105,8 +94,6 @@ METRICS = (
             REL,
         ),
         aliases=("SetF",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="set_map",
@@ -119,7 +106,6 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         aliases=("SetAP",),
-        walk=_squares,
     ),
     MetricSpec(
         name="set_relative_p",
@@ -132,8 +118,6 @@ METRICS = (
         cutoff="none",
         parameters=(REL,),
         aliases=("SetRelP",),
-        walk=hit_terms,
-        expected_walk=expected_hits,
     ),
     MetricSpec(
         name="utility",

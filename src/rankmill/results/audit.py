@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 
-__all__ = ["FIELDS", "HEADLINE", "TOTALS", "add", "empty", "meanings", "notable", "rows"]
-
 FIELDS = (
     "queries_labelled",
     "queries_predicted",

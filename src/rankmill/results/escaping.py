@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["brief", "csv_cell", "latex_text", "markdown_text", "visible", "visible_message"]
-
 LONGEST = 48
 """The most characters of a name in a page."""
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     Content: TypeAlias = str | bytes | pa.Table | None
 
-__all__ = ["check_target", "whole_file", "write_files", "write_table", "write_text"]
-
 # What these resolve to may be a regular file (a shell's `> file`), which its owner holds open:
 # replacing that file by another would lose what is written to it.
 _OPEN_ELSEWHERE = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/self/fd/")

@@ -16,6 +16,7 @@ from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View
 from rankmill.results.writers import plain_text
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.version import stamp
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,7 +203,6 @@ class Result(Answer):
     def to_dict(self) -> dict[str, Any]:
         """Return all but the per-query table as dicts, strings and numbers, as `to_json` has it."""
         from rankmill.columns.seal import seal_of_json
-        from rankmill.version import stamp
 
         bounds = {
             name: {"worst": worst, "best": best} for name, (worst, best) in self.bounds.items()

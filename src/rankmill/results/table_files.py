@@ -16,8 +16,6 @@ from rankmill.stores.urls import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NAMED", "SUFFIXES", "check_table_name", "suffix_of", "write_by_suffix"]
-
 # So many rows are text at a time.
 ROWS = 1 << 16
 

@@ -15,8 +15,6 @@ from rankmill.stores.failures import failure
 from rankmill.stores.filesystems import Stored, bucket_of, stored
 from rankmill.stores.urls import parse, shown
 
-__all__ = ["check_url", "upload"]
-
 # An object of these appears when its upload completes. In others a file could be seen half
 # written, so it gets a name of its own first.
 _WHOLE = ("s3", "gs", "abfs", "abfss")

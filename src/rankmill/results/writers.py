@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rankmill.results import latex
 from rankmill.results.escaping import csv_cell, markdown_text, visible
 from rankmill.results.tables import Facts, Part, Table, View
 
@@ -122,11 +121,17 @@ def _json_text(view: View) -> str:
     return json.dumps(view.content(), indent=2, allow_nan=False) + "\n"
 
 
+def _latex_text(view: View) -> str:
+    from rankmill.results import latex  # few ask for it
+
+    return latex.written((view.paper or view.page)())
+
+
 _WRITERS: dict[str, Callable[[View], str]] = {
     "table": lambda view: plain_text(view.screen()) + "\n",
     "json": _json_text,
     "csv": lambda view: csv_text(view.exact()),
     "markdown": lambda view: markdown(view.page()),
-    "latex": lambda view: latex.written((view.paper or view.page)()),
+    "latex": _latex_text,
     "html": lambda view: html_text(view.page()) + "\n",
 }

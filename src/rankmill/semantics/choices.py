@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 
 from rankmill.errors import UsageError
 
-__all__ = ["CHOICES", "DEFAULT", "Choices"]
-
 CHOICES: dict[str, dict[str, str]] = {
     "ap_divisor": {
         "min_k_labels": "divided by min(k, R), or by R without a cutoff",

@@ -11,8 +11,6 @@ from rankmill.errors import UsageError
 from rankmill.semantics.choices import CHOICES, Choices
 from rankmill.semantics.presets import preset
 
-__all__ = ["Counting", "Semantics", "noun_text"]
-
 
 @dataclass(frozen=True, repr=False)
 class Semantics:

@@ -1,15 +1,19 @@
 """The interface that every kind of input implements."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.sources.asked import Key
-from rankmill.sources.doubts import Doubts
 from rankmill.sources.footers import RowGroup
 from rankmill.threads import Workers
+
+if TYPE_CHECKING:
+    from rankmill.sources.doubts import Doubts  # which reads text
 
 Value = TypeVar("Value")
 

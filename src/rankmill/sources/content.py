@@ -1,15 +1,19 @@
 """Tell the format of a file by its name, and where that does not decide, by its first bytes."""
 
+from __future__ import annotations
+
 import json
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rankmill.errors import InputError, is_shortage
 from rankmill.sources.asked import Asked
-from rankmill.sources.encoding import NulError
 from rankmill.sources.files import File
 from rankmill.sources.formats import UNSURE, format_of_name
-from rankmill.sources.text import TextBlock, read_head, shown
+
+if TYPE_CHECKING:
+    from rankmill.sources.text import TextBlock
 
 # The first bytes of binary files -> their format.
 MAGIC = {b"PAR1": "parquet", b"PARE": "parquet", b"ORC": "orc"}
@@ -47,6 +51,9 @@ def format_of(file: File, asked: Asked) -> str:
     for magic, binary in MAGIC.items():
         if start.startswith(magic):
             return binary
+    from rankmill.sources.encoding import NulError
+    from rankmill.sources.text import read_head, shown
+
     try:
         head = read_head(file)
     except NulError:

@@ -16,7 +16,6 @@ from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.sources.asked import MEMORY, Role, key_of
 from rankmill.sources.base import Batch, Source, read_batches
 from rankmill.sources.comparable import check_comparable, id_columns
-from rankmill.sources.encoding import check_encoding
 from rankmill.sources.facts import NO_FACTS, Kind, find_facts
 from rankmill.sources.formats import check_format
 from rankmill.sources.long import group_lists, stream_rows
@@ -24,8 +23,6 @@ from rankmill.sources.made import keyed, without_padding
 from rankmill.sources.nouns import Given, Labels, Predictions
 from rankmill.sources.opening import open_source
 from rankmill.sources.roles import Columns, find_columns
-from rankmill.sources.spill import grouped_lists
-from rankmill.sources.subtopics import with_subtopics
 from rankmill.sources.wide import confidences_of, wide_lists
 from rankmill.threads import Workers
 
@@ -146,7 +143,10 @@ def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
     """Raise UsageError if what is told of an input contradicts itself, or the semantics."""
     asked = one.asked()
     check_format(asked.format)
-    check_encoding(asked.encoding)
+    if asked.encoding is not None:
+        from rankmill.sources.encoding import check_encoding
+
+        check_encoding(asked.encoding)
     numbers, kind = asked.numbers, asked.kind
     if isinstance(numbers, Ragged) and not isinstance(one.data, Ragged):
         raise UsageError(
@@ -236,6 +236,8 @@ def open_inputs(
             check_positions(label_input.source, each.source)
             check_comparable((label_input.source, label_input.columns), (each.source, each.columns))
         if labels.subtopic is not None:
+            from rankmill.sources.subtopics import with_subtopics
+
             made = with_subtopics(label_input.source, label_input.columns, labels.subtopic)
             label_input = Input(*made)
         yield label_input, dict(zip(inputs, others, strict=True))
@@ -297,6 +299,8 @@ def map_lists(
     if together:
         portions = stream_rows(source, columns, workers)
         return workers.map(lambda rows: work(group_lists(rows, columns, together=True)), portions)
+    from rankmill.sources.spill import grouped_lists
+
     return workers.map(work, grouped_lists(source, columns, workers, memory))
 
 

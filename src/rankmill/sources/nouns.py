@@ -14,8 +14,6 @@ from rankmill.errors import UsageError
 from rankmill.semantics.semantics import noun_text
 from rankmill.sources.asked import Asked, Key, Role, column_names
 
-__all__ = ["Catalogue", "Given", "Labels", "Predictions"]
-
 
 class _Noun:
     """Nouns are equal if what they hold is; frames and arrays are compared by their values."""

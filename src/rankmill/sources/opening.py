@@ -12,13 +12,11 @@ import pyarrow as pa
 
 from rankmill.columns.ragged import Ragged
 from rankmill.errors import InputError, UsageError, outside
-from rankmill.sources import objects, producers
-from rankmill.sources.asked import Asked, Role
+from rankmill.sources.asked import Asked
 from rankmill.sources.base import Source
 from rankmill.sources.content import format_of
 from rankmill.sources.files import File, find_files
 from rankmill.sources.formats import FORMATS
-from rankmill.sources.frames import open_pandas
 from rankmill.sources.ragged import open_ragged
 from rankmill.sources.spool import is_pipe, spool
 from rankmill.sources.table import open_table
@@ -57,11 +55,16 @@ def _open_object(value: Any, asked: Asked) -> Source:
     role = asked.role
     for fits, opener in _OBJECTS:
         if fits(value):
-            return opener(value, role)
+            module, _, name = opener.partition(".")
+            opened = getattr(importlib.import_module(f"rankmill.sources.{module}"), name)
+            source: Source = opened(value, role)
+            return source
+    from rankmill.sources.objects import VECTORS
+
     by_query = "a dict by query, or a list of lists"
     raise UsageError(
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
-        f"table, {objects.VECTORS if role == 'features' else by_query} ('rankmill docs python' "
+        f"table, {VECTORS if role == 'features' else by_query} ('rankmill docs python' "
         "shows each)"
     )
 
@@ -82,23 +85,26 @@ def _are_paths(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value)
 
 
-_OBJECTS: list[tuple[Callable[[Any], bool], Callable[[Any, Role], Source]]] = [
-    (_is_a(pa.Table), lambda table, role: open_table(table, f"the table of {role}")),
-    (_is_of("pandas", "DataFrame", "Series"), open_pandas),
-    (_is_of("polars", "DataFrame"), producers.open_polars),
-    (_is_of("polars", "LazyFrame"), producers.open_lazy_polars),
-    (_is_of("duckdb", "DuckDBPyRelation"), producers.open_duckdb),
-    (lambda value: hasattr(value, "mapInArrow"), objects.refuse_spark),
-    (_is_of("pyarrow", "Dataset"), producers.open_dataset),
-    (_is_of("pyarrow", "Scanner"), producers.open_scanner),
-    (_is_of("ranx", "Qrels", "Run"), objects.open_ranx),
-    (_is_a(pa.ChunkedArray), producers.open_arrays),
-    (lambda value: hasattr(value, "__arrow_c_array__"), producers.open_arrays),
-    (lambda value: hasattr(value, "__arrow_c_stream__"), producers.open_reader),
-    (_is_a(Mapping), objects.open_mapping),
-    (_is_a(list, tuple, np.ndarray), objects.open_positional),
-    (lambda value: hasattr(value, "tocoo"), objects.refuse_sparse),
-    (lambda value: isinstance(value, Iterable) and not isinstance(value, bytes), objects.open_rows),
+# What a value is -> the function that opens it, whose module is loaded then.
+_OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
+    (_is_of("pandas", "DataFrame", "Series"), "frames.open_pandas"),
+    (_is_of("polars", "DataFrame"), "producers.open_polars"),
+    (_is_of("polars", "LazyFrame"), "producers.open_lazy_polars"),
+    (_is_of("duckdb", "DuckDBPyRelation"), "producers.open_duckdb"),
+    (lambda value: hasattr(value, "mapInArrow"), "objects.refuse_spark"),
+    (_is_of("pyarrow", "Dataset"), "producers.open_dataset"),
+    (_is_of("pyarrow", "Scanner"), "producers.open_scanner"),
+    (_is_of("ranx", "Qrels", "Run"), "objects.open_ranx"),
+    (_is_a(pa.ChunkedArray), "producers.open_arrays"),
+    (lambda value: hasattr(value, "__arrow_c_array__"), "producers.open_arrays"),
+    (lambda value: hasattr(value, "__arrow_c_stream__"), "producers.open_reader"),
+    (_is_a(Mapping), "objects.open_mapping"),
+    (_is_a(list, tuple, np.ndarray), "objects.open_positional"),
+    (lambda value: hasattr(value, "tocoo"), "objects.refuse_sparse"),
+    (
+        lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
+        "objects.open_rows",
+    ),
 ]
 
 
@@ -106,6 +112,7 @@ _KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, Asked], Source]]] = [
     (_is_a(Ragged), open_ragged),
     (_is_a(str, os.PathLike), lambda path, asked: open_paths([path], asked)),
     (_are_paths, lambda paths, asked: open_paths(paths, asked)),
+    (_is_a(pa.Table), lambda table, asked: open_table(table, f"the table of {asked.role}")),
 ]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["run"]
-
 
 def run() -> None:
     """Run `rankmill spark` with this process's arguments; the exit code is that of the command."""

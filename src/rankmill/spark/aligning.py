@@ -1,6 +1,6 @@
 """Comparing on Spark: each task joins the systems over the queries of its partition."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,61 +71,30 @@ class Joining:
         return self.sides[: 1 + len(self.systems)]
 
 
-@dataclass(frozen=True)
-class Comparing:
-    """What a task of a comparison does.
-
-    Attributes
-    ----------
-    joining : Joining
-    count : int
-        How many of the queries that moved most are found, up and down.
-    crossed, values, alone : bool
-        Whether slices of two ways to cut are needed, the values that Tukey's test takes, and what
-        each system has over all its queries.
-    """
-
-    joining: Joining
-    count: int
-    crossed: bool
-    values: bool
-    alone: bool = False
-
-    def found(self, batches: Iterator[Any]) -> Found:
-        """Return what the queries of a partition add up to."""
-        joined, rows = self.joining.join(batches)
-        how = {"crossed": self.crossed, "values": self.values, "alone": self.alone}
-        return Found.of(joined, rows, self.count, **how)
+def found_of(
+    batches: Iterator[Any], joining: Joining, count: int, how: Mapping[str, bool]
+) -> Found:
+    """Return what the queries of a partition add up to; `how` are the options of `Found.of`."""
+    joined, rows = joining.join(batches)
+    return Found.of(joined, rows, count, **how)
 
 
-@dataclass(frozen=True)
-class Sending:
-    """A task that yields what another one finds as a row, or its error."""
-
-    comparing: Comparing
-    form: RowFormat
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield what the queries of a partition add up to, once."""
-        where = partition()
-        try:
-            returned = Returned(where, "", self.comparing.found(batches).to_row())
-        except RankmillError as error:
-            returned = Returned(where, error=told(error, where))
-        yield self.form.batch([returned])
+def sent(
+    batches: Iterator[Any], found: Callable[[Iterator[Any]], Found], form: RowFormat
+) -> Iterator[Any]:
+    """Yield what a comparison finds of the queries of a partition as a row, or its error."""
+    where = partition()
+    try:
+        returned = Returned(where, "", found(batches).to_row())
+    except RankmillError as error:
+        returned = Returned(where, error=told(error, where))
+    yield form.batch([returned])
 
 
-@dataclass(frozen=True)
-class Valuing:
-    """What a task does that gives the values of each query for all systems, as in `schema`."""
-
-    joining: Joining
-    schema: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the values of the queries of a partition."""
-        try:
-            joined, _ = self.joining.join(batches)
-        except RankmillError as error:
-            raise told(error, partition()) from None
-        yield from joined.aligned.table().cast(self.schema).to_batches()
+def values_of(batches: Iterator[Any], joining: Joining, schema: Any) -> Iterator[Any]:
+    """Yield the values of the queries of a partition for all systems, as in `schema`."""
+    try:
+        joined, _ = joining.join(batches)
+    except RankmillError as error:
+        raise told(error, partition()) from None
+    yield from joined.aligned.table().cast(schema).to_batches()

@@ -184,29 +184,22 @@ def _keyed(schema: Any) -> Any:
     return schema.append(pa.field(GROUP, pa.int64())).append(pa.field(KEYS, pa.binary()))
 
 
-@dataclass(frozen=True)
-class Checking:
-    """What a task does that merges states, and tells whether keys of its groups are equal."""
-
-    empty: Placed
-    form: RowFormat
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the merged state of some partitions."""
-        rows: list[Returned] = []
-        keys: dict[int, list[np.ndarray]] = {}
-        for batch in batches:
-            table = pa.Table.from_batches([batch])
-            groups, held = (table.column(name).to_pylist() for name in (GROUP, KEYS))
-            for group, some in zip(groups, held, strict=True):
-                if some is not None:
-                    keys.setdefault(group, []).append(np.frombuffer(some, np.uint64))
-            states = table.filter(table.column(KEYS).is_null())
-            rows += self.form.read(states.select(self.form.schema.names))
-        if any(_repeated(np.concatenate(some)) for some in keys.values()):
-            rows.append(Returned(-1, "", replace(self.empty, split=True).to_row()))
-        if rows:
-            yield self.form.batch(merged_rows(rows, Placed, partition()))
+def _checked(batches: Iterator[Any], empty: Placed, form: RowFormat) -> Iterator[Any]:
+    """Yield the merged state of some partitions, which tells whether keys of a group are equal."""
+    rows: list[Returned] = []
+    keys: dict[int, list[np.ndarray]] = {}
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        groups, held = (table.column(name).to_pylist() for name in (GROUP, KEYS))
+        for group, some in zip(groups, held, strict=True):
+            if some is not None:
+                keys.setdefault(group, []).append(np.frombuffer(some, np.uint64))
+        states = table.filter(table.column(KEYS).is_null())
+        rows += form.read(states.select(form.schema.names))
+    if any(_repeated(np.concatenate(some)) for some in keys.values()):
+        rows.append(Returned(-1, "", replace(empty, split=True).to_row()))
+    if rows:
+        yield form.batch(merged_rows(rows, Placed, partition()))
 
 
 def _repeated(keys: np.ndarray) -> bool:
@@ -247,7 +240,7 @@ def broadcast(request: Request, number: int, labels: Any) -> Returned | None:
 
     schema = from_arrow_schema(_keyed(form.schema))
     found = rows.mapInArrow(function_of(task), schema).repartition(groups, GROUP)
-    found = found.mapInArrow(function_of(Checking(empty, form)), form.spark_schema)
+    found = found.mapInArrow(function_of(_checked, empty, form), form.spark_schema)
     for one in gathered(found, Placed, form, groups):
         placed = Placed.from_row(one.fields or {})
         left = np.ones(labels.num_rows, np.bool_)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from rankmill.compare.asked import Request as Compared
@@ -22,7 +23,7 @@ from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.asked import MEMORY
 from rankmill.sources.nouns import Labels, Predictions
-from rankmill.spark.aligning import TABLE, Comparing, Joining, Sending, Valuing
+from rankmill.spark.aligning import TABLE, Joining, found_of, sent, values_of
 from rankmill.spark.found import Found
 from rankmill.spark.layout import arrow_schema
 from rankmill.spark.leaving import left_out
@@ -154,7 +155,7 @@ def _values(
     rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
     nothing, _ = joining.join(iter(()))
     schema = nothing.aligned.table().schema
-    return rows.mapInArrow(function_of(Valuing(joining, schema)), from_arrow_schema(schema))
+    return rows.mapInArrow(function_of(values_of, joining, schema), from_arrow_schema(schema))
 
 
 def join(
@@ -196,10 +197,12 @@ def join(
         request = with_values(request, earlier)
         earlier = replace(earlier, predictions=None)
     rows, joining = _joining(request, tuple(runs), baseline, cuts, earlier)
-    comparing = Comparing(joining, moved, crossed, values, alone)
+    how: Any = {"crossed": crossed, "values": values, "alone": alone}
+    finding = partial(found_of, joining=joining, count=moved, how=how)
     # What is wrong with the request is found before Spark reads a row.
-    form = RowFormat.of(comparing.found(iter(())).to_row())
-    (one,) = collected(rows, Sending(comparing, form), Found, form, request.partitions)
+    form = RowFormat.of(finding(iter(())).to_row())
+    task = partial(sent, found=finding, form=form)
+    (one,) = collected(rows, task, Found, form, request.partitions)
     found = Found.from_row(one.fields or {})
     _check_slices(found.state)
     _warn_of_strangers(found.state, cuts, request)

@@ -21,7 +21,7 @@ from rankmill.gate.baseline import (
     holds_values,
     open_baseline,
 )
-from rankmill.gate.gate import ages_of, verdict_of
+from rankmill.gate.gate import ages_of, evidence_of, verdict_of
 from rankmill.gate.pairing import check_in_both, earlier_result
 from rankmill.gate.verdict import Verdict
 from rankmill.results.result import Result
@@ -119,7 +119,8 @@ def gate(
         threads, lists = thread_count(None), lists_moved(joined.found.moved)
         known = results, joined.without
         comparison = compared(*known, state, asked.settings, threads, moved=lists)
-    found = verdict_of(asked, results, joined.without, state, ages, comparison, joined.found.alone)
+    evidence = evidence_of(asked, results, joined.without, state, ages, joined.found.alone)
+    found = verdict_of(asked, evidence, comparison)
     return replace(found, seconds=perf_counter() - began)
 
 

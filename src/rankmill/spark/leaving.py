@@ -1,8 +1,8 @@
 """What gap comes to without some of the queries on Spark: tasks leave out the groups."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
@@ -63,61 +63,44 @@ class Whole(NamedTuple):
     together: np.ndarray
 
 
-@dataclass(frozen=True)
-class Grouping:
-    """What a task does that tells where the predictions of each group are among the correct ones.
+def _places(
+    batches: Iterator[Any], job: Job, sides: Sequence[Side], schema: Any, wholes: tuple[Whole, ...]
+) -> Iterator[Any]:
+    """Yield where the predictions of each group of a partition are among the correct ones.
 
     `wholes` are the metrics, whose place in it is the number of their rows; all else is as for
     `Scoring`.
     """
-
-    job: Job
-    sides: tuple[Side, ...]
-    schema: Any
-    wholes: tuple[Whole, ...]
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the places of the predictions of a partition, by group."""
-        inputs = inputs_of(batches, self.schema, self.sides)
-        held = HeldLabels(inputs.pop(""))
-        wanted = {one.metric for one in self.wholes}
-        metrics = tuple(one for one in self.job.metrics if one.text in wanted)
-        more: dict[str, Any] = {"memory": UNLIMITED, "keep_values": False, "gap_groups": True}
-        job = replace(self.job, metrics=metrics, **more)
-        with Workers(1) as workers, closing(run(job, held, inputs, workers)) as tallies:
-            for side in inputs:
-                yield from self._places(side, next(tallies).state)
-
-    def _places(self, side: str, state: State) -> Iterator[Any]:
-        for number, one in enumerate(self.wholes):
-            parts = state.groups[one.metric].parts if one.side == side else ()
-            for tagged in parts or ():
-                found = places_of(tagged, one.correct.values, one.together)
-                rows = [{"task": number, "group": g, **f._asdict()} for g, f in found.items()]
-                yield pa.RecordBatch.from_pylist(rows, PLACES)
+    inputs = inputs_of(batches, schema, sides)
+    held = HeldLabels(inputs.pop(""))
+    wanted = {one.metric for one in wholes}
+    metrics = tuple(one for one in job.metrics if one.text in wanted)
+    more: dict[str, Any] = {"memory": UNLIMITED, "keep_values": False, "gap_groups": True}
+    job = replace(job, metrics=metrics, **more)
+    with Workers(1) as workers, closing(run(job, held, inputs, workers)) as tallies:
+        for side in inputs:
+            groups = next(tallies).state.groups
+            for number, one in enumerate(wholes):
+                for tagged in (groups[one.metric].parts or ()) if one.side == side else ():
+                    found = places_of(tagged, one.correct.values, one.together)
+                    rows = [{"task": number, "group": g, **f._asdict()} for g, f in found.items()]
+                    yield pa.RecordBatch.from_pylist(rows, PLACES)
 
 
-@dataclass(frozen=True)
-class Leaving:
-    """What a task does that adds up the predictions without those of each of its groups."""
-
-    wholes: tuple[Whole, ...]
-    semantics: Choices
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the sum without each group; its rows stand together."""
-        rows = (row for batch in batches for row in _rows(batch))
-        for (task, group), several in groupby(rows, lambda row: row[0]):
-            whole = self.wholes[task]
-            own = np.zeros((3, len(whole.correct.values)), np.int64)
-            predictions = 0
-            for _, places in several:
-                places.add_to(own)
-                predictions += int(places.counts.sum())
-            found = sum_less(whole.correct, whole.among, self.semantics, own)
-            values = [task, group, found, int(own[0].sum()), predictions]
-            arrays = [pa.array([v], k) for v, k in zip(values, SUMS.types, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=SUMS)
+def _left(batches: Iterator[Any], wholes: tuple[Whole, ...], semantics: Choices) -> Iterator[Any]:
+    """Yield the sum of all predictions without those of each group, whose rows stand together."""
+    rows = (row for batch in batches for row in _rows(batch))
+    for (task, group), several in groupby(rows, lambda row: row[0]):
+        whole = wholes[task]
+        own = np.zeros((3, len(whole.correct.values)), np.int64)
+        predictions = 0
+        for _, places in several:
+            places.add_to(own)
+            predictions += int(places.counts.sum())
+        found = sum_less(whole.correct, whole.among, semantics, own)
+        values = [task, group, found, int(own[0].sum()), predictions]
+        arrays = [pa.array([v], k) for v, k in zip(values, SUMS.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=SUMS)
 
 
 def _rows(batch: Any) -> Iterator[tuple[tuple[int, int], GroupPlaces]]:
@@ -169,14 +152,12 @@ def _sums(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     rows, sides = request.rows(*range(systems + 1))
-    task = Grouping(request.job, tuple(sides), arrow_schema(rows), wholes)
-    places = rows.mapInArrow(function_of(task), from_arrow_schema(PLACES))
+    task = function_of(_places, request.job, sides, arrow_schema(rows), wholes)
+    places = rows.mapInArrow(task, from_arrow_schema(PLACES))
     groups = sum(int(one.together.max()) + 1 for one in wholes)
     together = places.repartition(min(groups, request.partitions), *_TASK)
-    leaving = Leaving(wholes, request.job.semantics)
-    sums = together.sortWithinPartitions(*_TASK).mapInArrow(
-        function_of(leaving), from_arrow_schema(SUMS)
-    )
+    task = function_of(_left, wholes, request.job.semantics)
+    sums = together.sortWithinPartitions(*_TASK).mapInArrow(task, from_arrow_schema(SUMS))
     found: dict[int, list[dict[str, Any]]] = {}
     for row in sums.toArrow().to_pylist():
         found.setdefault(row["task"], []).append(row)

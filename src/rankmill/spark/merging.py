@@ -63,7 +63,7 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
         partitions = -(-partitions // FAN)
         group = (functions.col("partition") / FAN).cast("long")
         found = found.repartition(partitions, group)
-        found = found.mapInArrow(function_of(_merging(kind, form)), form.spark_schema)
+        found = found.mapInArrow(function_of(_merged, kind, form), form.spark_schema)
     merged = merged_rows(list(form.read(found.toArrow())), kind, 0)
     failed = first_error(merged)
     if failed is not None and failed.error is not None:
@@ -71,8 +71,8 @@ def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -
     return merged
 
 
-def function_of(task: Task) -> Task:
-    """Return a function, which Spark asks for, that does what a task does.
+def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
+    """Return a function, which Spark asks for, that does what a task does with what it knows.
 
     The task gets larger batches than Spark may give it, as each has a fixed cost. Its process may
     wait for another task: it gives back the memory that Arrow would keep.
@@ -80,21 +80,17 @@ def function_of(task: Task) -> Task:
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         spare_the_next_tasks()
-        yield from task(joined(batches))
+        yield from task(joined(batches), *known)
         pa.default_memory_pool().release_unused()
 
     return run
 
 
-def _merging(kind: type[Merged], form: RowFormat) -> Task:
-    """Return a task that merges the rows of a partition by system."""
-
-    def merge(batches: Iterator[Any]) -> Iterator[Any]:
-        rows = [one for batch in batches for one in form.read(pa.Table.from_batches([batch]))]
-        if rows:
-            yield form.batch(merged_rows(rows, kind, partition()))
-
-    return merge
+def _merged(batches: Iterator[Any], kind: type[Merged], form: RowFormat) -> Iterator[Any]:
+    """Yield the rows of a partition, merged by system."""
+    rows = [one for batch in batches for one in form.read(pa.Table.from_batches([batch]))]
+    if rows:
+        yield form.batch(merged_rows(rows, kind, partition()))
 
 
 def merged_rows(rows: Sequence[Returned], kind: type[Merged], where: int) -> list[Returned]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,39 +20,24 @@ from rankmill.spark.tasks import inputs_of, partition, told
 from rankmill.threads import Workers
 
 
-@dataclass(frozen=True)
-class Tabling:
-    """What a task does that gives the values of each query.
+def _values(
+    batches: Iterator[Any], job: Job, sides: list[Side], schema: Any, table: Any
+) -> Iterator[Any]:
+    """Yield the values of the queries of a partition.
 
-    Attributes
-    ----------
-    job : Job
-    sides : list of Side
-    schema : pyarrow.Schema
-        Of the rows of the shuffle.
-    table : pyarrow.Schema
-        Of the values.
+    `schema` is that of the rows of the shuffle, and `table` that of the values.
     """
-
-    job: Job
-    sides: list[Side]
-    schema: Any
-    table: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the values of the queries of a partition."""
-        inputs = inputs_of(batches, self.schema, self.sides)
-        labels, (predictions, *_) = inputs.pop(""), inputs.values()
-        try:
-            with (
-                Workers(1) as workers,
-                closing(run(self.job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
-            ):
-                found = per_query_table(next(tallies), labels, predictions)
-        except RankmillError as error:
-            raise told(error, partition()) from None
-        names = found.rename_columns(self.table.names)
-        yield from names.cast(self.table).to_batches()
+    inputs = inputs_of(batches, schema, sides)
+    labels, (predictions, *_) = inputs.pop(""), inputs.values()
+    try:
+        with (
+            Workers(1) as workers,
+            closing(run(job, HeldLabels(labels), {"": predictions}, workers)) as tallies,
+        ):
+            found = per_query_table(next(tallies), labels, predictions)
+    except RankmillError as error:
+        raise told(error, partition()) from None
+    yield from found.rename_columns(table.names).cast(table).to_batches()
 
 
 def per_query_frame(request: Request, number: int) -> Any:
@@ -66,5 +51,5 @@ def per_query_frame(request: Request, number: int) -> Any:
     query = request.inputs[0].columns.query
     fields = {"query" if query in names else query: schema.field(QUERY).type}
     table = pa.schema({**fields, **dict.fromkeys(names, pa.float64())})
-    task = Tabling(replace(request.job, keep_values=True), sides, schema, table)
-    return rows.mapInArrow(function_of(task), from_arrow_schema(table))
+    task = function_of(_values, replace(request.job, keep_values=True), sides, schema, table)
+    return rows.mapInArrow(task, from_arrow_schema(table))

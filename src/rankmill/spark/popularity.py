@@ -1,7 +1,6 @@
 """Whether the labels of each query are popular, which depends on the labels of all queries."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,49 +21,30 @@ from rankmill.threads import Workers
 ITEM, LABELS, HEAD, HEAD_OR_MIDDLE = "item", "labels", "head", "head or middle"
 
 
-@dataclass(frozen=True)
-class Pairing:
-    """What a task does that gives the labels of queries as the engine counts them, each once.
+def _pairs(batches: Iterator[Any], job: Job, side: Side, schema: Any, table: Any) -> Iterator[Any]:
+    """Yield the query and the item of each label of a partition, as the engine counts them, once.
 
-    `table` is the Arrow schema of what it gives; all else is as for `Scoring`.
+    `schema` is that of the rows of the shuffle, and `table` that of the pairs.
     """
-
-    job: Job
-    side: Side
-    schema: Any
-    table: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield the query and the item of each label of a partition."""
-        labels = inputs_of(batches, self.schema, [self.side])[self.side.system]
-        try:
-            with Workers(1) as workers:
-                index = HeldLabels(labels).index(self.job, workers)
-        except RankmillError:  # the comparison reads the same labels, and its error has no traces
-            return
-        rows = np.repeat(np.arange(len(index.queries.keys)), np.diff(index.labels.offsets))
-        ids = take_ids(index.queries, rows), index.labels.items
-        kinds = self.table.types
-        arrays = [ids_to_arrow(one, {kind}) for one, kind in zip(ids, kinds, strict=True)]
-        yield from pa.table(arrays, schema=self.table).to_batches()
+    labels = inputs_of(batches, schema, [side])[side.system]
+    try:
+        with Workers(1) as workers:
+            index = HeldLabels(labels).index(job, workers)
+    except RankmillError:  # the comparison reads the same labels, and its error has no traces
+        return
+    rows = np.repeat(np.arange(len(index.queries.keys)), np.diff(index.labels.offsets))
+    ids = take_ids(index.queries, rows), index.labels.items
+    arrays = [ids_to_arrow(one, {kind}) for one, kind in zip(ids, table.types, strict=True)]
+    yield from pa.table(arrays, schema=table).to_batches()
 
 
-@dataclass(frozen=True)
-class Classing:
-    """What a task does that gives the class of queries, from how many labels of a class each has.
-
-    `table` is the Arrow schema of what it gives.
-    """
-
-    table: Any
-
-    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield queries with their classes."""
-        for batch in batches:
-            counts = (numbers_of(batch.column(name)) for name in (LABELS, HEAD, HEAD_OR_MIDDLE))
-            names = [POPULARITY[one] for one in class_of_median(*counts).tolist()]
-            arrays = [batch.column(QUERY), pa.array(names, pa.string())]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self.table)
+def _classes(batches: Iterator[Any], table: Any) -> Iterator[Any]:
+    """Yield queries with their classes, from how many labels of each class they have."""
+    for batch in batches:
+        counts = (numbers_of(batch.column(name)) for name in (LABELS, HEAD, HEAD_OR_MIDDLE))
+        names = [POPULARITY[one] for one in class_of_median(*counts).tolist()]
+        arrays = [batch.column(QUERY), pa.array(names, pa.string())]
+        yield pa.RecordBatch.from_arrays(arrays, schema=table)
 
 
 def popularity_frame(request: Request, name: str) -> Any:
@@ -81,8 +61,8 @@ def popularity_frame(request: Request, name: str) -> Any:
     kinds = {QUERY: schema.field(QUERY).type}
     item = schema.field(side.slots[side.columns.item]).type
     table = pa.schema({**kinds, ITEM: item.value_type if side.columns.wide else item})
-    task = Pairing(request.job, side, schema, table)
-    pairs = rows.mapInArrow(function_of(task), from_arrow_schema(table))
+    task = function_of(_pairs, request.job, side, schema, table)
+    pairs = rows.mapInArrow(task, from_arrow_schema(table))
     items = pairs.groupBy(ITEM).agg(functions.count(functions.lit(1)).alias(LABELS))
     many = items.groupBy(LABELS).agg(functions.count(functions.lit(1)).alias("items")).toArrow()
     least = _least(*(numbers_of(many.column(one).combine_chunks()) for one in (LABELS, "items")))
@@ -95,7 +75,7 @@ def popularity_frame(request: Request, name: str) -> Any:
         *(functions.sum(one).alias(one) for one in least),
     )
     table = pa.schema({**kinds, name: pa.string()})
-    return counts.mapInArrow(function_of(Classing(table)), from_arrow_schema(table))
+    return counts.mapInArrow(function_of(_classes, table), from_arrow_schema(table))
 
 
 def _least(sizes: np.ndarray, items: np.ndarray) -> dict[str, int]:

@@ -10,8 +10,6 @@ from typing import Any
 from rankmill.errors import InputError, RankmillError, is_shortage
 from rankmill.stores.urls import parse, redacted
 
-__all__ = ["failure", "is_missing", "is_of_store", "is_refused", "reading"]
-
 # Where the credentials of a store come from.
 _CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or ~/.aws/credentials",

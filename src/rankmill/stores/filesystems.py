@@ -10,8 +10,6 @@ from rankmill.errors import RankmillError, UsageError, is_shortage
 from rankmill.stores.failures import failure
 from rankmill.stores.urls import Url, parse, shown
 
-__all__ = ["Stored", "bucket_of", "stored"]
-
 # How long requests are repeated: a store that does not answer is an error within seconds.
 GCS_SECONDS = 10
 _PYARROW = ("s3", "gs", "abfs", "abfss", "hdfs", "viewfs")

@@ -16,8 +16,6 @@ from rankmill.errors import InputError, RankmillError, UsageError
 from rankmill.stores.failures import failure, is_missing, is_refused, reading
 from rankmill.version import install
 
-__all__ = ["open_fsspec"]
-
 Value = TypeVar("Value")
 
 ATTEMPTS = 4

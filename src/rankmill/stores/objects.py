@@ -13,16 +13,6 @@ from typing import Any, TypeVar
 
 from rankmill.stores.failures import reading
 
-__all__ = [
-    "Identity",
-    "beside",
-    "identity",
-    "identity_of",
-    "is_read_by_threads",
-    "open_ranges",
-    "opened",
-]
-
 Value = TypeVar("Value")
 Identity = tuple[int, int, int, int]
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 
 from rankmill.stores.urls import is_url, local_path, shown
 
-__all__ = ["gathered", "is_opened", "opened", "times_opened"]
-
 STANDARD_INPUT = "-"
 
 # None: nobody asks. Not a context variable, as threads open files for the command too.

@@ -14,8 +14,6 @@ from urllib.parse import parse_qsl, urlsplit
 from rankmill.errors import UsageError
 from rankmill.stores.urls import Url
 
-__all__ = ["open_s3"]
-
 # How often a request is sent at most, and how long a connection may take: a store that does not
 # answer is an error within seconds.
 ATTEMPTS = 4

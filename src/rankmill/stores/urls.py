@@ -11,8 +11,6 @@ import re
 from typing import NamedTuple
 from urllib.parse import unquote
 
-__all__ = ["Url", "is_url", "join", "local_path", "parse", "redacted", "shown"]
-
 # fsspec chains protocols by "::", as in zip://run.parquet::https://host/run.zip.
 _SCHEME = re.compile(r"(?:\w+::)*([A-Za-z][A-Za-z0-9+.\-]+)://")
 _CHAIN = re.compile(r"::(?=[A-Za-z][A-Za-z0-9+.\-]+://)")

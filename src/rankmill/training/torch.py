@@ -15,8 +15,6 @@ except ModuleNotFoundError as error:
         f"rankmill.training.torch needs PyTorch, which is not installed: {install('torch')}"
     ) from error
 
-__all__ = ["ListwiseAPLoss"]
-
 
 class ListwiseAPLoss(torch.nn.Module):
     r"""One minus the mean average precision over soft bins of scores, as a loss for training.
