@@ -18,7 +18,7 @@ from rankmill.engine.state import State
 from rankmill.errors import InputError
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import Among, Distinct
-from rankmill.metrics.gap_groups import GroupPlaces, LeftOut, places_of, sum_less
+from rankmill.metrics.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
 from rankmill.spark.layout import Side, arrow_schema
 from rankmill.spark.merging import function_of
@@ -90,7 +90,7 @@ class Grouping:
 
     def _places(self, side: str, state: State) -> Iterator[Any]:
         for number, one in enumerate(self.wholes):
-            parts = state.groups[one.metric].parts if one.side == side else ()
+            parts = groups_in(state.aggregates)[one.metric].parts if one.side == side else ()
             for tagged in parts or ():
                 found = places_of(tagged, one.correct.values, one.together)
                 rows = [{"task": number, "group": g, **f._asdict()} for g, f in found.items()]
@@ -150,7 +150,7 @@ def left_out(
     for number, (name, state) in enumerate(states.items(), 1):
         for metric, counts in among[name].items():
             found.setdefault(metric, {})[name] = NO_VALUE
-            together = state.groups[metric].together()
+            together = groups_in(state.aggregates)[metric].together()
             if together is not None:
                 correct = cast(Gap, state.aggregates[metric]).correct
                 side = request.sides[number].system
@@ -201,4 +201,6 @@ def _divided(
     numbers = range(int(whole.together.max()) + 1)
     hits = [of_groups[group]["correct"] if group in of_groups else 0 for group in numbers]
     sums = [of_groups[group]["sum"] if group in of_groups else every for group in numbers]
-    return state.groups[whole.metric].divided(state.semantics, np.array(hits), [every, *sums])
+    return groups_in(state.aggregates)[whole.metric].divided(
+        state.semantics, np.array(hits), [every, *sums]
+    )
