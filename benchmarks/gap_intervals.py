@@ -25,6 +25,9 @@ import numpy as np
 
 from rankmill.columns.ids import to_ids
 from rankmill.compare.jackknife import estimate, interval, interval_within, jackknife_test
+from rankmill.matching.index import LabelIndex
+from rankmill.matching.labels import NO_GAINS, LabelLists
+from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import GapCounter
 from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
@@ -75,7 +78,8 @@ def drawn(random: np.random.Generator, queries: int, kind: Population) -> list[G
         confidence = np.round(1 / (1 + np.exp(-(0.5 * easy + seen + sure))), kind.decimals)
         rows = Tagged(confidence.ravel(), np.repeat(of_query, PREDICTIONS), right.ravel())
         one = GapGroups((rows,), rows.nbytes, rows.nbytes)
-        groups.append(one.close(ids, labels, labels > 0))
+        index = LabelIndex(ids, LabelLists(np.append(0, labels.cumsum()), ids, NO_GAINS))
+        groups.append(one.close(Closing(queries, 0, known=index)))
     return groups
 
 

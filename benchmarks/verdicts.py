@@ -47,6 +47,9 @@ from rankmill.compare.sums import Sums, column_of
 from rankmill.gate.judge import word_of
 from rankmill.gate.measured import Measured, drop_of
 from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
+from rankmill.matching.index import LabelIndex
+from rankmill.matching.labels import NO_GAINS, LabelLists
+from rankmill.metrics.aggregate import Closing
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import GapCounter
 from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
@@ -380,7 +383,8 @@ def gap_left_out(
     confidence = np.round(1 / (1 + np.exp(-sure)), 2)
     ids, labels = to_ids(np.arange(queries), "query"), np.ones(queries, np.int64)
     rows = Tagged(confidence.ravel(), np.repeat(groups_of(ids), 10), right.ravel())
-    groups = GapGroups((rows,), rows.nbytes, rows.nbytes).close(ids, labels, labels > 0)
+    index = LabelIndex(ids, LabelLists(np.append(0, labels.cumsum()), ids, NO_GAINS))
+    groups = GapGroups((rows,), rows.nbytes, rows.nbytes).close(Closing(queries, 0, known=index))
     correct = Gap.of([rows.confidences[rows.correct]]).correct
     counter = GapCounter(correct, workers)
     counter.add(rows.confidences)

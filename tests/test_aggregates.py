@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import types
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -14,23 +14,22 @@ import pytest
 import rankmill
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.metrics import registry
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, Asked, Scored, Totals, Value
 from rankmill.metrics.base import MetricSpec
+from rankmill.metrics.record import kind
 
 pytestmark = pytest.mark.small
 
 
+def read_items(row: Any, name: str) -> frozenset[Any]:
+    return frozenset(row[name])
+
+
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(Aggregate):
     """The distinct items among the first k predictions of all queries."""
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
-    items: frozenset[Any] = frozenset()
-
-    @classmethod
-    def init(cls, asked: Asked) -> Self:
-        return cls()
+    items: Annotated[frozenset[Any], kind(frozenset.union, read_items, sorted)] = frozenset()
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         offsets = scored.lists.offsets
@@ -38,21 +37,8 @@ class Distinct:
         kept = take_ids(scored.lists.items, np.flatnonzero(ranks < asked.metric.limit))
         return self.merge(type(self)(frozenset(ids_to_arrow(kept, set()).to_pylist())))
 
-    def merge(self, other: Self) -> Self:
-        return type(self)(self.items | other.items)
-
-    def close(self, closing: Closing) -> Self:
-        return self
-
     def finish(self, totals: Totals, among: Any, workers: Any) -> Value:
         return Value(float(len(self.items)))
-
-    def to_row(self) -> dict[str, Any]:
-        return {"items": sorted(self.items)}
-
-    @classmethod
-    def from_row(cls, row: Any, prefix: str = "") -> Self:
-        return cls(frozenset(row[f"{prefix}items"]))
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rankmill import UsageError
 from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
 from rankmill.metrics.exposed import Entropy, Gini
-from rankmill.metrics.exposure import Exposure, Wanted
+from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
 from rankmill.metrics.item_counts import ItemCounts
 from strategies import examples
@@ -249,9 +250,9 @@ def test_inequality_of_many_counts_is_exact() -> None:
     values = set()
     for order in (slice(None), slice(None, None, -1)):
         shown = np.column_stack([counts[order], np.ones(5, np.int64)])
-        exposure = Exposure.init(Wanted((9,), hits=False, labels=False))
+        exposure = Exposure.of(ExposureCounters((9,)))
         ids = Ids(keys, none, none, np.empty(0, np.uint8), SIGNED)
-        exposure = Exposure((9,), exposure.shown.with_counts(ids, shown), *[exposure.labels] * 2)
+        exposure = replace(exposure, shown=exposure.shown.with_counts(ids, shown))
         values.add((Gini(9).value(exposure), Entropy(9).value(exposure)))
     ((gini, entropy),) = values
     share = np.sort(counts) / counts.sum()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,17 @@ def test_damaged_rows_are_refused() -> None:
         with pytest.raises(UsageError) as error:
             State.from_row({**row, name: value})
         tells(error.value, ["damaged"])
+
+
+@pytest.mark.small
+def test_a_curve_does_not_hold_all_predictions() -> None:
+    """It is made when it is asked for, from what the correct predictions come to."""
+    many = 20_000
+    sides = tables([[(number / many, number < 9) for number in range(many)]])
+    result = rankmill.evaluate(*sides, "auprc,gap,ece")
+    for name in ("auprc", "ece"):
+        assert len(pickle.dumps(result.curves[name])) < many
+    assert len(result.curve("auprc")) == 1
 
 
 @pytest.mark.small

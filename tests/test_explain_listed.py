@@ -19,6 +19,7 @@ from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.listed import GroupShare, ListMean
+from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import REGISTRY, parse
 from strategies import examples
 from test_catalogue import KINDS, LISTS, table
@@ -122,7 +123,7 @@ def test_each_metric_over_lists_has_a_walk_or_is_refused(name: str) -> None:
     kind = aggregate_of(metric)
     one_by_one = issubclass(kind, ListMean | GroupShare) and name != "popularity_lift"
     assert (list_walk_of(metric) is not None) == one_by_one == (name in EXACT + DISTANCES)
-    if not (metric.spec.kernel or kind.needs_confidences or one_by_one):
+    if not (metric.spec.kernel or Confidences in kind.needs or one_by_one):
         side = {1: ["a"]}
         with pytest.raises(UsageError) as why:
             rankmill.explain(side, side, metric.text, 1)

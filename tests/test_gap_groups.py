@@ -19,8 +19,17 @@ from rankmill.columns.ids import to_ids
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.state import State
 from rankmill.kernels.gap import sum_ties, sum_without
-from rankmill.metrics.gap import ORDERED_TIES, Gap
-from rankmill.metrics.gap_groups import GROUPS, GapGroups, LeftOut, groups_of, places_of, sum_less
+from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap_groups import (
+    GROUPS,
+    GapGroups,
+    LeftOut,
+    groups_in,
+    groups_of,
+    places_of,
+    sum_less,
+)
+from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS
 from rankmill.threads import Workers
@@ -43,7 +52,7 @@ def states(labels: Any, runs: Any, metrics: Any, **options: Any) -> list[State]:
 
 def left_out(state: State, metric: str = "gap", threads: int = 2) -> LeftOut | None:
     """Count all predictions among the correct ones, as the second pass does, and leave out."""
-    groups, gap = state.groups[metric], state.aggregates[metric]
+    groups, gap = groups_in(state.aggregates)[metric], state.aggregates[metric]
     assert isinstance(gap, Gap)
     with Workers(threads) as workers:
         counter = gap.counter(workers)
@@ -259,9 +268,13 @@ def test_parts_merge_in_any_order_to_the_same_bits(dtype: Any) -> None:
             for threads in (1, 3):
                 assert same(left_out(merged, metric, threads), left_out(whole, metric))
             assert same(left_out(again, metric), left_out(whole, metric))
-            rows = [pa.array([one.groups[metric].to_row()]) for one in (merged, whole)]
+            rows = [
+                pa.array([groups_in(one.aggregates)[metric].to_row()]) for one in (merged, whole)
+            ]
             assert rows[0].equals(rows[1]) or dtype  # room is that of each
-            content = [one.groups[metric].to_row()["confidences"] for one in (merged, whole)]
+            content = [
+                groups_in(one.aggregates)[metric].to_row()["confidences"] for one in (merged, whole)
+            ]
             assert np.array_equal(*content)
 
 
@@ -273,7 +286,7 @@ def test_places_of_parts_leave_out_to_the_same_bits(dtype: Any, ties: str) -> No
     parts, whole = parts_of(4, 3, dtype)
     semantics = replace(whole.semantics, gap_ties=ties)
     for metric in METRICS:
-        gap, groups = whole.aggregates[metric], whole.groups[metric]
+        gap, groups = whole.aggregates[metric], groups_in(whole.aggregates)[metric]
         together = groups.together()
         assert isinstance(gap, Gap)
         assert together is not None
@@ -285,7 +298,7 @@ def test_places_of_parts_leave_out_to_the_same_bits(dtype: Any, ties: str) -> No
             expected = groups.left_out(gap.correct, among, semantics, workers)
         own = np.zeros((int(together.max()) + 1, 3, len(gap.correct.values)), np.int64)
         for one in parts:
-            for tagged in one.groups[metric].parts or ():
+            for tagged in groups_in(one.aggregates)[metric].parts or ():
                 for group, found in places_of(tagged, gap.correct.values, together).items():
                     found.add_to(own[group])
         nothing = np.zeros_like(own[0])
@@ -298,8 +311,9 @@ def test_places_of_parts_leave_out_to_the_same_bits(dtype: Any, ties: str) -> No
 @pytest.mark.small
 def test_states_with_and_without_groups_do_not_merge() -> None:
     parts, whole = parts_of(3, 2)
-    bare = State.from_row(replace(whole, groups={}).to_row())
-    assert not bare.groups
+    means = {name: whole.aggregates[name] for name in whole.metrics}
+    bare = State.from_row(replace(whole, aggregates=means).to_row())
+    assert not groups_in(bare.aggregates)
     for one, other in ((parts[0], bare), (bare, parts[0])):
         with pytest.raises(rankmill.UsageError, match="with and without groups"):
             one.merge(other)
@@ -318,7 +332,7 @@ def test_states_with_and_without_groups_do_not_merge() -> None:
     ],
 )
 def test_a_damaged_row_is_refused(name: str, value: Any, wanted: str) -> None:
-    row = GapGroups.init(100).to_row()
+    row = GapGroups(room=100).to_row()
     row |= {"confidences": [0.5], "groups": [1], "correct": [1]}
     assert GapGroups.from_row(row).complete
     with pytest.raises(rankmill.UsageError, match=wanted):
@@ -332,12 +346,12 @@ def test_what_takes_too_much_memory_is_dropped_whatever_the_order() -> None:
     count = sum(item is not None for listed in predictions.values() for item, _ in listed)
     for memory, complete in ((10 * count, True), (10 * count - 1, False)):
         [state] = states(*tables, ["gap"], memory=memory)
-        assert state.groups["gap"].complete is complete
+        assert groups_in(state.aggregates)["gap"].complete is complete
         assert (left_out(state) is not None) is complete
         again = State.from_row(state.to_row())
-        assert again.groups["gap"].complete is complete
+        assert groups_in(again.aggregates)["gap"].complete is complete
     parts, _ = parts_of(5, 3)
-    small = [one.groups["gap"] for one in parts]
+    small = [groups_in(one.aggregates)["gap"] for one in parts]
     small = [GapGroups(one.parts, one.size, 10 * count - 1) for one in small]
     for first, second, third in ((0, 1, 2), (2, 1, 0)):
         assert not small[first].merge(small[second]).merge(small[third]).complete

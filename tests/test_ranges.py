@@ -360,3 +360,18 @@ def test_bounds_of_ids_are_not_read_where_labels_fit() -> None:
         assert id_ranges(asking, inputs[""], job) == []
         with pytest.raises(AssertionError, match="were asked for"):
             id_ranges(replace(asking, source=replace(asking.source, rows=1 << 40)), inputs[""], job)
+
+
+def test_labels_of_a_range_without_predictions_count(tmp_path: Path, ranges: list[int]) -> None:
+    """Coverage is over all labels, and a block of predictions is not what brings them."""
+    query = np.arange(600)
+    labels = pa.table({"query": query, "items": (query[:, None] + [0, 1000]).tolist()})
+    predictions = pa.table({"query": query, "items": (query[:, None] % 70 + [0, 1]).tolist()})
+    predictions = pa.concat_tables([predictions[:200], predictions[450:]])
+    paths = [write(one, tmp_path / name, 50) for one, name in ((labels, "l"), (predictions, "p"))]
+    metrics = ["coverage@1", "coverage", "coverage_of_labels", "gini", "map"]
+    expected = outcome(labels, predictions, metrics=metrics)
+    assert ranges.pop() == 0
+    assert outcome(*paths, metrics=metrics, memory=1) == expected
+    assert ranges[0] > 3
+    assert expected[0]["coverage"] == 71 / 1200

@@ -15,7 +15,7 @@ import rankmill
 import rankmill.spark
 from flat import flat
 from rankmill.errors import UsageError as Undefined
-from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.presets import PRESETS
 from strategies import metric_names

@@ -23,7 +23,7 @@ from rankmill.engine.evaluate import Scored, score_systems
 from rankmill.engine.job import Job
 from rankmill.engine.progress import Progress
 from rankmill.engine.state import State
-from rankmill.metrics.gap_groups import LeftOut
+from rankmill.metrics.gap_groups import LeftOut, groups_in
 from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.sources.facts import Kind
@@ -249,7 +249,8 @@ def join(
                 for metric, left in leave_out(one.tally, workers, cuts.cluster).items():
                     without.setdefault(metric, {})[one.name] = left
             gathered.add(one)
-            groups = [each for each in one.tally.state.groups.values() if each.size]
+            kept = groups_in(one.tally.state.aggregates).values()
+            groups = [each for each in kept if each.size]
             if details and groups and (one.name != baseline or len(runs) == 1):
                 gathered.bins[one.name] = bins_of(groups, workers)
             del one  # frees the tally before the next system is scored

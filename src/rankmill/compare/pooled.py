@@ -17,8 +17,9 @@ from rankmill.compare.judging import Judged
 from rankmill.engine.tally import Tally
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import Better
-from rankmill.metrics.gap import ORDERED_TIES, Gap
-from rankmill.metrics.gap_groups import LeftOut
+from rankmill.metrics.gap import Gap
+from rankmill.metrics.gap_groups import LeftOut, groups_in
+from rankmill.metrics.needs import ORDERED_TIES, Confidences
 from rankmill.metrics.registry import parse
 from rankmill.results.result import Result
 from rankmill.threads import Workers
@@ -42,7 +43,7 @@ def leave_out(
     """
     semantics = tally.state.semantics
     found: dict[str, LeftOut | str] = {}
-    for metric, groups in tally.state.groups.items():
+    for metric, groups in groups_in(tally.state.aggregates).items():
         why = NO_VALUE
         if cluster is not None:
             found[metric] = f"the jackknife leaves out queries, and not clusters by {cluster}"
@@ -145,7 +146,7 @@ def pooled(
             why = "the jackknife here is that of gap"
         if asked.summary:
             why = f"the tests here are of means, and not of {asked.summary!r}"
-        elif not aggregate_of(asked).needs_confidences:
+        elif Confidences not in aggregate_of(asked).needs:
             why = "it counts what all lists show"
         left = {name: known.get(name, why) for name in of}
         found.values[metric] = pooled_estimates(of, left, confidence)

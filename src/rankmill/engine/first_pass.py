@@ -119,11 +119,11 @@ def _score_input(
     """Score predictions. Long rows are first taken as sorted by query, and read again if not."""
     # Grouping on disk would change the given order. A job that needs this order holds all rows in
     # memory anyway.
-    to_group = None if job.needs_order else job.memory
+    to_group = None if job.heeds_order else job.memory
     for together in (False,) if predictions.columns.wide else (True, False):
         tally = Tally(index, job, before)
         scored = map_lists(
-            partial(score_lists, index=index, job=job, exposed=tally.exposed),
+            partial(score_lists, index=index, job=job, empty=tally.empty),
             predictions.source,
             predictions.columns,
             workers,

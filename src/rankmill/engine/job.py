@@ -9,13 +9,18 @@ from typing import Any
 from rankmill.errors import UsageError, positive
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.gains import canonical_gain_function, least_gain
-from rankmill.metrics.aggregate import Aggregate, Asked, aggregate_of
+from rankmill.metrics.aggregate import (
+    OF_GROUPS,
+    Aggregate,
+    Asked,
+    Need,
+    aggregate_of,
+    kinds_of,
+    needs_of,
+)
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
 from rankmill.metrics.diversity import heeds_gains, is_of_subtopics
-from rankmill.metrics.exposed import OfExposure
-from rankmill.metrics.exposure import Exposure, Wanted
-from rankmill.metrics.gap import ORDERED_TIES, Gap
-from rankmill.metrics.gap_groups import GapGroups
+from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
@@ -78,59 +83,31 @@ class Job:
         return [metric for metric in self.metrics if metric.spec.kernel]
 
     @cached_property
+    def needs(self) -> dict[type[Need], Asked]:
+        """What its metrics need, each behind what it needs itself."""
+        users: dict[type[Need], tuple[Metric, ...]] = {}
+        for metric in (*self.metrics, *self.aside):
+            for need in needs_of(metric):
+                users[need] = (*users.get(need, ()), metric)
+        given = self.beside.train, self.beside.items, self.beside.features
+        beside = any(one is not None for one in given)
+        return {
+            need: Asked(
+                some[0], self.semantics, catalogue=self.catalogue, beside=beside, users=some
+            )
+            for need, some in users.items()
+        }
+
+    @cached_property
     def pooled(self) -> list[Metric]:
         """The metrics over all predictions in one list by confidence, such as gap."""
-        return [metric for metric in self.metrics if aggregate_of(metric).needs_confidences]
+        return [one for need, asked in self.needs.items() if need.of_scores for one in asked.users]
 
     @property
     def of_unpredicted(self) -> bool:
         """Whether queries without predictions count, and may not score 0 in a metric."""
         counts = self.semantics.unpredicted == "zero"
         return counts and any(metric.spec.counts_empty for metric in self.metrics)
-
-    @cached_property
-    def wanted(self) -> Wanted | None:
-        """What metrics need of how many lists show each item; None if none does."""
-        found = {one: self.aggregate_of(one) for one in (*self.metrics, *self.aside)}
-        of = {one: kind for one, kind in found.items() if issubclass(kind, OfExposure)}
-        if not of:
-            return None
-        given = self.beside.train, self.beside.items, self.beside.features
-        told = any(one is not None for one in given)
-        whole = any(kind.whole for kind in of.values()) and not told
-        # What is shown behind the last cutoff is in the catalogue too.
-        cutoffs = {one.limit for one in of} | ({NO_CUTOFF} if whole else set())
-        return Wanted(
-            tuple(sorted(cutoffs)),
-            hits=any(kind.hits for kind in of.values()),
-            labels=whole or any(kind.labels for kind in of.values()),
-            catalogue=self.catalogue,
-        )
-
-    @cached_property
-    def needs_training(self) -> bool:
-        """Whether a metric needs to know what queries had in training."""
-        return any(_needs("training", one) for one in self.metrics)
-
-    @cached_property
-    def needs_groups(self) -> bool:
-        """Whether a metric needs the groups of items."""
-        return any(_needs("groups", one) for one in self.metrics)
-
-    @cached_property
-    def needs_group_labels(self) -> bool:
-        """Whether a metric needs to know how many labels each group of items has."""
-        return any(_needs("group_labels", one) for one in self.metrics)
-
-    @cached_property
-    def needs_features(self) -> bool:
-        """Whether a metric needs the features of items."""
-        return any(_needs("features", one) for one in self.metrics)
-
-    @property
-    def of_catalogue(self) -> bool:
-        """Whether a metric needs to know more of each item."""
-        return self.needs_training or self.needs_groups or self.needs_features
 
     @property
     def needs_judged(self) -> bool:
@@ -157,24 +134,20 @@ class Job:
     @property
     def holds_rows(self) -> str:
         """The option that needs every prediction with its ids, as an error names it, or ""."""
-        by_order = any("gap_ties" in metric.spec.fields for metric in self.pooled)
-        if by_order and self.semantics.gap_ties in ORDERED_TIES:
-            return f"gap_ties {self.semantics.gap_ties!r}"
-        # A second pass would see confidences alone.
-        if self.pooled and self.scope.judged_only:
-            return "gap with judged_only"
-        if self.pooled and self.scope.drop_seen:
-            return "gap with drop_seen"
-        return "gap row by row" if self.pooled and self.keep_rows else ""
+        return self._rows_held(self.scope)
 
     @property
-    def needs_order(self) -> bool:
-        """Whether the order in which predictions are read matters to gap."""
-        return bool(self.pooled) and (self.semantics.gap_ties in ORDERED_TIES or self.keep_rows)
+    def heeds_order(self) -> bool:
+        """Whether these are needed because the order matters in which predictions are read."""
+        return bool(self._rows_held(WHOLE))
+
+    def _rows_held(self, scope: Scope) -> str:
+        how = self.semantics, scope, self.keep_rows
+        return "".join(need.rows_held(one.users, *how) for need, one in self.needs.items())
 
     @cached_property
     def asked(self) -> dict[str, Asked]:
-        """How to make the aggregate of each metric, those aside among them.
+        """How to make each aggregate: of each metric, those aside among them, and of needs.
 
         They share the memory for confidences; metrics without a cutoff keep the same ones.
         """
@@ -182,26 +155,22 @@ class Job:
         whole = 0 if self.holds_rows else sum(metric.k is None for metric in kept)
         memory = 0 if self.part else self.memory // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
-        every = (*self.metrics, *self.aside)
-        return {metric.text: Asked(metric, self.semantics, *more) for metric in every}
+        every = {one.text: one for one in (*self.metrics, *self.aside)}
+        asked = {name: Asked(metric, self.semantics, *more) for name, metric in every.items()}
+        left_out = [name for name in self.kinds if name.endswith(OF_GROUPS)]
+        for name in left_out:
+            metric, room = every[name.removesuffix(OF_GROUPS)], self.memory // len(left_out)
+            asked[name] = Asked(metric, self.semantics, room)
+        return asked | {need.name: one for need, one in self.needs.items() if need.name}
 
-    def aggregate_of(self, metric: Metric) -> type[Aggregate]:
-        """The class that adds up the values of a metric."""
-        return aggregate_of(metric, self.scope.weight)
+    @cached_property
+    def kinds(self) -> dict[str, type[Aggregate]]:
+        """The class of each aggregate."""
+        return kinds_of((*self.metrics, *self.aside), self.scope.weight, self.gap_groups)
 
     def aggregates(self) -> dict[str, Aggregate]:
-        """The aggregate of each metric before any query is added."""
-        return {name: self.aggregate_of(one.metric).init(one) for name, one in self.asked.items()}
-
-    def exposure(self) -> Exposure | None:
-        """The exposure before any list is added, if a metric needs it."""
-        return None if self.wanted is None else Exposure.init(self.wanted)
-
-    def groups(self) -> dict[str, GapGroups]:
-        """The groups of each metric over all predictions before any query is added, if kept."""
-        pooled = self.pooled if self.gap_groups else []
-        names = [metric.text for metric in pooled if aggregate_of(metric) is Gap]
-        return {name: GapGroups.init(self.memory // len(names)) for name in names}
+        """Each aggregate before any query is added."""
+        return {name: self.kinds[name].init(one) for name, one in self.asked.items()}
 
 
 def make_job(
@@ -241,54 +210,28 @@ def make_job(
         )
     if weight is not None:
         _check_weight(weight, asked, choices)
-    _check_training(beside.train, asked, beside.drop_seen)
-    _check_groups(beside.items, beside.group, asked)
-    _check_features(beside.features, asked)
     scope = Scope(rel, depth, bool(given.judged_only), weight, bool(beside.drop_seen))
     told = tuple(f"{name} is left out: {why}" for name, why in skipped.items())
     more = {"scope": scope, "beside": beside, "skipped": told, **more}
-    return Job(tuple(asked), choices, gain_function, memory, **more)
+    job = Job(tuple(asked), choices, gain_function, memory, **more)
+    _check_needs(job)
+    return job
 
 
-def _needs(what: str, metric: Metric) -> bool:
-    """Whether the aggregate of a metric needs something, such as "training"."""
-    return bool(getattr(aggregate_of(metric), f"needs_{what}", False))
-
-
-def _check_groups(items: Any, group: str | None, metrics: Iterable[Metric]) -> None:
-    """Raise UsageError if items have no groups, and something needs them."""
-    needs = [metric.text for metric in metrics if _needs("groups", metric)]
-    if group is not None and items is None:
+def _check_needs(job: Job) -> None:
+    """Raise UsageError if something is needed beside labels and predictions, and not given."""
+    given = job.beside
+    if given.group is not None and given.items is None:
         raise UsageError(
-            f"--item-group {group!r} on the command line, Catalogue(group={group!r}) in Python is "
-            "a column of the catalogue, and there is none: give it with --items"
+            f"--item-group {given.group!r} on the command line, Catalogue(group={given.group!r}) "
+            "in Python is a column of the catalogue, and there is none: give it with --items"
         )
-    if needs and group is None:
-        raise UsageError(
-            f"{', '.join(needs)} needs the groups of items, such as genres: give a catalogue with "
-            "--items, and name its column of groups with --item-group"
-        )
-
-
-def _check_features(features: Any, metrics: Iterable[Metric]) -> None:
-    """Raise UsageError if there are no vectors of items, and something needs them."""
-    needs = [metric.text for metric in metrics if _needs("features", metric)]
-    if needs and features is None:
-        raise UsageError(
-            f"{', '.join(needs)} needs the vectors of items, such as embeddings: give a table of "
-            "items and vectors with --features"
-        )
-
-
-def _check_training(train: Any, metrics: Iterable[Metric], drop_seen: bool) -> None:
-    """Raise UsageError if there is no training set, and something needs it."""
-    needs = [metric.text for metric in metrics if _needs("training", metric)]
-    needs += ["drop_seen"] if drop_seen else []
-    if needs and train is None:
-        raise UsageError(
-            f"{', '.join(needs)} needs to know what queries had in training: give the interactions "
-            "with --train"
-        )
+    needs = {need: [each.text for each in one.users] for need, one in job.needs.items()}
+    if given.drop_seen:
+        needs.setdefault(TrainingRows, []).append("drop_seen")
+    for need, names in needs.items():
+        if need.given and getattr(given, need.given) is None:
+            raise UsageError(f"{', '.join(names)} {need.lacks}")
 
 
 def _check_weight(weight: object, metrics: Iterable[Metric], semantics: Choices) -> None:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.engine.job import Job
-from rankmill.metrics.item_counter import bytes_of_counter
 from rankmill.sources.footers import RowGroup
 from rankmill.sources.inputs import Input
 
@@ -81,14 +80,6 @@ def bytes_of_vectors(features: Input) -> int:
     """Return the bytes that vectors of items take in memory, with those being read."""
     sizes = features.source.sizes(list(features.columns.facts))
     return 2 * 8 * sum(count for count, _ in sizes.values())
-
-
-def bytes_of_counts(job: Job, items: int, text: int, threads: int) -> int:
-    """Return the bytes that counts of items take on all threads, if a metric needs them."""
-    if job.wanted is None:
-        return 0
-    tables = 2 if job.wanted.hits else 1
-    return threads * tables * bytes_of_counter(items, len(job.wanted.cutoffs), text)
 
 
 def id_ranges(labels: Input, predictions: Input, job: Job) -> list[IdRange]:

@@ -8,13 +8,13 @@ from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.memory import (
     bytes_of_all,
-    bytes_of_counts,
     bytes_of_groups,
     bytes_of_items,
     bytes_of_vectors,
     id_ranges,
     is_text,
 )
+from rankmill.metrics.aggregate import Sizes
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
 from rankmill.sources.asked import MEMORY
@@ -27,8 +27,6 @@ from rankmill.threads import thread_count
 BASE = 230 << 20
 # The bytes of the batches that each thread reads, matches and scores; twice as much for strings.
 A_THREAD = 64 << 20
-# The bytes of confidences that are sorted and counted at a time.
-COUNTING = 128 << 20
 # The memory of earlier ranges that the allocator does not give back to the system.
 NOT_GIVEN_BACK = 128 << 20
 
@@ -126,10 +124,10 @@ def _plan(
         needed += threads * A_THREAD
     if job.keep_values:
         needed += 8 * (of_labels["rows"] or 0) * len(job.per_query) * len(inputs)
+    more, beside_them, items, text = _beside(job, label_input)
     extra = 0
     for name, one in inputs.items():
-        confidences = 8 * described[name]["values"] * len(job.pooled)
-        held = min(memory, confidences) + (COUNTING if job.pooled else 0)
+        held = _needed(job, Sizes(described[name]["values"], items, text, threads, memory))
         if not one.columns.wide:
             held += min(memory, (one.source.rows or described[name]["values"]) * BYTES_A_ROW)
         ranges = id_ranges(label_input, one, job)
@@ -139,7 +137,10 @@ def _plan(
         else:
             held += bytes_of_all(label_input)
         extra = max(extra, held)
-    more, beside_them = _beside(job, label_input, threads)
+    none = Sizes(0, 0, 0, threads, memory)
+    an_item = _needed(job, none._replace(items=1)) - _needed(job, none)
+    if an_item:
+        more["counts"] = {"items": items or None, "bytes": an_item}
     return {
         "labels": of_labels,
         "predictions": described,
@@ -150,8 +151,13 @@ def _plan(
     }
 
 
-def _beside(job: Job, labels: Input, threads: int) -> tuple[dict[str, Any], int]:
-    """Return what is told of the training set, the catalogue and counts of items; their bytes."""
+def _needed(job: Job, sizes: Sizes) -> int:
+    """Return the bytes of what the metrics need."""
+    return sum(need.bytes(asked, sizes) for need, asked in job.needs.items())
+
+
+def _beside(job: Job, labels: Input) -> tuple[dict[str, Any], int, int, int]:
+    """Return what is told of the training set and the catalogue, their bytes, items, and texts."""
     told: dict[str, Any] = {}
     held = items = text = 0
     for name, opener in beside(job, labels).items():
@@ -163,9 +169,7 @@ def _beside(job: Job, labels: Input, threads: int) -> tuple[dict[str, Any], int]
                 text = size if is_text(one, "item") else 0
             if name == "features":
                 held += bytes_of_vectors(one)
-    if job.wanted is not None:
-        told["counts"] = {"items": items or None, "bytes": bytes_of_counts(job, 1, 0, threads)}
-    return told, held + bytes_of_counts(job, items, text, threads)
+    return told, held, items, text
 
 
 def _described(one: Input) -> dict[str, Any]:

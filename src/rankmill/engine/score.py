@@ -1,7 +1,9 @@
 """Scoring one block of predictions against the labels."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -10,19 +12,15 @@ from rankmill.columns.place import Place
 from rankmill.columns.ranked import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
-from rankmill.kernels.identity import SEED, Ids
-from rankmill.kernels.matching import mark_repeats
+from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits, Patterns, alone, group_hits, match, match_judged
 from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
 from rankmill.matching.scope import within
 from rankmill.matching.ties import with_hits_at_ends
-from rankmill.metrics.aggregate import Aggregate, Scored
+from rankmill.metrics.aggregate import Aggregate, Need, Scored
 from rankmill.metrics.base import Metric
-from rankmill.metrics.exposure import ExposureCounters
-from rankmill.metrics.gap_groups import GapGroups
-from rankmill.metrics.item_counter import NO_REPEATS
 from rankmill.metrics.undefined import no_value, skipping
 from rankmill.metrics.values import Matched
 from rankmill.sources.made import padded_tails
@@ -44,9 +42,7 @@ class Block:
     lengths : int64[n]
         How many predictions it has.
     aggregates : dict of str to Aggregate
-        What each metric comes to.
-    groups : dict of str to GapGroups
-        The predictions by group of queries, for the metrics that are asked to keep them.
+        What each aggregate of the job comes to.
     values : dict of str to float64[n]
         The values a query, if they are kept.
     audit, counts : dict of str to int
@@ -58,18 +54,15 @@ class Block:
     rows: np.ndarray
     lengths: np.ndarray
     aggregates: dict[str, Aggregate]
-    groups: dict[str, GapGroups]
     values: dict[str, np.ndarray]
     audit: dict[str, int]
     counts: dict[str, int]
 
 
-def score_lists(
-    lists: Lists, index: LabelIndex, job: Job, exposed: ExposureCounters | None = None
-) -> Block:
+def score_lists(lists: Lists, index: LabelIndex, job: Job, empty: Mapping[str, Aggregate]) -> Block:
     """Match the lists with the labels of their queries, and compute every metric.
 
-    `exposed` counts how many lists show each item, if a metric needs that.
+    `empty` are the aggregates of the job, to which no block is added yet.
     """
     semantics = job.semantics
     lists = arrange(lists, semantics)
@@ -88,12 +81,8 @@ def score_lists(
     _refuse(lists, unlabelled, semantics.unlabelled, "is not among the labels", "unlabelled")
     _refuse(lists, no_relevant, semantics.no_relevant, "is left without a label", "no_relevant")
     own = predicted & (labelled | ((semantics.no_relevant == "scored") & (rows >= 0)))
-    whole, aggregates, values = _scored(lists, found, judged, own, index.weights_at(rows), job)
-    groups = {
-        name: one.update(whole, job.asked[name], predicted) for name, one in job.groups().items()
-    }
-    if exposed is not None:
-        exposed.add(lists, whole.hits, whole.repeat)
+    whole, judged = whole_block(lists, found, judged, predicted, job)
+    aggregates, values = _scored(whole, judged, own, index.weights_at(rows), job, empty)
     both = labelled & predicted
     return Block(
         queries=lists.queries,
@@ -102,7 +91,6 @@ def score_lists(
         rows=rows,
         lengths=lengths,
         aggregates=aggregates,
-        groups=groups,
         values=values,
         audit={
             "queries_predicted": int(predicted.sum()),
@@ -138,7 +126,7 @@ def match_block(
 
 
 def whole_block(
-    lists: Lists, found: Hits, judged: Hits | None, job: Job
+    lists: Lists, found: Hits, judged: Hits | None, predicted: np.ndarray, job: Job
 ) -> tuple[Scored, Hits | None]:
     """The block as aggregates take it, and the hits among judged items in the same order."""
     order = job.semantics.order if lists.numbers is not None else "given"
@@ -147,33 +135,26 @@ def whole_block(
         at_ends = partial(with_hits_at_ends, first=order == "best")
         hits = at_ends(hits, lists.offsets, lists.confidences)
         judged = judged and at_ends(judged, lists.offsets, lists.confidences)
-    whole = Scored(lists, hits, order, found)
-    if job.wanted is not None or job.of_catalogue:
-        whole = whole._replace(repeat=_repeats(lists, found))
-    if job.catalogue is not None:
-        if job.needs_training and job.catalogue.training is not None:
-            whole = whole._replace(trained=job.catalogue.training.find(lists.items))
-        if job.needs_groups:
-            whole = whole._replace(shown=job.catalogue.find(lists.items))
-        if job.needs_features and job.catalogue.features is not None:
-            whole = whole._replace(featured=job.catalogue.features.find(lists.items))
+    needs: dict[type[Need], Any] = {}
+    whole = Scored(lists, hits, order, found, predicted, needs=needs)
+    for need in job.needs:  # which may look at those before it
+        needs[need] = need.find(whole, job.catalogue)
     return whole, judged
 
 
 def _scored(
-    lists: Lists,
-    found: Hits,
+    whole: Scored,
     judged: Hits | None,
     own: np.ndarray,
     weights: np.ndarray | None,
     job: Job,
-) -> tuple[Scored, dict[str, Aggregate], dict[str, np.ndarray]]:
-    """The block as aggregates take it, the aggregate of each metric, and the values if kept.
+    empty: Mapping[str, Aggregate],
+) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
+    """Each aggregate of a block, and the values if kept.
 
     `own` are the queries whose lists have a value of their own. What others score, if they count
     at all, is not for a metric to say.
     """
-    whole, judged = whole_block(lists, found, judged, job)
     matched: dict[tuple[bool, bool], tuple[Matched, Patterns | None]] = {}
     aggregates, kept = {}, {}
     keeps = {metric.text for metric in job.per_query} if job.keep_values else set()
@@ -187,7 +168,7 @@ def _scored(
             apart = counts_empty and (len(hits.label_gains) > 0 or not own.all())
             kind = needed is None, apart
             if kind not in matched:
-                matched[kind] = _matched(lists, hits, job, whole.order, apart)
+                matched[kind] = _matched(whole.lists, hits, job, whole.order, apart)
             one, patterns = matched[kind]
             values = one.values(asked.metric)
             if counts_empty:
@@ -201,8 +182,8 @@ def _scored(
                 kept[name] = values
             if weights is not None:  # queries of one pattern have weights of their own
                 scored = whole._replace(values=values, weights=weights)
-        aggregates[name] = job.aggregate_of(asked.metric).init(asked).update(scored, asked)
-    return whole, aggregates, kept
+        aggregates[name] = empty[name].update(scored, asked)
+    return aggregates, kept
 
 
 def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists, dict[str, int]]:
@@ -219,7 +200,7 @@ def _known(lists: Lists, catalogue: KnownItems, drop_seen: bool) -> tuple[Lists,
 
 
 def score_unpredicted(
-    index: LabelIndex, rows: np.ndarray, job: Job, source: str
+    index: LabelIndex, rows: np.ndarray, job: Job, source: str, empty: Mapping[str, Aggregate]
 ) -> tuple[dict[str, Aggregate], dict[str, np.ndarray]]:
     """The aggregates and values of metrics in which queries without predictions may not score 0."""
     no_items = take_ids(index.labels.items, np.zeros(0, np.int64))
@@ -228,13 +209,13 @@ def score_unpredicted(
     one = Matched(hits, job.semantics, job.gain_function)
     lists = Lists(take_ids(index.queries, rows), none, no_items, None, 0, 0, Place(source), 0)
     weights = index.weights_at(rows)
-    aggregates, values = {}, {}
+    aggregates, values, predicted = {}, {}, np.zeros(len(rows), np.bool_)
     for name, asked in job.asked.items():
         if asked.metric.spec.counts_empty:
             values[name] = one.values(asked.metric)
-            scored = Scored(lists, hits, "given", hits, values[name], weights=weights)
+            scored = Scored(lists, hits, "given", hits, predicted, values[name], weights=weights)
             _check_values(values[name], None, scored, job, asked.metric)
-            aggregates[name] = job.aggregate_of(asked.metric).init(asked).update(scored, asked)
+            aggregates[name] = empty[name].update(scored, asked)
     return aggregates, values
 
 
@@ -257,14 +238,6 @@ def _check_values(
     else:
         what, todo = "no label", skipping("no_relevant")
     raise no_value(metric, lists.place.source, id_text(lists.queries, row), what, todo)
-
-
-def _repeats(lists: Lists, found: Hits) -> np.ndarray:
-    if not found.repeats:
-        return NO_REPEATS
-    repeat = np.empty(len(lists.items.keys), np.bool_)
-    mark_repeats(lists.offsets, lists.items, SEED, repeat)
-    return repeat
 
 
 def _matched(

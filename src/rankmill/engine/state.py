@@ -1,8 +1,9 @@
 """The state of a job: what its queries add up to. It merges, travels and gives the result."""
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, TypeVar, cast
 
@@ -11,15 +12,19 @@ import numpy as np
 from rankmill.engine.job import Job
 from rankmill.errors import UsageError
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Aggregate, Totals, TwoPasses, aggregate_of, has_curve
-from rankmill.metrics.curve import Curve
+from rankmill.metrics.aggregate import (
+    OF_GROUPS,
+    Aggregate,
+    Need,
+    Totals,
+    TwoPasses,
+    has_curve,
+    kinds_of,
+    table_of_groups,
+)
 from rankmill.metrics.elsewhere import notes_on
-from rankmill.metrics.exposed import OfExposure
-from rankmill.metrics.exposure import Exposure
 from rankmill.metrics.fingerprints import FORMAT, digest
 from rankmill.metrics.gap_counts import Among
-from rankmill.metrics.gap_groups import GapGroups
-from rankmill.metrics.parity import table_of_groups
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
@@ -28,17 +33,9 @@ from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 
 Counting = TypeVar("Counting", Choices, Scope)
-# The fields of a row besides those of its audit, its metrics and its exposure.
-_FIELDS: tuple[str, ...] = (
-    "format",
-    "fingerprint",
-    "metrics",
-    "semantics",
-    "gain_function",
-    "scope",
-    "catalogue",
-)
-_FIELDS += ("queries", "gap_total")
+# The fields of a row besides those of its audit and its aggregates.
+_FIELDS = ["format", "fingerprint", "metrics", "semantics", "gain_function", "scope", "catalogue"]
+_FIELDS += ["queries", "gap_total"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +56,10 @@ class State:
         The divisor of gap, unless the semantics divide by the hits.
     audit : dict of str to int
     aggregates : dict of str to Aggregate
-        The aggregate of each metric. Once all parts are merged, `second_pass` counts all
-        predictions for the aggregates that need it.
-    groups : dict of str to GapGroups
-        The predictions by group of queries, for metrics such as gap; empty unless the job keeps
-        them.
+        The aggregate of each metric, and of what metrics need. Once all parts are merged,
+        `second_pass` counts all predictions for the aggregates that need it.
     catalogue : str
         What the catalogue and the training set hold, in a line; "" without both.
-    exposure : Exposure or None
-        How many lists show each item, if a metric over a catalogue is asked for.
     """
 
     metrics: tuple[str, ...]
@@ -78,8 +70,6 @@ class State:
     gap_total: int
     audit: Mapping[str, int]
     aggregates: Mapping[str, Aggregate]
-    groups: Mapping[str, GapGroups] = field(default_factory=dict)
-    exposure: Exposure | None = None
     catalogue: str = ""
 
     @classmethod
@@ -88,8 +78,7 @@ class State:
         names = tuple(metric.text for metric in job.metrics)
         how = job.semantics, job.gain_function, job.scope
         told = "" if job.catalogue is None else str(job.catalogue)
-        added = job.aggregates(), job.groups(), job.exposure()
-        return cls(names, *how, 0, 0, audit.empty(), *added, catalogue=told)
+        return cls(names, *how, 0, 0, audit.empty(), job.aggregates(), told)
 
     def merge(self, other: Self) -> Self:
         """Return the state of the queries of both, which must have no query in common.
@@ -105,7 +94,7 @@ class State:
                     f"states of other {name} do not merge: {getattr(self, name) or 'none'} and "
                     f"{getattr(other, name) or 'none'}"
                 )
-        if self.groups.keys() != other.groups.keys():
+        if self.aggregates.keys() != other.aggregates.keys():
             raise UsageError("states with and without groups of queries do not merge")
         return replace(
             self,
@@ -115,13 +104,11 @@ class State:
             aggregates={
                 name: one.merge(other.aggregates[name]) for name, one in self.aggregates.items()
             },
-            groups={name: one.merge(other.groups[name]) for name, one in self.groups.items()},
-            exposure=self.exposure and other.exposure and self.exposure.merge(other.exposure),
         )
 
     def small(self) -> Self:
         """Return the state without the predictions by group, of which the counts stay."""
-        return replace(self, groups={name: one.small() for name, one in self.groups.items()})
+        return replace(self, aggregates={n: one.small() for n, one in self.aggregates.items()})
 
     @property
     def two_passes(self) -> dict[str, TwoPasses]:
@@ -133,7 +120,9 @@ class State:
     @property
     def totals(self) -> Totals:
         """What the aggregates need to know of all queries for their values."""
-        return Totals(self.queries, self.gap_total, self.semantics, self.exposure)
+        shared: list[Any] = [one for one in self.aggregates.values() if isinstance(one, Need)]
+        needs = {type(one): one for one in shared}
+        return Totals(self.queries, self.gap_total, self.semantics, needs)
 
     def result(
         self, among: Mapping[str, Among] | None = None, threads: int | None = None
@@ -201,9 +190,9 @@ class State:
 
     def _curve(self, name: str, among: Among | None) -> Callable[[], dict[str, np.ndarray]]:
         """Return what makes the curve of a metric; it does not hold all the predictions."""
-        one: Any = self.aggregates[name]
-        one = replace(one, kept=None) if isinstance(one, Curve) else one
-        return partial(one.table, self.totals, among)
+        small = self.small()
+        one: Any = small.aggregates[name]
+        return partial(one.table, small.totals, among)
 
     @staticmethod
     def read_counts(row: Mapping[str, Any]) -> Among:
@@ -261,10 +250,6 @@ class State:
         row |= {f"audit.{name}": count for name, count in self.audit.items()}
         for name, one in self.aggregates.items():
             row |= {f"{name}.{key}": value for key, value in one.to_row().items()}
-        for name, groups in self.groups.items():
-            row |= {f"{name}.groups.{key}": value for key, value in groups.to_row().items()}
-        if self.exposure is not None:
-            row |= {f"exposure.{key}": value for key, value in self.exposure.to_row().items()}
         return rows.sealed(row)
 
     @classmethod
@@ -277,10 +262,12 @@ class State:
             If the row has another format version, is damaged, or is not a row of a state.
         """
         rows.check_format(row)
-        prefixes = [f"{name}." for name in ("audit", "exposure", *rows.texts(row, "metrics"))]
-        rows.check_seal(row, tuple(prefixes), _FIELDS)
-        metrics = parse_all(rows.texts(row, "metrics"))
-        scope = _read(Scope, row, "scope")
+        names = rows.texts(row, "metrics")
+        prefixes = tuple(f"{name}." for name in ("audit", *names, *_beside(names)))
+        rows.check_seal(row, prefixes, _FIELDS)
+        metrics, scope = parse_all(names), _read(Scope, row, "scope")
+        left_out = any(f"{one.text}{OF_GROUPS}.complete" in row for one in metrics)
+        kinds = kinds_of(metrics, scope.weight, left_out)
         state = cls(
             metrics=tuple(one.text for one in metrics),
             semantics=_read(Choices, row, "semantics"),
@@ -290,22 +277,10 @@ class State:
             queries=rows.count(row, "queries"),
             gap_total=rows.count(row, "gap_total"),
             audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},
-            aggregates={
-                one.text: aggregate_of(one, scope.weight).from_row(row, f"{one.text}.")
-                for one in metrics
-            },
-            groups={
-                one.text: GapGroups.from_row(row, f"{one.text}.groups.")
-                for one in metrics
-                if f"{one.text}.groups.complete" in row
-            },
+            aggregates={name: kind.from_row(row, f"{name}.") for name, kind in kinds.items()},
         )
-        exposed = [one for one in state.aggregates.values() if isinstance(one, OfExposure)]
-        if exposed:
-            exposure = Exposure.from_row(row, "exposure.")
-            if not {one.limit for one in exposed} <= {*exposure.cutoffs}:
-                raise rows.damaged("exposure.cutoffs are not those of its metrics")
-            state = replace(state, exposure=exposure)
+        for aggregate in state.aggregates.values():
+            aggregate.check_whole(state.totals)
         for one in metrics:
             count = row.get(f"{one.text}.count", state.queries)
             positive = row.get(f"{one.text}.positive", 0)
@@ -320,6 +295,13 @@ class State:
                 "scope"
             )
         return state
+
+
+def _beside(names: list[str]) -> list[str]:
+    """Return the names of what metrics need, as far as there are such metrics."""
+    with contextlib.suppress(UsageError):
+        return list(kinds_of(parse_all(names), None, False))
+    return []
 
 
 def _read(kind: type[Counting], row: Mapping[str, Any], name: str) -> Counting:

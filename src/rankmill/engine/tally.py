@@ -16,12 +16,9 @@ from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
 from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
-from rankmill.matching.labels import LabelLists
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.exposure import Exposure, ExposureCounters
 from rankmill.metrics.gap_counts import Among
-from rankmill.metrics.parity import labels_of_groups
 from rankmill.metrics.undefined import no_value, skipping
 from rankmill.metrics.weighted import sum_weights
 from rankmill.results import audit
@@ -65,9 +62,10 @@ class Tally:
         self.has_labels = np.diff(index.labels.offsets) > 0
         self.audit = audit.empty()
         self.counts = Counter[str]()
-        self.aggregates = dict(self.before.aggregates)
-        self.groups = dict(self.before.groups)
-        self.exposed = None if job.wanted is None else ExposureCounters(job.wanted)
+        self.empty = job.aggregates()
+        self.aggregates = {
+            name: one.merge(self.empty[name]) for name, one in self.before.aggregates.items()
+        }
         self.rows = 0
         queries = len(index.queries.keys)
         names = [metric.text for metric in job.per_query] if job.keep_values else []
@@ -90,8 +88,6 @@ class Tally:
             raise repeated_query(block.queries, repeated, block.place, repeated)
         for name, new in block.aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
-        for name, more in block.groups.items():
-            self.groups[name] = self.groups[name].merge(more)
         self.rows += block.input_rows
         self.audit = audit.add(self.audit, block.audit)
         self.counts.update(block.counts)
@@ -132,40 +128,26 @@ class Tally:
             "empty_label_lists": len(self.has_labels) - labelled,
             "labels": int(labels.offsets[-1]),
         }
-        before, closing = self.before, counted.closing
-        if self.job.needs_group_labels and self.job.catalogue is not None:
-            found = labels_of_groups(labels.items, self.job.catalogue)
-            closing = closing._replace(group_labels=found)
+        before, index, known = self.before, self.index, self.job.catalogue
+        needs = {need: need.find_labels(index, known) for need in self.job.needs}
+        closing = counted.closing._replace(known=index, needs=needs)
         self.state = replace(
             before,
             queries=before.queries + counted.closing.queries,
             gap_total=before.gap_total + totals[self.job.semantics.gap_total],
             audit=audit.add(before.audit, audit.add(self.audit, counts)),
             aggregates={name: one.close(closing) for name, one in self.aggregates.items()},
-            groups={
-                name: one.close(self.index.queries, np.diff(offsets), self.has_labels)
-                for name, one in self.groups.items()
-            },
-            exposure=self._exposure(labels),
         )
         return self.state
 
     def _add_unpredicted(self, source: str) -> None:
         valued = self.has_labels | (self.job.semantics.no_relevant == "scored")
         rows = np.flatnonzero(valued & ~self.predicted)
-        aggregates, values = score_unpredicted(self.index, rows, self.job, source)
+        aggregates, values = score_unpredicted(self.index, rows, self.job, source, self.empty)
         for name, new in aggregates.items():
             self.aggregates[name] = self.aggregates[name].merge(new)
             if name in self.values:
                 self.values[name][rows] = values[name]
-
-    def _exposure(self, labels: LabelLists) -> Exposure | None:
-        """Return how many lists show each item, if that was counted."""
-        wanted, before = self.job.wanted, self.before.exposure
-        if self.exposed is None or wanted is None or before is None:
-            return None
-        found = before.merge(self.exposed.exposure())
-        return found.with_labels(labels) if wanted.labels else found
 
     def first_stranger(self) -> str | None:
         """Return the first query that is only in the predictions, as text, or None."""

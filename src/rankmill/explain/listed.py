@@ -30,7 +30,7 @@ def walk_listed(
     rows = index.find(arranged.queries)
     arranged, dropped = within(arranged, index.labels, rows, job.scope)
     found, _ = match_block(arranged, index, rows, job, NO_CUTOFF)
-    scored, _ = whole_block(arranged, found, None, job)
+    scored, _ = whole_block(arranged, found, None, np.diff(arranged.offsets) > 0, job)
     walk, catalogue = list_walk_of(metric), job.catalogue
     assert walk is not None
     assert catalogue is not None

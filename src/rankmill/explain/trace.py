@@ -39,6 +39,7 @@ from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import NO_CUTOFF, Metric
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_rows import join, rank_pooled
+from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import parse
 from rankmill.metrics.values import Matched
 from rankmill.semantics.choices import CHOICES, Choices
@@ -121,7 +122,7 @@ def explain(
     alone = Catalogue.of(catalogue).without_training()
     if catalogue is not None and list_walk_of(asked) is not None:
         alone = catalogue
-    pooled = aggregate_of(asked).needs_confidences
+    pooled = Confidences in aggregate_of(asked).needs
     holds_rows = aggregate_of(asked) is Gap
     job = make_job(
         [metric],
@@ -171,7 +172,7 @@ def _trace_query(
         none = slice_ids(query, 0, 0)
         lists = Lists(query, np.zeros(2, np.int64), none, None, 0, 0, Place(""), 0)
     else:
-        tally.add(score_lists(lists, index, job))
+        tally.add(score_lists(lists, index, job, tally.empty))
     state = tally.close(predictions.source.name)
     if list_walk_of(metric) is not None:
         found, status = walk_listed(metric, lists, index, predictions, job), ""

@@ -10,6 +10,7 @@ from rankmill.matching.hits import Hits
 from rankmill.matching.labels import LabelLists
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
 from rankmill.metrics.base import Columns, Metric
+from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import REGISTRY, parse
 from rankmill.semantics.choices import CHOICES, Choices
 
@@ -40,7 +41,7 @@ def check_walk(metric: Metric, order: str) -> None:
 def _is_explained(metric: Metric) -> bool:
     if walk_of(metric) is not None or list_walk_of(metric) is not None:
         return True
-    return aggregate_of(metric).needs_confidences
+    return Confidences in aggregate_of(metric).needs
 
 
 def items_to_hit(labels: LabelLists, metric: Metric, hits: Hits) -> Ids:

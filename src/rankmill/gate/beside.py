@@ -9,7 +9,7 @@ from typing import Any
 
 from rankmill.engine.job import Job
 from rankmill.errors import UsageError
-from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.aggregate import aggregate_of, needs_of
 from rankmill.metrics.registry import parse
 
 # Which of these there were, and the column of the groups of items.
@@ -38,11 +38,11 @@ def _told(names: list[str], group: str | None) -> dict[str, str]:
 def looks_at(metric: str) -> bool:
     """Return whether what is beside labels and predictions changes what a metric is."""
     try:
-        found = aggregate_of(parse(metric))
+        asked = parse(metric)
+        whole = getattr(aggregate_of(asked), "whole", False)
     except UsageError:  # of a version that has other metrics
         return True
-    needs = "needs_training", "needs_groups", "needs_features", "whole"
-    return any(getattr(found, one, False) for one in needs)
+    return whole or any(need.given for need in needs_of(asked))
 
 
 def heeded(rules: str, metric: str) -> str:

@@ -7,8 +7,9 @@ from typing import Any
 from rankmill.errors import UsageError
 from rankmill.metrics.aggregate import aggregate_of
 from rankmill.metrics.base import Metric
-from rankmill.metrics.gap import ORDERED_TIES, Gap
+from rankmill.metrics.gap import Gap
 from rankmill.metrics.listed import ListMean
+from rankmill.metrics.needs import ORDERED_TIES
 from rankmill.semantics.choices import Choices
 
 Range = tuple[float, float]

@@ -1,26 +1,36 @@
-"""The protocol of aggregates: what a metric adds up to over many queries, such as a mean or gap.
+"""The protocol of aggregates, which is what a metric adds up to, and of what they need.
 
-An aggregate is immutable, exact and mergeable: ``merge`` is associative and commutative to the last
-bit, and ``to_row`` and ``from_row`` carry it between processes. To add an aggregate, write a file
-in this folder with a class that has all methods of `Aggregate`, and put the place of the class
-(``module.Class``) in the row of the metric.
+An aggregate is immutable, exact and mergeable. Its fields say how they merge and travel
+(`rankmill.metrics.record`). `init` makes it before any query; `update` adds a block of queries, on
+any thread; `close` adds what is known once an input is read; `finish` gives the value. To add one,
+write a file in this folder and name its class (``module.Class``) in the row of its metric.
+
+What it looks at beside lists and hits it declares: ``needs = (TrainingRows, Repeats)``. A need is a
+class, too. ``given`` names the input that has to be there, and ``lacks`` says so where it is not.
+``find`` finds it for a block, where `update` has it as ``scored.needs[TrainingRows]``, and
+``find_labels`` among labels, for ``closing.needs``. A need that is an aggregate itself adds up once
+for all metrics that need it, as ``name`` of the state; `finish` has it in ``totals.needs``.
+``bytes`` is what it holds, for a plan. Jobs, blocks, tallies and states know this protocol, and no
+metric.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+import pyarrow as pa
 
 from rankmill.columns.ranked import Lists
 from rankmill.errors import UsageError
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits
+from rankmill.matching.index import LabelIndex
 from rankmill.metrics.base import Columns, Metric
-from rankmill.metrics.exposure import Exposure
-from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS
+from rankmill.metrics.record import Record
 from rankmill.semantics.choices import Choices
+from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 
 
@@ -37,7 +47,11 @@ class Asked(NamedTuple):
     checksum : bool
         Whether to make a checksum, because another process may run the second pass.
     catalogue : KnownItems or None
-        The items that can be shown, and what queries had in training, if they were given.
+        The items that can be shown, and what queries had in training, if they were given and read.
+    beside : bool
+        Whether they were given.
+    users : tuple of Metric
+        The metrics that need it, if it is a need, of which `metric` is the first.
     """
 
     metric: Metric
@@ -46,6 +60,58 @@ class Asked(NamedTuple):
     keep_rows: str = ""
     checksum: bool = False
     catalogue: KnownItems | None = None
+    beside: bool = False
+    users: tuple[Metric, ...] = ()
+
+
+class Sizes(NamedTuple):
+    """What a plan knows: how many predictions, items and threads there are, and bytes.
+
+    They are those of the texts of items, and those that may be kept.
+    """
+
+    predictions: int
+    items: int
+    text: int
+    threads: int
+    memory: int
+
+
+class Need:
+    """What aggregates look at beside lists and hits; see above. The class itself is it."""
+
+    #: Needs that it looks at itself.
+    needs: ClassVar["Needs"] = ()
+    #: The field of `Catalogue` that has to be given, and what to say of a metric if it is not.
+    given: ClassVar[str] = ""
+    lacks: ClassVar[str] = ""
+    #: Where it stands in a state, if it is an aggregate.
+    name: ClassVar[str] = ""
+    #: Whether predictions need confidences.
+    of_scores: ClassVar[bool] = False
+
+    @classmethod
+    def find(cls, scored: "Scored", catalogue: KnownItems | None) -> Any:
+        """Return what it is for a block, if it is something."""
+
+    @classmethod
+    def find_labels(cls, index: LabelIndex, catalogue: KnownItems | None) -> Any:
+        """Return what it is for the labels of an input, if it is something."""
+
+    @classmethod
+    def rows_held(
+        cls, users: Iterable[Metric], semantics: Choices, scope: Scope, keep_rows: bool
+    ) -> str:
+        """Return the option that needs every prediction with its ids in memory, or ""."""
+        return ""
+
+    @classmethod
+    def bytes(cls, asked: Asked, sizes: Sizes) -> int:
+        """Return how many bytes it holds while predictions are scored."""
+        return 0
+
+
+Needs = tuple[type[Need], ...]
 
 
 class Scored(NamedTuple):
@@ -56,29 +122,26 @@ class Scored(NamedTuple):
     lists, hits, order
     found : Hits
         The hits before `order` moved those of equal confidence.
+    predicted : ndarray of bool
+        Which queries had predictions, before any was dropped.
     values, counts : ndarray or None
         The distinct values of the metric, and how many queries have each; None without values.
     weights : ndarray or None
         The weight of each query; None without weights. With weights, `values` holds the value of
         each query and `counts` is None.
-    repeat : ndarray of bool
-        Whether each item repeats an earlier one of its list; empty if none does.
-    trained, shown, featured : ndarray of int64
-        The row of each item among those of training, in the catalogue, and among those with a
-        vector, -1 for others; empty if no metric needs it.
+    needs : dict
+        What the needs of the job are for this block.
     """
 
     lists: Lists
     hits: Hits
     order: str
     found: Hits
+    predicted: np.ndarray
     values: np.ndarray | None = None
     counts: np.ndarray | None = None
     weights: np.ndarray | None = None
-    repeat: np.ndarray = NO_REPEATS
-    trained: np.ndarray = NO_RANKS
-    shown: np.ndarray = NO_RANKS
-    featured: np.ndarray = NO_RANKS
+    needs: Mapping[type[Need], Any] = {}
 
 
 class WeightSums(NamedTuple):
@@ -101,27 +164,30 @@ class Closing(NamedTuple):
         How many queries count, and how many of them score 1 without a label.
     weights, weights_of_ones : WeightSums
         The weights of both; all 0 without weights.
-    group_labels : int64
-        How many labels each group of items has, in units of `Groups`; empty if no metric needs it.
+    known : LabelIndex or None
+        The labels of the input.
+    needs : dict
+        What the needs of the job are for its labels.
     """
 
     queries: int
     ones: int
     weights: WeightSums = WeightSums()
     weights_of_ones: WeightSums = WeightSums()
-    group_labels: np.ndarray = NO_RANKS
+    known: LabelIndex | None = None
+    needs: Mapping[type[Need], Any] = {}
 
 
 class Totals(NamedTuple):
     """What is known of all queries once all parts are merged.
 
-    Their count, gap's divisor, and how many lists show each item if a metric asks for that.
+    Their count, gap's divisor, and what needs added up.
     """
 
     queries: int
     gap_total: int
     semantics: Choices
-    exposure: Exposure | None = None
+    needs: Mapping[type[Need], Any] = {}
 
 
 class Value(NamedTuple):
@@ -160,56 +226,51 @@ class ListWalk(NamedTuple):
     of_items: bool = True
 
 
-class Aggregate(Protocol):
+class Aggregate(Record):
     """What a metric adds up to over many queries."""
 
     #: 2 if `finish` needs a second pass over all predictions once all parts are merged, else 1.
-    passes: ClassVar[int]
-    #: Whether the aggregate needs the confidences of the predictions.
-    needs_confidences: ClassVar[bool]
+    passes: ClassVar[int] = 1
+    #: What it looks at beside lists and hits.
+    needs: ClassVar[Needs] = ()
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
         """Return the aggregate of no query."""
+        return cls()
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the aggregate with one more block of queries. Any thread may call it."""
-
-    def merge(self, other: Self) -> Self:
-        """Return the aggregate of the queries of both."""
+        return self
 
     def close(self, closing: Closing) -> Self:
         """Return the aggregate once all blocks of an input are merged."""
+        return self
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the value over all queries; `among` holds the counts of the second pass."""
+        raise NotImplementedError
 
-    def to_row(self) -> dict[str, Any]:
-        """Return the fields of a flat row for Arrow: numbers, text and arrays of numbers."""
+    def check_whole(self, totals: Totals) -> None:
+        """Raise UsageError if it cannot have come from a row beside the others."""
 
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any], prefix: str = "") -> Self:
-        """Return the aggregate from the fields that `to_row` made, each named with the prefix."""
+    def small(self) -> Self:
+        """Return the aggregate without the predictions that it holds."""
+        return self
 
-
-class Counter(Protocol):
-    """Counts all confidences in a second pass, one array at a time."""
-
-    def add(self, confidences: np.ndarray) -> None:
-        """Count the confidences of one array; their order does not matter."""
-
-    def finish(self) -> Any:
-        """Return the counts, which have `merge` and `to_row` as an aggregate does."""
+    def by_group(self, at: str) -> dict[str, Any]:
+        """Return columns of the table of groups of items; `at` is the cutoff in their titles."""
+        return {}
 
 
-class TwoPasses(Aggregate, Protocol):
-    """An aggregate that needs all confidences a second time, once all parts are merged."""
+class TwoPasses(Protocol):
+    """What an aggregate has that needs all confidences a second time, once all parts are merged."""
 
     def held(self) -> Iterable[np.ndarray] | None:
         """Return all confidences if they were kept, or None if they must be read again."""
 
-    def counter(self, workers: Workers) -> Counter:
-        """Return the counter of the second pass."""
+    def counter(self, workers: Workers) -> Any:
+        """Return what counts arrays of confidences: it has `add`, and `finish` gives the counts."""
 
     def fingerprint(self, text: str) -> str:
         """Return a hash of a text and of all that the second pass depends on."""
@@ -218,6 +279,8 @@ class TwoPasses(Aggregate, Protocol):
         """Say how the second pass differs from the first; empty if both saw the same."""
 
 
+# What stands behind the name of a metric in that of the groups of queries that it can do without.
+OF_GROUPS = ".groups"
 # The class that adds the same up where queries have weights.
 WEIGHTED = dict.fromkeys(("mean.Mean", "mean.SignedMean"), "weighted.WeightedMean")
 
@@ -241,6 +304,32 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     return _class_at(place)
 
 
+def needs_of(metric: Metric) -> list[type[Need]]:
+    """Return what a metric needs, and what its needs need before each."""
+    return list(dict.fromkeys(_with_theirs(aggregate_of(metric).needs)))
+
+
+def _with_theirs(needs: Iterable[type[Need]]) -> Iterator[type[Need]]:
+    for need in needs:
+        yield from _with_theirs(need.needs)
+        yield need
+
+
+def kinds_of(
+    metrics: Sequence[Metric], weight: str | None, jackknife: bool
+) -> dict[str, type[Aggregate]]:
+    """Return the class of each aggregate of a job, by its name in the state.
+
+    They are those of its metrics, those that a `jackknife` leaves queries out with, and needs.
+    """
+    kinds = {one.text: aggregate_of(one, weight) for one in metrics}
+    if jackknife:
+        pooled = [one for one in metrics if one.spec.jackknife]
+        kinds |= {f"{one.text}{OF_GROUPS}": _class_at(one.spec.jackknife) for one in pooled}
+    needs = (need for one in metrics for need in needs_of(one) if issubclass(need, Aggregate))
+    return kinds | {need.name: need for need in needs}
+
+
 def has_curve(metric: Metric) -> bool:
     """Return whether the aggregate of a metric has a table: a curve, or bins."""
     return hasattr(aggregate_of(metric), "table")
@@ -254,6 +343,18 @@ def list_walk_of(metric: Metric) -> Callable[[Scored, int, KnownItems], ListWalk
     found: Callable[[Scored, int, KnownItems], ListWalk] | None
     found = getattr(aggregate_of(metric), "walk", None)
     return found
+
+
+def table_of_groups(added: Iterable[tuple[Metric, Aggregate]]) -> pa.Table | None:
+    """Return what each group of items gets by each metric; None without such a metric."""
+    columns: dict[str, list[Any]] = {}
+    for metric, one in added:
+        columns |= one.by_group("" if metric.k is None else f"@{metric.k}")
+    if not columns:
+        return None
+    kinds = [pa.string(), *[pa.float64()] * (len(columns) - 1)]
+    arrays = [pa.array(one, kind) for one, kind in zip(columns.values(), kinds, strict=True)]
+    return pa.table(arrays, names=[*columns])
 
 
 @cache

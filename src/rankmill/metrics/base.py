@@ -167,7 +167,9 @@ class MetricSpec:
         Which side is better. All that says "better", "lost" or "best" reads it.
     aggregate : str
         The class that adds the metric up over queries, as ``module.Class`` of ``rankmill.metrics``;
-        it has all of `rankmill.metrics.aggregate.Aggregate`.
+        it is a `rankmill.metrics.aggregate.Aggregate`.
+    jackknife : str
+        The class of what it comes to without some of the queries, if they can be left out.
     """
 
     name: str
@@ -193,6 +195,7 @@ class MetricSpec:
     ideal: Callable[[Hits, Metric, Choices], np.ndarray] | None = None
     better: Better = "higher"
     aggregate: str = "mean.Mean"
+    jackknife: str = ""
 
     @property
     def example(self) -> str:

@@ -1,24 +1,26 @@
 """Aggregates of how far confidences tell what is correct: exact sums over all predictions."""
 
 import math
+import operator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from rankmill.columns.ids import id_text
 from rankmill.errors import InputError
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, Asked, Needs, Scored, Totals, Value
 from rankmill.metrics.gap import correct_of_hits, first_confidences
 from rankmill.metrics.mean import UNIT, Mean
+from rankmill.metrics.needs import Confidences
+from rankmill.metrics.record import MOST_DIGITS, Counts, kind, nested
 from rankmill.threads import Workers
-
-NO_VALUES = Mean()
 
 
 @dataclass(frozen=True)
-class Moments:
+class Moments(Aggregate):
     """The exact sums of the confidences of all predictions and of the correct ones.
 
     Attributes
@@ -26,32 +28,17 @@ class Moments:
     every, correct : Mean
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (Confidences,)
     # Whether confidences have to be probabilities, or just finite.
     probabilities: ClassVar[bool] = False
 
-    every: Mean = NO_VALUES
-    correct: Mean = NO_VALUES
-
-    @classmethod
-    def init(cls, asked: Asked) -> Self:
-        """Return the aggregate of no prediction."""
-        return cls()
+    every: Annotated[Mean, nested(Mean)] = Mean()  # noqa: RUF009
+    correct: Annotated[Mean, nested(Mean)] = Mean()  # noqa: RUF009
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the aggregate with the predictions of a block."""
         every, correct = confidences_of(scored, asked, self.probabilities)
         return self.merge(replace(self, every=Mean.of(every), correct=Mean.of(correct)))
-
-    def merge(self, other: Self) -> Self:
-        """Return the aggregate of the predictions of both."""
-        every, correct = self.every.merge(other.every), self.correct.merge(other.correct)
-        return replace(self, every=every, correct=correct)
-
-    def close(self, closing: Closing) -> Self:
-        """Return the same aggregate, because it is no mean over queries."""
-        return self
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the value; there is none without predictions."""
@@ -79,28 +66,10 @@ class Moments:
         """Return the value over one or more predictions."""
         raise NotImplementedError
 
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        return {
-            f"{name}.{key}": value
-            for name, one in (("every", self.every), ("correct", self.correct))
-            for key, value in one.to_row().items()
-        }
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the aggregate from a row that `to_row` made.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of this aggregate.
-        """
-        every = Mean.from_row(row, f"{prefix}every.")
-        correct = Mean.from_row(row, f"{prefix}correct.")
-        if correct.count > every.count or correct.squares > every.squares:
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if more predictions are correct than there are."""
+        if self.correct.count > self.every.count or self.correct.squares > self.every.squares:
             raise rows.damaged(f"{prefix}correct is more than {prefix}every")
-        return cls(every, correct)
 
 
 class Brier(Moments):
@@ -135,8 +104,19 @@ class Separation(Moments):
         return math.sqrt(square / variances) * (1 if apart > 0 else -1)
 
 
+def _objects(numbers: Iterable[int]) -> np.ndarray:
+    return np.array(list(numbers), object)
+
+
+def _sums(row: rows.Row, name: str) -> np.ndarray:
+    texts = rows.texts(row, name)
+    if not all(text.isdecimal() and len(text) <= MOST_DIGITS for text in texts):
+        raise rows.damaged(f"{name} holds what is no sum")
+    return _objects(map(int, texts))
+
+
 @dataclass(frozen=True, eq=False)
-class Reliability:
+class Reliability(Aggregate):
     """How many predictions of each bin of confidence there are and are correct, and the exact sums.
 
     Bin b, from 0, holds the confidences above b / bins and up to (b + 1) / bins; the first holds 0,
@@ -145,22 +125,21 @@ class Reliability:
     Attributes
     ----------
     predictions, correct : ndarray of int64
-    totals : tuple of int
+    totals : ndarray of int
         The sum of the confidences of each bin, in units of 2**-1074.
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (Confidences,)
 
-    predictions: np.ndarray
-    correct: np.ndarray
-    totals: tuple[int, ...]
+    predictions: Counts
+    correct: Counts
+    totals: Annotated[np.ndarray, kind(operator.add, _sums, lambda sums: [str(n) for n in sums])]
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
         """Return the aggregate of no prediction."""
         (bins,) = map(int, asked.metric.arguments)
-        return cls(np.zeros(bins, np.int64), np.zeros(bins, np.int64), (0,) * bins)
+        return cls(np.zeros(bins, np.int64), np.zeros(bins, np.int64), _objects([0] * bins))
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the aggregate with the predictions of a block."""
@@ -169,19 +148,9 @@ class Reliability:
         in_bins = bin_of(every, bins)
         counts = np.bincount(in_bins, minlength=bins)
         parts = np.split(every[np.argsort(in_bins, kind="stable")], np.cumsum(counts)[:-1])
-        totals = tuple(Mean.of(part).total if len(part) else 0 for part in parts)
+        totals = _objects(Mean.of(part).total if len(part) else 0 for part in parts)
         right = np.bincount(bin_of(correct, bins), minlength=bins)
         return self.merge(type(self)(counts, right, totals))
-
-    def merge(self, other: Self) -> Self:
-        """Return the aggregate of the predictions of both."""
-        totals = tuple(one + two for one, two in zip(self.totals, other.totals, strict=True))
-        predictions, correct = self.predictions + other.predictions, self.correct + other.correct
-        return type(self)(predictions, correct, totals)
-
-    def close(self, closing: Closing) -> Self:
-        """Return the same aggregate, because it is no mean over queries."""
-        return self
 
     def table(self, totals: Totals, among: Any) -> dict[str, np.ndarray]:
         """Return the bins with predictions, by column: a reliability diagram."""
@@ -210,30 +179,13 @@ class Reliability:
         off = sum(abs((correct << UNIT) - total) for correct, total in each)
         return Value(off / (count << UNIT) if count else None)
 
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow: two arrays of counts, and the sums as text."""
-        totals = [str(one) for one in self.totals]
-        return {"predictions": self.predictions, "correct": self.correct, "totals": totals}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the aggregate from a row that `to_row` made.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of this aggregate.
-        """
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if the bins are not the same, or have more correct than all."""
         names = f"{prefix}predictions", f"{prefix}correct", f"{prefix}totals"
-        predictions, correct = (rows.counts(row, name, least=0) for name in names[:2])
-        texts = rows.texts(row, names[2])
         for name in names[1:]:
             rows.same_length(row, names[0], name)
-        if not all(text.isdecimal() and len(text) <= 2000 for text in texts):
-            raise rows.damaged(f"{names[2]} holds what is no sum")
-        if (correct > predictions).any():
+        if (self.correct > self.predictions).any():
             raise rows.damaged(f"{names[1]} is more than {names[0]}")
-        return cls(predictions, correct, tuple(map(int, texts)))
 
 
 def bin_of(confidences: np.ndarray, bins: int) -> np.ndarray:

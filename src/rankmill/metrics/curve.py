@@ -7,7 +7,7 @@ at the confidences of correct predictions therefore have all the best points of 
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from rankmill.metrics import rows
 from rankmill.metrics.aggregate import Asked, Totals, Value
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.record import same
 from rankmill.threads import Workers
 
 
@@ -113,11 +114,18 @@ class BestThreshold(Curve):
         return best if math.isfinite(best) else None
 
 
+def _share(row: rows.Row, name: str) -> float:
+    at = rows.field(row, name)
+    if not isinstance(at, float) or not 0 <= at <= 1:
+        raise rows.damaged(f"{name} is {at!r}, not a number from 0 to 1")
+    return at
+
+
 @dataclass(frozen=True, eq=False)
 class _AtLeast(Curve):
     """The largest of one of precision and recall where the other is at least `at`."""
 
-    at: float = 0.0
+    at: Annotated[float, same(_share)] = 0.0
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
@@ -126,16 +134,8 @@ class _AtLeast(Curve):
         return replace(super().init(asked), at=at)
 
     def to_row(self) -> dict[str, Any]:
-        """Return the row of gap, and the bound."""
+        """Return the bound, and the row of gap."""
         return {"at": self.at, **super().to_row()}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the aggregate from a row that `to_row` made."""
-        at = rows.field(row, f"{prefix}at")
-        if not isinstance(at, float) or not 0 <= at <= 1:
-            raise rows.damaged(f"{prefix}at is {at!r}, not a number from 0 to 1")
-        return replace(super().from_row(row, prefix), at=at)
 
 
 class RecallAtPrecision(_AtLeast):

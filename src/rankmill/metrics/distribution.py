@@ -2,21 +2,26 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, Asked, Closing, Scored, Totals, Value
 from rankmill.metrics.mean import UNIT, Mean
+from rankmill.metrics.record import Count, same
 from rankmill.metrics.summary import read_summary
 from rankmill.threads import Workers
 
 FLOOR = 1e-5
 
 
+def _floats(row: rows.Row, name: str) -> np.ndarray:
+    return rows.ascending(row, name).astype(np.float64)
+
+
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class Distribution(Aggregate):
     """How many queries have each value. Zeros are not kept: they are all the other queries.
 
     The counts are integers, so merging is exact, associative and commutative. The arrays need 16
@@ -38,13 +43,10 @@ class Distribution:
     (0.5, 0.2)
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
-
-    summary: str
-    values: np.ndarray
-    counts: np.ndarray
-    count: int = 0
+    summary: Annotated[str, same(lambda row, name: read_summary(rows.text(row, name), name))]
+    values: Annotated[np.ndarray, same(_floats)]
+    counts: Annotated[np.ndarray, same(lambda row, name: rows.counts(row, name, least=1))]
+    count: Count = 0
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
@@ -68,8 +70,7 @@ class Distribution:
 
     def merge(self, other: Self) -> Self:
         """Return the distribution of the queries of both."""
-        both = self._with(other.values, other.counts)
-        return replace(both, count=self.count + other.count)
+        return super().merge(other)._with(other.values, other.counts)
 
     def close(self, closing: Closing) -> Self:
         """Return the distribution with its count and its ones; queries never added score 0."""
@@ -113,31 +114,9 @@ class Distribution:
         )
         return one + (other - one) * (at - low)
 
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        return {
-            "summary": self.summary,
-            "values": self.values,
-            "counts": self.counts,
-            "count": self.count,
-        }
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the distribution from a row that `to_row` made.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of a distribution.
-        """
-        values = rows.ascending(row, f"{prefix}values").astype(np.float64)
-        counts = rows.counts(row, f"{prefix}counts", least=1)
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if the values are not those of so many queries."""
         rows.same_length(row, f"{prefix}values", f"{prefix}counts")
-        summary = rows.text(row, f"{prefix}summary")
-        found = cls(
-            read_summary(summary, prefix), values, counts, rows.count(row, f"{prefix}count")
-        )
-        if found._zeros < 0 or not np.isfinite(values).all() or (values == 0).any():
-            raise rows.damaged(f"{prefix}values are not those of {found.count:,} queries")
-        return found
+        values = self.values
+        if self._zeros < 0 or not np.isfinite(values).all() or (values == 0).any():
+            raise rows.damaged(f"{prefix}values are not those of {self.count:,} queries")

@@ -8,13 +8,14 @@ import numpy as np
 
 from rankmill.columns.elementary import log2
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, Asked, Totals, Value
 from rankmill.metrics.exposure import Exposure
+from rankmill.metrics.record import Fixed
 from rankmill.threads import Workers
 
 
 @dataclass(frozen=True)
-class OfExposure:
+class OfExposure(Aggregate):
     """A metric over the exposure that all such metrics share, so that it adds nothing up itself.
 
     Attributes
@@ -25,48 +26,30 @@ class OfExposure:
         Whether it needs the items of the catalogue, those that were hit, and those that are labels.
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
+    needs = (Exposure,)
     whole: ClassVar[bool] = False
     hits: ClassVar[bool] = False
     labels: ClassVar[bool] = False
 
-    limit: int
+    limit: Fixed
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
         """Return the aggregate of a metric."""
         return cls(asked.metric.limit)
 
-    def update(self, scored: Scored, asked: Asked) -> Self:
-        """Return the same aggregate."""
-        return self
-
-    def merge(self, other: Self) -> Self:
-        """Return the same aggregate."""
-        return self
-
-    def close(self, closing: Closing) -> Self:
-        """Return the same aggregate."""
-        return self
-
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the value of the exposure; it has no standard error."""
-        assert totals.exposure is not None
-        return Value(self.value(totals.exposure))
+        return Value(self.value(totals.needs[Exposure]))
+
+    def check_whole(self, totals: Totals) -> None:
+        """Raise UsageError if the exposure was not counted within the cutoff."""
+        if self.limit not in totals.needs[Exposure].cutoffs:
+            raise rows.damaged("exposure.cutoffs are not those of its metrics")
 
     def value(self, exposure: Exposure) -> float | None:
         """Return what the metric is of an exposure; None without one list."""
         raise NotImplementedError
-
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        return {"limit": self.limit}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the aggregate from a row that `to_row` made."""
-        return cls(rows.count(row, f"{prefix}limit"))
 
 
 class Coverage(OfExposure):
@@ -103,27 +86,17 @@ class Gini(OfExposure):
 
     whole = True
 
-    less: int = 1
+    less: Fixed = 1
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
         """Return the aggregate of a metric."""
         return cls(asked.metric.limit, int(asked.metric.values["of"]))
 
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        return {"limit": self.limit, "less": self.less}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the aggregate from a row that `to_row` made."""
-        return cls(rows.count(row, f"{prefix}limit"), rows.count(row, f"{prefix}less"))
-
     def value(self, exposure: Exposure) -> float | None:
         """Return the sum of (2 j - n - 1) c_j by rising count, / (n - less) / all."""
-        values, times = _spread(exposure.counts(self.limit, inside=True))
+        values, times, total = _spread(exposure.counts(self.limit, inside=True))
         items = exposure.items
-        total = sum(c * m for c, m in zip(values, times, strict=True))
         if not total or items < 2:
             return 0.0 if total else None
         found, before = 0, items - sum(times)
@@ -138,8 +111,7 @@ class Entropy(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return the sum of -p log2(p) over the items, of the share p of each."""
-        values, times = _spread(exposure.counts(self.limit))
-        total = sum(c * m for c, m in zip(values, times, strict=True))
+        values, times, total = _spread(exposure.counts(self.limit))
         if not total:
             return None
         logs = log2(np.array([total / c for c in values])).tolist()
@@ -152,8 +124,7 @@ class Concentration(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return the sum of p**2 over the items, of the share p of each."""
-        values, times = _spread(exposure.counts(self.limit))
-        total = sum(c * m for c, m in zip(values, times, strict=True))
+        values, times, total = _spread(exposure.counts(self.limit))
         squares = sum(c * c * m for c, m in zip(values, times, strict=True))
         return squares / total**2 if total else None
 
@@ -163,7 +134,7 @@ class Personalization(OfExposure):
 
     def value(self, exposure: Exposure) -> float | None:
         """Return 1 - the mean over all pairs of lists of the items that both show, / k."""
-        values, times = _spread(exposure.counts(self.limit))
+        values, times, _ = _spread(exposure.counts(self.limit))
         pairs = exposure.lists * (exposure.lists - 1)
         if not pairs:
             return None
@@ -171,8 +142,8 @@ class Personalization(OfExposure):
         return (self.limit * pairs - common) / (self.limit * pairs)
 
 
-def _spread(counts: np.ndarray) -> tuple[list[int], list[int]]:
-    """Return the distinct counts, ascending, and how many items have each.
+def _spread(counts: np.ndarray) -> tuple[list[int], list[int], int]:
+    """Return the distinct counts, ascending, how many items have each, and the sum of all.
 
     They do not depend on the order of the items, and Python's integers do not overflow.
     """
@@ -182,4 +153,4 @@ def _spread(counts: np.ndarray) -> tuple[list[int], list[int]]:
         every = np.bincount(counts)
         values = np.flatnonzero(every)
         times = every[values]
-    return values.tolist(), times.tolist()
+    return values.tolist(), times.tolist(), int(counts.sum())

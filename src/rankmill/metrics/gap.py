@@ -1,9 +1,10 @@
 """The aggregate of gap: confidences of correct predictions, and of all others while they fit."""
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
@@ -11,18 +12,30 @@ from rankmill.errors import InputError
 from rankmill.kernels.gap import correct_confidences
 from rankmill.matching.hits import Hits
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, Asked, Needs, Scored, Totals, Value
 from rankmill.metrics.fingerprints import NOTHING, Seen, digest
 from rankmill.metrics.gap_counts import Among, Distinct, GapCounter, difference, gap_of_counts
 from rankmill.metrics.gap_rows import join, pool, rank_pooled
+from rankmill.metrics.needs import ORDERED_TIES, Confidences
+from rankmill.metrics.record import Kind
 from rankmill.threads import Workers
 
-# The choices for ties that need every prediction with its ids; for others counts are enough.
-ORDERED_TIES = ("given", "ids")
+
+def _in_row(name: str, parts: Sequence[Any]) -> dict[str, Any]:
+    """Return the confidences as float64, so that rows of all parts make one table."""
+    values, counts = _distinct(parts)
+    return {"values": values.astype(np.float64), "counts": counts}
+
+
+def _from_row(row: rows.Row, prefix: str, name: str) -> tuple[Distinct]:
+    names = f"{prefix}values", f"{prefix}counts"
+    found = Distinct(rows.ascending(row, names[0]), rows.counts(row, names[1], least=1))
+    rows.same_length(row, *names)
+    return (found,)
 
 
 @dataclass(frozen=True, eq=False)
-class Gap:
+class Gap(Aggregate):
     """The first pass: the confidences of the correct predictions, and all others while they fit.
 
     Attributes
@@ -39,11 +52,11 @@ class Gap:
         The option that needs the predictions themselves; empty if none does.
     """
 
-    passes: ClassVar[int] = 2
-    needs_confidences: ClassVar[bool] = True
+    passes = 2
+    needs: ClassVar[Needs] = (Confidences,)
 
-    parts: tuple[Any, ...] = ()
-    seen: Seen = NOTHING
+    parts: Annotated[tuple[Any, ...], Kind(operator.add, _in_row, _from_row)] = ()
+    seen: Annotated[Seen, Kind(Seen.merge, lambda _, seen: seen.to_row(), rows.seen)] = NOTHING
     kept: tuple[Any, ...] | None = None
     kept_bytes: int = 0
     room: int = 0
@@ -80,8 +93,7 @@ class Gap:
             raise self._too_many()
         if self.kept is not None and other.kept is not None and size <= self.room:
             kept = (*self.kept, *other.kept)
-        parts, seen = (*self.parts, *other.parts), self.seen.merge(other.seen)
-        return replace(self, parts=parts, seen=seen, kept=kept, kept_bytes=size)
+        return replace(super().merge(other), kept=kept, kept_bytes=size)
 
     def _too_many(self) -> InputError:
         ordered = self.keep_rows.startswith("gap_ties")
@@ -91,9 +103,9 @@ class Gap:
             + (", or choose 'expected'" if ordered else "")
         )
 
-    def close(self, closing: Closing) -> Self:
-        """Return the same aggregate, because gap is no mean over queries."""
-        return self
+    def small(self) -> Self:
+        """Return the aggregate without what it kept."""
+        return replace(self, kept=None)
 
     @property
     def correct(self) -> Distinct:
@@ -154,28 +166,12 @@ class Gap:
         return Value(value, None, (found.worst, found.best), found.tied)
 
     def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow: two arrays, and the summary of all predictions.
+        """Return a flat row for Arrow: two arrays, and the summary of all predictions."""
+        return super(Gap, replace(self, parts=(self.correct,))).to_row()
 
-        The confidences are float64 in every row, so that rows of all parts make one table.
-        """
-        values, counts = self.correct
-        return {"values": values.astype(np.float64), "counts": counts, **self.seen.to_row()}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the aggregate from a row that `to_row` made; lists of values become float64.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of this aggregate.
-        """
-        names = f"{prefix}values", f"{prefix}counts"
-        values, counts = rows.ascending(row, names[0]), rows.counts(row, names[1], least=1)
-        rows.same_length(row, *names)
-        seen = rows.seen(row, prefix)
-        rows.at_most(seen.predictions, names[1], counts)
-        return cls((Distinct(values, counts),), seen)
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if more predictions are correct than there are."""
+        rows.at_most(self.seen.predictions, f"{prefix}counts", self.correct.counts)
 
 
 def _distinct(parts: Sequence[Any]) -> Distinct:

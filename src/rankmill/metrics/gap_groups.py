@@ -5,7 +5,7 @@ is in one of `GROUPS` groups by a hash of its id, which depends on nothing else:
 rows, the files, the threads or the process.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -15,9 +15,10 @@ from rankmill.columns.checksum import mix
 from rankmill.kernels.gap import split_groups, sum_without, tag_predictions
 from rankmill.kernels.identity import STRING, Ids, hash_strings
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Scored
-from rankmill.metrics.gap import ORDERED_TIES
+from rankmill.metrics.aggregate import OF_GROUPS, Aggregate, Asked, Closing, Scored
 from rankmill.metrics.gap_counts import Among, Distinct
+from rankmill.metrics.needs import ORDERED_TIES
+from rankmill.metrics.record import Count, Counts, Fixed
 from rankmill.semantics.choices import Choices
 from rankmill.threads import Workers
 
@@ -27,7 +28,6 @@ GROUPS = 100
 SEED = np.uint64(0x2545F4914F6CDD1D)
 # The number by which `sum_without` knows a choice of `gap_ties`.
 TIES = {"expected": 0, "worst": 1, "best": 2, "threshold": 3}
-COUNTS = "labelled", "label_pairs", "predicted_label_pairs"
 
 
 def _zeros() -> np.ndarray:
@@ -106,7 +106,7 @@ class LeftOut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class GapGroups:
+class GapGroups(Aggregate):
     """All predictions with their groups, and what the divisors of gap need of each group.
 
     Attributes
@@ -118,16 +118,16 @@ class GapGroups:
     """
 
     parts: tuple[Tagged, ...] | None = ()
-    size: int = 0
-    room: int = 0
-    labelled: np.ndarray = field(default_factory=_zeros)
-    label_pairs: np.ndarray = field(default_factory=_zeros)
-    predicted_label_pairs: np.ndarray = field(default_factory=_zeros)
+    size: Count = 0
+    room: Fixed = 0
+    labelled: Counts = field(default_factory=_zeros)
+    label_pairs: Counts = field(default_factory=_zeros)
+    predicted_label_pairs: Counts = field(default_factory=_zeros)
 
     @classmethod
-    def init(cls, room: int) -> Self:
-        """Return the groups of no prediction, which may take so many bytes."""
-        return cls(room=room)
+    def init(cls, asked: Asked) -> Self:
+        """Return the groups of no prediction."""
+        return cls(room=asked.memory)
 
     def small(self) -> Self:
         """Return the counts alone, without any prediction."""
@@ -138,8 +138,8 @@ class GapGroups:
         """Whether all predictions are held; if not, more memory is needed."""
         return self.parts is not None
 
-    def update(self, scored: Scored, asked: Asked, predicted: np.ndarray) -> Self:
-        """Return the groups with a block of queries; `predicted` tells which have predictions."""
+    def update(self, scored: Scored, asked: Asked) -> Self:
+        """Return the groups with a block of queries."""
         lists, hits, limit = scored.lists, scored.hits, asked.metric.limit
         of_query = groups_of(lists.queries)
         room = len(lists.confidences)
@@ -150,25 +150,27 @@ class GapGroups:
         count = tag_predictions(*offsets, limit, of_query, lists.confidences, *tagged)
         if count < room:
             tagged = Tagged(*(array[:count].copy() for array in tagged))
-        pairs = _sums(of_query, scored.found.label_counts * predicted)
+        pairs = _sums(of_query, scored.found.label_counts * scored.predicted)
         kept = tagged.nbytes, self.room
         return self.merge(type(self)((tagged,), *kept, predicted_label_pairs=pairs))
 
     def merge(self, other: Self) -> Self:
         """Return the groups of the predictions of both."""
-        parts, size = None, self.size + other.size
-        if self.parts is not None and other.parts is not None and size <= self.room:
-            parts = (*self.parts, *other.parts)
-        counts = {name: getattr(self, name) + getattr(other, name) for name in COUNTS}
-        return replace(self, parts=parts, size=size, **counts)
+        found = super().merge(other)
+        if self.parts is None or other.parts is None or found.size > self.room:
+            return found.small()
+        return replace(found, parts=(*self.parts, *other.parts))
 
-    def close(self, queries: Ids, label_counts: np.ndarray, has_labels: np.ndarray) -> Self:
-        """Return the groups with the queries of the labels: their ids and numbers of labels."""
-        of_query = groups_of(queries)
+    def close(self, closing: Closing) -> Self:
+        """Return the groups with the queries of the labels."""
+        assert closing.known is not None
+        labels = closing.known.labels
+        every = labels.all_offsets if len(labels.all_offsets) else labels.offsets
+        of_query = groups_of(closing.known.queries)
         return replace(
             self,
-            labelled=self.labelled + _sums(of_query, has_labels),
-            label_pairs=self.label_pairs + _sums(of_query, label_counts),
+            labelled=self.labelled + _sums(of_query, np.diff(labels.offsets) > 0),
+            label_pairs=self.label_pairs + _sums(of_query, np.diff(every)),
         )
 
     def left_out(
@@ -251,18 +253,12 @@ class GapGroups:
             "confidences": confidences[order].astype(np.float64),
             "groups": groups[order].astype(np.int64),
             "correct": correct[order].astype(np.int64),
-            **{name: getattr(self, name) for name in COUNTS},
+            **super().to_row(),
         }
 
     @classmethod
     def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the groups from a row that `to_row` made; confidences become float64.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of these groups.
-        """
+        """Return the groups from a row that `to_row` made; UsageError if it made none."""
         names = [f"{prefix}{name}" for name in ("confidences", "groups", "correct")]
         confidences = rows.numbers(row, names[0])
         groups, correct = (rows.counts(row, name, least=0) for name in names[1:])
@@ -270,14 +266,21 @@ class GapGroups:
         rows.same_length(row, names[0], names[2])
         rows.below(names[1], groups, GROUPS)
         rows.below(names[2], correct, 2)
-        counts = {name: rows.counts(row, f"{prefix}{name}", least=0) for name in COUNTS}
-        for name, one in counts.items():
-            if len(one) != GROUPS:
-                raise rows.damaged(f"{prefix}{name} holds {len(one)} numbers, not {GROUPS}")
         tagged = Tagged(confidences, groups.astype(np.uint8), correct.astype(np.bool_))
         parts = (tagged,) if rows.count(row, f"{prefix}complete") else None
-        size, room = (rows.count(row, f"{prefix}{name}") for name in ("size", "room"))
-        return cls(parts, size, room, *counts.values())
+        return replace(super().from_row(row, prefix), parts=parts)
+
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if it counts other groups."""
+        for name in ("labelled", "label_pairs", "predicted_label_pairs"):
+            if (held := len(getattr(self, name))) != GROUPS:
+                raise rows.damaged(f"{prefix}{name} holds {held} numbers, not {GROUPS}")
+
+
+def groups_in(aggregates: Mapping[str, Aggregate]) -> dict[str, GapGroups]:
+    """Return the groups that are kept among the aggregates of a state, by metric."""
+    kept = {name: one for name, one in aggregates.items() if isinstance(one, GapGroups)}
+    return {name.removesuffix(OF_GROUPS): one for name, one in kept.items()}
 
 
 def places_of(tagged: Tagged, values: np.ndarray, groups: np.ndarray) -> dict[int, GroupPlaces]:

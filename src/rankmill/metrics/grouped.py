@@ -10,8 +10,9 @@ from rankmill.columns.groups import Groups
 from rankmill.columns.lists import take_spans
 from rankmill.kernels import grouped as kernels
 from rankmill.matching.catalogue import KnownItems
-from rankmill.metrics.aggregate import ListWalk, Scored
-from rankmill.metrics.listed import MeanOfSome, counted_once, training_of, walk_distances
+from rankmill.metrics.aggregate import ListWalk, Needs, Scored
+from rankmill.metrics.listed import MeanOfSome, counted_once, walk_distances
+from rankmill.metrics.needs import GroupRows, Repeats, TrainingRows, groups_of, training_of
 
 # How much of the shares that a query had is mixed into those of its list, as Steck has it.
 ALPHA = 0.01
@@ -19,17 +20,10 @@ ALPHA = 0.01
 SCALE = 38
 
 
-class OfGroups(MeanOfSome):
-    """A mean over the lists that have a value."""
-
-    needs_training: ClassVar[bool] = False
-    needs_groups: ClassVar[bool] = True
-
-
-class Miscalibration(OfGroups):
+class Miscalibration(MeanOfSome):
     """How far the groups that a list shows are from those that its query had."""
 
-    needs_training: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (TrainingRows, GroupRows, Repeats)
 
     def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the Kullback-Leibler divergence of each list, in nats."""
@@ -45,8 +39,8 @@ class Miscalibration(OfGroups):
             ends,
             had,
             offsets,
-            scored.shown,
-            scored.repeat,
+            scored.needs[GroupRows],
+            scored.needs[Repeats],
             k,
             *groups.arrays,
             len(groups.names),
@@ -66,7 +60,7 @@ class Miscalibration(OfGroups):
         """Return the shares of each group, before and in the list, and what they add."""
         groups = groups_of(catalogue)
         before = _units(_had(scored, catalogue), groups)
-        now = _units(scored.shown[:k][counted_once(scored)[:k]], groups)
+        now = _units(scored.needs[GroupRows][:k][counted_once(scored)[:k]], groups)
         some = np.flatnonzero(before + now)
         p, q = (one[some] / max(1, one.sum()) for one in (before, now))
         terms = np.zeros(len(some))
@@ -79,36 +73,38 @@ class Miscalibration(OfGroups):
         return ListWalk(columns, of_items=False)
 
 
-class Diversity(OfGroups):
+class Diversity(MeanOfSome):
     """How different the groups of the items of a list are."""
+
+    needs: ClassVar[Needs] = (GroupRows, Repeats)
 
     def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean distance of the pairs of each list."""
         groups, out = groups_of(catalogue), np.empty(len(scored.lists.offsets) - 1)
-        of_items = scored.lists.offsets, scored.shown, scored.repeat
+        of_items = scored.lists.offsets, scored.needs[GroupRows], scored.needs[Repeats]
         kernels.mean_distance(*of_items, k, *groups.arrays[:2], out)
         return out
 
     @staticmethod
     def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the groups of each item, and its mean distance to the other items."""
-        groups, rows = groups_of(catalogue), scored.shown[:k]
+        groups, rows = groups_of(catalogue), scored.needs[GroupRows][:k]
         counts = counted_once(scored)[:k] & _is_grouped(rows, groups)
         far = _distances(rows[counts], rows[counts], groups)
         return walk_distances({"groups": _named(rows, groups)}, counts, far, among=True)
 
 
-class ProfileDistance(OfGroups):
+class ProfileDistance(MeanOfSome):
     """How different the groups of the items of a list are from those that its query had."""
 
-    needs_training: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (TrainingRows, GroupRows, Repeats)
 
     def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the mean distance of each list from what its query had."""
         training, groups = training_of(catalogue), groups_of(catalogue)
         offsets, out = training.index.labels.offsets, np.empty(len(scored.lists.offsets) - 1)
         spans = take_spans(offsets, training.index.find(scored.lists.queries))
-        of_items = scored.lists.offsets, scored.shown, scored.repeat
+        of_items = scored.lists.offsets, scored.needs[GroupRows], scored.needs[Repeats]
         how = k, *groups.arrays[:2], groups.largest
         kernels.mean_distance_to_history(*spans, training.rows_in(catalogue), *of_items, *how, out)
         return out
@@ -116,16 +112,14 @@ class ProfileDistance(OfGroups):
     @staticmethod
     def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return the groups of each item, and its mean distance to what the query had."""
-        groups, rows, had = groups_of(catalogue), scored.shown[:k], _had(scored, catalogue)
+        groups, rows, had = (
+            groups_of(catalogue),
+            scored.needs[GroupRows][:k],
+            _had(scored, catalogue),
+        )
         counts = counted_once(scored)[:k] & _is_grouped(rows, groups)
         far = _distances(rows[counts], had[_is_grouped(had, groups)], groups)
         return walk_distances({"groups": _named(rows, groups)}, counts, far)
-
-
-def groups_of(catalogue: KnownItems) -> Groups:
-    """Return the groups that the job has checked to be there."""
-    assert catalogue.groups is not None
-    return catalogue.groups
 
 
 def _had(scored: Scored, catalogue: KnownItems) -> np.ndarray:

@@ -1,16 +1,18 @@
 """Aggregates that need what was seen in training: means over all lists, and shares of places."""
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 
 from rankmill.kernels import listed as kernels
 from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, KnownItems, Training
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, ListWalk, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, Asked, ListWalk, Needs, Scored, Totals, Value
 from rankmill.metrics.base import Columns
 from rankmill.metrics.mean import Mean
+from rankmill.metrics.needs import Repeats, TrainingRows, training_of
+from rankmill.metrics.record import Count, Sum, same
 from rankmill.threads import Workers
 
 # The groups of popularity by name.
@@ -18,58 +20,47 @@ PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
 
 
 @dataclass(frozen=True)
-class ListMean:
+class ListMean(Aggregate):
     """The mean over all lists with a prediction, also those of queries without a label.
 
     Attributes
     ----------
-    mean : Mean
+    lists, total, squares : int
+        The sums of the `Mean` of their values.
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
-    needs_training: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (TrainingRows, Repeats)
 
-    mean: Mean = field(default_factory=Mean)
-
-    @classmethod
-    def init(cls, asked: Asked) -> Self:
-        """Return the mean of no list."""
-        return cls()
+    lists: Count = 0
+    total: Sum = 0
+    squares: Sum = 0
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the mean with the lists of a block."""
         assert asked.catalogue is not None
         there = np.diff(scored.lists.offsets) > 0
-        values = self.values(scored, asked.metric.limit, asked.catalogue)
-        return replace(self, mean=self.mean.merge(Mean.of(values[there])))
+        return self._with(self.values(scored, asked.metric.limit, asked.catalogue)[there])
+
+    def _with(self, values: np.ndarray) -> Self:
+        more = Mean.of(values)
+        return self.merge(replace(self, lists=more.count, total=more.total, squares=more.squares))
+
+    @property
+    def mean(self) -> Mean:
+        """The mean."""
+        return Mean(self.lists, self.total, self.squares)
+
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if no values have these sums."""
+        self.mean.check(row, prefix)
 
     def values(self, scored: Scored, k: int, catalogue: KnownItems) -> np.ndarray:
         """Return the value of each list, float64[n]."""
         raise NotImplementedError
 
-    def merge(self, other: Self) -> Self:
-        """Return the mean of the lists of both."""
-        return replace(self, mean=self.mean.merge(other.mean))
-
-    def close(self, closing: Closing) -> Self:
-        """Return the same, because all lists count."""
-        return self
-
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the mean and its standard error."""
-        return Value(self.mean.mean, self.mean.standard_error, lists=self.mean.count)
-
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        row = self.mean.to_row()
-        return {"lists": row.pop("count"), **row}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the mean from a row that `to_row` made."""
-        count = rows.count(row, f"{prefix}lists")
-        return cls(Mean.from_row({**row, f"{prefix}count": count}, prefix))
+        return Value(self.mean.mean, self.mean.standard_error, lists=self.lists)
 
 
 class MeanOfSome(ListMean):
@@ -79,7 +70,7 @@ class MeanOfSome(ListMean):
         """Return the mean with the lists of a block."""
         assert asked.catalogue is not None
         values = self.values(scored, asked.metric.limit, asked.catalogue)
-        return replace(self, mean=self.mean.merge(Mean.of(values[~np.isnan(values)])))
+        return self._with(values[~np.isnan(values)])
 
 
 class _Popularity(ListMean):
@@ -94,7 +85,7 @@ class Popularity(_Popularity):
     @staticmethod
     def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item."""
-        had = of_rows(scored.trained, training_of(catalogue).users, 0)
+        had = of_rows(scored.needs[TrainingRows], training_of(catalogue).users, 0)
         return _walk(scored, k, {"queries": had}, had.astype(np.float64))
 
 
@@ -110,9 +101,9 @@ class Novelty(ListMean):
     def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item, their share, and what that tells."""
         training = training_of(catalogue)
-        had = of_rows(scored.trained, training.users, 0)
+        had = of_rows(scored.needs[TrainingRows], training.users, 0)
         columns = {"queries": had, "share": np.maximum(1, had) / training.queries}
-        values = of_rows(scored.trained, training.novelty, training.novelty_of_others)
+        values = of_rows(scored.needs[TrainingRows], training.novelty, training.novelty_of_others)
         return _walk(scored, k, columns, values)
 
 
@@ -124,14 +115,14 @@ class Serendipity(ListMean):
         offsets, hits = scored.lists.offsets, scored.hits
         out = np.empty(len(offsets) - 1)
         how = k, training_of(catalogue).ranks, len(catalogue)
-        of_items = scored.trained, scored.repeat
+        of_items = scored.needs[TrainingRows], scored.needs[Repeats]
         kernels.serendipity(offsets, hits.offsets, hits.ranks, *of_items, *how, out)
         return out
 
     @staticmethod
     def walk(scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return what is to be expected at each rank, and of each item by its popularity."""
-        items, rows = len(catalogue), scored.trained
+        items, rows = len(catalogue), scored.needs[TrainingRows]
         hit = np.zeros(len(rows), np.bool_)
         hit[scored.hits.ranks - 1] = True
         here = (items - np.arange(len(rows))) / items
@@ -150,7 +141,7 @@ class PopularityLift(_Popularity):
         The mean over the queries of training of the mean popularity of their items.
     """
 
-    before: float = 0.0
+    before: Annotated[float, same(rows.number)] = 0.0
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
@@ -162,23 +153,13 @@ class PopularityLift(_Popularity):
         """Return the lift and its standard error."""
         mean, error = self.mean.mean, self.mean.standard_error
         if mean is None or not self.before:
-            return Value(None, lists=self.mean.count)
+            return Value(None, lists=self.lists)
         error = None if error is None else error / self.before
-        return Value(mean / self.before - 1, error, lists=self.mean.count)
-
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        return {**super().to_row(), "before": self.before}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the lift from a row that `to_row` made."""
-        before = rows.number(row, f"{prefix}before")
-        return replace(super().from_row(row, prefix), before=before)
+        return Value(mean / self.before - 1, error, lists=self.lists)
 
 
 @dataclass(frozen=True)
-class GroupShare:
+class GroupShare(Aggregate):
     """The share of all places that items of one group of popularity take.
 
     Attributes
@@ -187,61 +168,39 @@ class GroupShare:
         How many items of the group stand within the cutoff, and how many of all.
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
-    needs_training: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (TrainingRows, Repeats)
     group: ClassVar[int] = HEAD
 
-    places: int = 0
-    every: int = 0
-
-    @classmethod
-    def init(cls, asked: Asked) -> Self:
-        """Return the share of no list."""
-        return cls()
+    places: Count = 0
+    every: Count = 0
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the share with the lists of a block."""
         assert asked.catalogue is not None
         groups, counts = training_of(asked.catalogue).groups, np.zeros(3, np.int64)
-        offsets, repeat, k = scored.lists.offsets, scored.repeat, asked.metric.limit
-        kernels.count_groups(offsets, scored.trained, repeat, k, groups, TAIL, counts)
+        offsets, repeat, k = scored.lists.offsets, scored.needs[Repeats], asked.metric.limit
+        kernels.count_groups(offsets, scored.needs[TrainingRows], repeat, k, groups, TAIL, counts)
         return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
 
     @classmethod
     def walk(cls, scored: Scored, k: int, catalogue: KnownItems) -> ListWalk:
         """Return how many queries had each item, and the group that this makes."""
         training = training_of(catalogue)
-        group = of_rows(scored.trained, training.groups, TAIL)
+        group = of_rows(scored.needs[TrainingRows], training.groups, TAIL)
         columns = {
-            "queries": of_rows(scored.trained, training.users, 0),
+            "queries": of_rows(scored.needs[TrainingRows], training.users, 0),
             "part": np.array([PARTS[one] for one in group.tolist()], np.str_),
         }
         return _walk(scored, k, columns, (group == cls.group).astype(np.float64))
-
-    def merge(self, other: Self) -> Self:
-        """Return the share among the lists of both."""
-        return type(self)(self.places + other.places, self.every + other.every)
-
-    def close(self, closing: Closing) -> Self:
-        """Return the same, because all lists count."""
-        return self
 
     def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
         """Return the share; it has no standard error."""
         return Value(self.places / self.every if self.every else None)
 
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        return {"places": self.places, "every": self.every}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the share from a row that `to_row` made."""
-        found = cls(*(rows.count(row, prefix + name) for name in ("places", "every")))
-        if found.places > found.every:
-            raise rows.damaged(f"{prefix}places is {found.places:,} of {found.every:,}")
-        return found
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if the group has more places than there are."""
+        if self.places > self.every:
+            raise rows.damaged(f"{prefix}places is {self.places:,} of {self.every:,}")
 
 
 class HeadShare(GroupShare):
@@ -262,15 +221,10 @@ class TailShare(GroupShare):
     group = TAIL
 
 
-def training_of(catalogue: KnownItems) -> Training:
-    """Return the training that the job has checked to be there."""
-    assert catalogue.training is not None
-    return catalogue.training
-
-
 def counted_once(scored: Scored) -> np.ndarray:
     """Return whether each item counts: it repeats none before it in its list."""
-    return ~scored.repeat if len(scored.repeat) else np.ones(len(scored.lists.items.keys), np.bool_)
+    repeat = scored.needs[Repeats]
+    return ~repeat if len(repeat) else np.ones(len(scored.lists.items.keys), np.bool_)
 
 
 def of_rows(rows: np.ndarray, values: np.ndarray, other: float) -> np.ndarray:
@@ -312,7 +266,7 @@ def walk_distances(
 
 def _means(scored: Scored, k: int, values: np.ndarray, other: float) -> np.ndarray:
     out = np.empty(len(scored.lists.offsets) - 1)
-    of_items = scored.lists.offsets, scored.trained, scored.repeat
+    of_items = scored.lists.offsets, scored.needs[TrainingRows], scored.needs[Repeats]
     kernels.mean_values(*of_items, k, values, other, out)
     return out
 

@@ -1,14 +1,14 @@
 """The exact mean over queries."""
 
 import math
-import re
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, Asked, Closing, Scored, Totals, Value
+from rankmill.metrics.record import Count, SignedSum, Sum
 from rankmill.threads import Workers
 
 # Every float64 is a multiple of 2**-UNIT, and its square is a multiple of 2**-(2 * UNIT).
@@ -17,7 +17,7 @@ BINS = (2048, 8)
 
 
 @dataclass(frozen=True)
-class Mean:
+class Mean(Aggregate):
     """A count, the exact sum and the exact sum of squares of float64 values.
 
     The sums are integers, so merging is associative and commutative. The bits do not depend on the
@@ -40,18 +40,9 @@ class Mean:
     0.5333333333333333
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
-    sign: ClassVar[str] = ""  # what may stand before the digits of the sum
-
-    count: int = 0
-    total: int = 0
-    squares: int = 0
-
-    @classmethod
-    def init(cls, asked: Asked) -> Self:
-        """Return the mean of no values."""
-        return cls()
+    count: Count = 0
+    total: Sum = 0
+    squares: Sum = 0
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the mean with the values of a block; `close` sets the count of queries."""
@@ -89,35 +80,10 @@ class Mean:
             squares += ((high << 54) + (middle << 27) + low) << (2 * shift)
         return cls(int(counts.sum()), total, squares)
 
-    def merge(self, other: Self) -> Self:
-        """Return the mean of the values of both."""
-        return type(self)(
-            self.count + other.count, self.total + other.total, self.squares + other.squares
-        )
-
-    def to_row(self) -> dict[str, object]:
-        """Return a flat row for Arrow: the count as int64, both sums as text, which is exact."""
-        return {"count": self.count, "total": str(self.total), "squares": str(self.squares)}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the mean from a row that `to_row` made.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of a mean.
-        """
-        numbers = {"count": rows.count(row, f"{prefix}count")}
-        for key, sign in (("total", cls.sign), ("squares", "")):
-            digits = rows.text(row, prefix + key)
-            if not re.fullmatch(f"{sign}[0-9]{{1,2000}}", digits):
-                raise rows.damaged(f"{prefix}{key} is {digits[:40]!r}, not a sum")
-            numbers[key] = int(digits)
-        found = cls(**numbers)
-        if found.count * found.squares < found.total**2:
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if no values have these sums."""
+        if self.count * self.squares < self.total**2:
             raise rows.damaged(f"{prefix}squares is less than {prefix}total allows")
-        return found
 
     @property
     def mean(self) -> float | None:
@@ -142,7 +108,8 @@ class Mean:
         return math.sqrt(scatter / ((self.count * self.count * (self.count - 1)) << (2 * UNIT)))
 
 
+@dataclass(frozen=True)
 class SignedMean(Mean):
     """The mean of values of which some may be below 0."""
 
-    sign: ClassVar[str] = "-?"
+    total: SignedSum = 0

@@ -4,30 +4,39 @@ To add one, write a class that says what it counts, and give it a row in `catalo
 of its groups are a column of the table of groups then.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-import pyarrow as pa
 
 from rankmill.columns.elementary import discounts
-from rankmill.columns.groups import Groups
 from rankmill.kernels import grouped as kernels
-from rankmill.kernels.identity import Ids
-from rankmill.matching.catalogue import KnownItems
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Aggregate, Asked, Closing, Scored, Totals, Value
-from rankmill.metrics.base import Metric
-from rankmill.metrics.grouped import groups_of
+from rankmill.metrics.aggregate import Aggregate, Asked, Closing, Needs, Scored, Totals, Value
+from rankmill.metrics.needs import GroupLabels, GroupRows, Repeats, groups_of
+from rankmill.metrics.record import Counts, Fixed, FixedCounts, kind, same
 from rankmill.threads import Workers
 
 # The columns of the sums of a group.
 DIGITS = 4
 
 
+def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Return the sum of two tables of sums, with the same digits in any order of adding."""
+    found: np.ndarray = one + other
+    for digit in (3, 2):
+        found[:, digit - 1] += found[:, digit] >> kernels.HALF
+        found[:, digit] &= kernels.BELOW
+    return found
+
+
+def _read_sums(row: rows.Row, name: str) -> np.ndarray:
+    sums = rows.counts(row, name, least=0)
+    return sums if len(sums) % DIGITS else sums.reshape(-1, DIGITS)
+
+
 @dataclass(frozen=True, eq=False)
-class Parity:
+class Parity(Aggregate):
     """What each group gets, over the number of its items or labels: the least over the largest.
 
     Attributes
@@ -43,23 +52,19 @@ class Parity:
         How many items, or labels, each group has, in units.
     title : str
         What a group gets.
-    of_hits, needs_group_labels, by_rank : bool
-        Whether only hits count, whether labels are the base, and whether a place counts
-        1 / log2(rank + 1), and not 1.
+    of_hits, by_rank : bool
+        Whether only hits count, and whether a place counts 1 / log2(rank + 1), and not 1.
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
-    needs_groups: ClassVar[bool] = True
+    needs: ClassVar[Needs] = (GroupRows, Repeats)
     title: ClassVar[str]
     of_hits: ClassVar[bool] = False
-    needs_group_labels: ClassVar[bool] = False
     by_rank: ClassVar[bool] = True
 
-    names: tuple[str, ...]
-    whole: int
-    sums: np.ndarray
-    base: np.ndarray
+    names: Annotated[tuple[str, ...], same(lambda row, name: tuple(rows.texts(row, name)), list)]
+    whole: Fixed
+    sums: Annotated[np.ndarray, kind(_sum, _read_sums, np.ravel)]
+    base: FixedCounts
 
     @classmethod
     def init(cls, asked: Asked) -> Self:
@@ -68,35 +73,24 @@ class Parity:
             return cls((), 1, np.zeros((0, DIGITS), np.int64), np.zeros(0, np.int64))
         groups = groups_of(asked.catalogue)
         base = np.zeros(len(groups.names), np.int64)
-        if not cls.needs_group_labels:
+        if GroupLabels not in cls.needs:
             each = np.repeat(groups.units, np.diff(groups.offsets))
             np.add.at(base, groups.codes, each)
         return cls(tuple(groups.names), groups.whole, np.zeros((len(base), DIGITS), np.int64), base)
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the sums with the lists of a block."""
-        assert asked.catalogue is not None
         offsets, k = scored.lists.offsets, asked.metric.limit
         ranks = int(min(k, np.diff(offsets).max(initial=0)))
         sums = np.zeros_like(self.sums)
-        of_items = scored.shown, scored.repeat, k, worths(ranks), *groups_of(asked.catalogue).arrays
+        groups = groups_of(asked.catalogue)
+        of_items = scored.needs[GroupRows], scored.needs[Repeats], k, worths(ranks), *groups.arrays
         if self.of_hits:
             hits = scored.hits
             kernels.sum_hits(offsets, hits.offsets, hits.ranks, *of_items, sums)
         else:
             kernels.sum_exposure(offsets, *of_items, sums)
         return replace(self, sums=_sum(self.sums, sums))
-
-    def merge(self, other: Self) -> Self:
-        """Return the sums of the lists of both, which are of the same groups."""
-        base = self.base + other.base if self.needs_group_labels else self.base
-        return replace(self, sums=_sum(self.sums, other.sums), base=base)
-
-    def close(self, closing: Closing) -> Self:
-        """Return the sums with the labels of the input, if they are the base."""
-        if not self.needs_group_labels:
-            return self
-        return replace(self, base=self.base + closing.group_labels)
 
     def gets(self) -> list[float]:
         """Return what each group gets, in units: exact sums, rounded once."""
@@ -123,7 +117,8 @@ class Parity:
         """Return the columns of the table of groups; `at` is the cutoff in their titles."""
         base = [count / self.whole for count in self.base.tolist()]
         return {
-            "labels" if self.needs_group_labels else "items": list(base),
+            "group": [*self.names],
+            "labels" if GroupLabels in self.needs else "items": list(base),
             **self.shares(at),
             f"{self.title}{at}": self.values(),
         }
@@ -136,33 +131,15 @@ class Parity:
         total = sum(places)
         return {f"share{at}": [count / total if total else None for count in places]}
 
-    def to_row(self) -> dict[str, Any]:
-        """Return a flat row for Arrow."""
-        sums = self.sums.reshape(-1)
-        return {"names": list(self.names), "whole": self.whole, "sums": sums, "base": self.base}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the sums from a row that `to_row` made.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of sums by group.
-        """
-        names = tuple(rows.texts(row, f"{prefix}names"))
-        sums = rows.counts(row, f"{prefix}sums", least=0)
-        base = rows.counts(row, f"{prefix}base", least=0)
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if the sums are not those of the groups."""
         rows.same_length(row, f"{prefix}names", f"{prefix}base")
-        whole = rows.count(row, f"{prefix}whole")
-        if not whole:
+        if not self.whole:
             raise rows.damaged(f"{prefix}whole is 0, not the size of an item")
-        if len(sums) != DIGITS * len(names):
-            raise rows.damaged(f"{prefix}sums are not those of {len(names)} groups")
-        sums = sums.reshape(len(names), DIGITS)
-        if (sums[:, 2:] > kernels.BELOW).any():
+        if self.sums.shape != (len(self.names), DIGITS):
+            raise rows.damaged(f"{prefix}sums are not those of {len(self.names)} groups")
+        if (self.sums[:, 2:] > kernels.BELOW).any():
             raise rows.damaged(f"{prefix}sums have a digit of more than {kernels.HALF} bits")
-        return cls(names, whole, sums, base)
 
 
 class Exposure(Parity):
@@ -171,57 +148,38 @@ class Exposure(Parity):
     title = "exposure"
 
 
-class Treatment(Parity):
+@dataclass(frozen=True, eq=False)
+class OfLabels(Parity):
+    """What each group gets for each of its labels."""
+
+    needs: ClassVar[Needs] = (*Parity.needs, GroupLabels)
+
+    base: Counts
+
+    def close(self, closing: Closing) -> Self:
+        """Return the sums with the labels of the input."""
+        return replace(self, base=self.base + closing.needs[GroupLabels])
+
+
+class Treatment(OfLabels):
     """The exposure of each group for each of its labels: disparate treatment."""
 
     title = "treatment"
-    needs_group_labels = True
 
 
-class Impact(Parity):
+class Impact(OfLabels):
     """The exposure of the hits of each group for each of its labels: disparate impact."""
 
     title = "impact"
-    of_hits = needs_group_labels = True
+    of_hits = True
 
 
-class Recall(Parity):
+class Recall(OfLabels):
     """The share of the labels of each group that are hit."""
 
     title = "recall"
-    of_hits = needs_group_labels = True
+    of_hits = True
     by_rank = False
-
-
-def labels_of_groups(items: Ids, catalogue: KnownItems) -> np.ndarray:
-    """Return how many of these labels each group has, in units."""
-    groups: Groups = groups_of(catalogue)
-    counts = np.zeros(len(groups.names), np.int64)
-    kernels.count_shares(catalogue.find(items), *groups.arrays, counts)
-    return counts
-
-
-def table_of_groups(added: Iterable[tuple[Metric, Aggregate]]) -> pa.Table | None:
-    """Return a row a group, with what it gets by each metric; None without such a metric."""
-    columns: dict[str, list[Any]] = {}
-    for metric, one in added:
-        if isinstance(one, Parity):
-            columns.setdefault("group", list(one.names))
-            columns |= one.by_group("" if metric.k is None else f"@{metric.k}")
-    if not columns:
-        return None
-    kinds = [pa.string(), *[pa.float64()] * (len(columns) - 1)]
-    arrays = [pa.array(one, kind) for one, kind in zip(columns.values(), kinds, strict=True)]
-    return pa.table(arrays, names=[*columns])
-
-
-def _sum(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return the sum of two tables of sums, with the same digits in any order of adding."""
-    found: np.ndarray = one + other
-    for digit in (3, 2):
-        found[:, digit - 1] += found[:, digit] >> kernels.HALF
-        found[:, digit] &= kernels.BELOW
-    return found
 
 
 def worths(ranks: int) -> np.ndarray:

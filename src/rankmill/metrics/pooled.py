@@ -26,5 +26,6 @@ METRICS = (
         fields=("gap_ties", "gap_total"),
         undefined=cut_ties,
         aggregate="gap.Gap",
+        jackknife="gap_groups.GapGroups",
     ),
 )

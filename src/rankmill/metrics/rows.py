@@ -86,7 +86,7 @@ def texts(row: Row, name: str) -> list[str]:
     return [text({name: one}, name) for one in value]
 
 
-def seen(row: Row, prefix: str) -> Seen:
+def seen(row: Row, prefix: str, name: str = "") -> Seen:
     """Return what `Seen.to_row` made; `prefix` comes before the names of its fields."""
     checksum = text(row, f"{prefix}checksum")
     if not re.fullmatch("[0-9a-f]{16}", checksum):

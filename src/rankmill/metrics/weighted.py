@@ -1,15 +1,15 @@
 """The exact mean over queries that count with weights."""
 
 import math
-import re
-from dataclasses import asdict, astuple, dataclass
-from typing import Any, ClassVar, Self
+from dataclasses import astuple, dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from rankmill.metrics import rows
-from rankmill.metrics.aggregate import Asked, Closing, Scored, Totals, Value, WeightSums
+from rankmill.metrics.aggregate import Aggregate, Asked, Closing, Scored, Totals, Value, WeightSums
 from rankmill.metrics.mean import UNIT, Mean
+from rankmill.metrics.record import Count, SignedSum
 from rankmill.threads import Workers
 
 BINS = (6136, 18)
@@ -20,11 +20,10 @@ COLUMNS = [
     for which, times, limbs in ((0, 1, 4), (1, 1, 6), (2, 2, 8))
     for limb in range(limbs)
 ]
-SUMS = ("w", "ww", "wv", "wwv", "wwvv")
 
 
 @dataclass(frozen=True)
-class WeightedMean:
+class WeightedMean(Aggregate):
     """The exact sums of w, w**2, w v, w**2 v and w**2 v**2 over queries of value v and weight w.
 
     The sums are integers, so merging is associative and commutative, as for `Mean`.
@@ -47,20 +46,12 @@ class WeightedMean:
     (0.4375, 2.4615384615384617)
     """
 
-    passes: ClassVar[int] = 1
-    needs_confidences: ClassVar[bool] = False
-
-    positive: int = 0
-    w: int = 0
-    ww: int = 0
-    wv: int = 0
-    wwv: int = 0
-    wwvv: int = 0
-
-    @classmethod
-    def init(cls, asked: Asked) -> Self:
-        """Return the mean of no query."""
-        return cls()
+    positive: Count = 0
+    w: SignedSum = 0
+    ww: SignedSum = 0
+    wv: SignedSum = 0
+    wwv: SignedSum = 0
+    wwvv: SignedSum = 0
 
     def update(self, scored: Scored, asked: Asked) -> Self:
         """Return the mean with the values of a block; `close` adds the weights of queries."""
@@ -105,34 +96,10 @@ class WeightedMean:
             sums[which] += limb << (times * exponent + shift)
         return cls(0, 0, 0, *sums)
 
-    def merge(self, other: Self) -> Self:
-        """Return the mean of the queries of both."""
-        return type(self)(*map(sum, zip(astuple(self), astuple(other), strict=True)))
-
-    def to_row(self) -> dict[str, object]:
-        """Return a flat row for Arrow: the count as int64, the sums as text, which is exact."""
-        fields = asdict(self)
-        return {"positive": fields.pop("positive")} | {key: str(n) for key, n in fields.items()}
-
-    @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
-        """Return the mean from a row that `to_row` made.
-
-        Raises
-        ------
-        UsageError
-            If the row is not one of a weighted mean.
-        """
-        numbers = {"positive": rows.count(row, f"{prefix}positive")}
-        for key in SUMS:
-            digits = rows.text(row, prefix + key)
-            if not re.fullmatch("-?[0-9]{1,3000}", digits):
-                raise rows.damaged(f"{prefix}{key} is {digits[:40]!r}, not a sum")
-            numbers[key] = int(digits)
-        found = cls(**numbers)
-        if not found._possible():
-            raise rows.damaged(f"{prefix}{', '.join(SUMS)} are not sums of the same queries")
-        return found
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if no queries have these sums."""
+        if not self._possible():
+            raise rows.damaged(f"{prefix}w, ww, wv, wwv, wwvv are not sums of the same queries")
 
     def _possible(self) -> bool:
         """Whether numbers exist that have these sums, as far as the result depends on it."""

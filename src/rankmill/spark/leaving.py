@@ -18,7 +18,7 @@ from rankmill.engine.state import State
 from rankmill.errors import InputError
 from rankmill.metrics.gap import Gap
 from rankmill.metrics.gap_counts import Among, Distinct
-from rankmill.metrics.gap_groups import GroupPlaces, LeftOut, places_of, sum_less
+from rankmill.metrics.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
 from rankmill.semantics.choices import Choices
 from rankmill.spark.layout import Side, arrow_schema
 from rankmill.spark.merging import function_of
@@ -79,7 +79,7 @@ def _places(
     job = replace(job, metrics=metrics, **more)
     with Workers(1) as workers, closing(run(job, held, inputs, workers)) as tallies:
         for side in inputs:
-            groups = next(tallies).state.groups
+            groups = groups_in(next(tallies).state.aggregates)
             for number, one in enumerate(wholes):
                 for tagged in (groups[one.metric].parts or ()) if one.side == side else ():
                     found = places_of(tagged, one.correct.values, one.together)
@@ -133,7 +133,7 @@ def left_out(
     for number, (name, state) in enumerate(states.items(), 1):
         for metric, counts in among[name].items():
             found.setdefault(metric, {})[name] = NO_VALUE
-            together = state.groups[metric].together()
+            together = groups_in(state.aggregates)[metric].together()
             if together is not None:
                 correct = cast(Gap, state.aggregates[metric]).correct
                 side = request.sides[number].system
@@ -182,4 +182,6 @@ def _divided(
     numbers = range(int(whole.together.max()) + 1)
     hits = [of_groups[group]["correct"] if group in of_groups else 0 for group in numbers]
     sums = [of_groups[group]["sum"] if group in of_groups else every for group in numbers]
-    return state.groups[whole.metric].divided(state.semantics, np.array(hits), [every, *sums])
+    return groups_in(state.aggregates)[whole.metric].divided(
+        state.semantics, np.array(hits), [every, *sums]
+    )

@@ -1,0 +1,141 @@
+"""What metrics need beside lists and hits: see `rankmill.metrics.aggregate`."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from rankmill.columns.groups import Groups
+from rankmill.kernels import grouped as kernels
+from rankmill.kernels.identity import SEED
+from rankmill.kernels.matching import mark_repeats
+from rankmill.matching.catalogue import KnownItems, Training
+from rankmill.matching.features import Features
+from rankmill.matching.index import LabelIndex
+from rankmill.metrics.aggregate import Asked, Need, Scored, Sizes
+from rankmill.metrics.base import Metric
+from rankmill.metrics.item_counter import NO_REPEATS
+from rankmill.semantics.choices import Choices
+from rankmill.semantics.scope import Scope
+
+# The choices for the ties of gap that need every prediction with its ids; for others counts do.
+ORDERED_TIES = ("given", "ids")
+# The bytes of confidences that are sorted and counted at a time.
+COUNTING = 128 << 20
+
+
+def training_of(catalogue: KnownItems | None) -> Training:
+    """Return what queries had in training, which the job has checked to be there."""
+    assert catalogue is not None
+    assert catalogue.training is not None
+    return catalogue.training
+
+
+def groups_of(catalogue: KnownItems | None) -> Groups:
+    """Return the groups of items, which the job has checked to be there."""
+    assert catalogue is not None
+    assert catalogue.groups is not None
+    return catalogue.groups
+
+
+def features_of(catalogue: KnownItems | None) -> Features:
+    """Return the vectors of items, which the job has checked to be there."""
+    assert catalogue is not None
+    assert catalogue.features is not None
+    return catalogue.features
+
+
+class Confidences(Need):
+    """The confidence of each prediction, which stands with the lists."""
+
+    of_scores = True
+
+    @classmethod
+    def rows_held(
+        cls, users: Iterable[Metric], semantics: Choices, scope: Scope, keep_rows: bool
+    ) -> str:
+        """Return the option that needs every prediction with its ids, as an error names it."""
+        by_order = any("gap_ties" in metric.spec.fields for metric in users)
+        if by_order and semantics.gap_ties in ORDERED_TIES:
+            return f"gap_ties {semantics.gap_ties!r}"
+        # A second pass would see confidences alone.
+        if scope.judged_only:
+            return "gap with judged_only"
+        if scope.drop_seen:
+            return "gap with drop_seen"
+        return "gap row by row" if keep_rows else ""
+
+    @classmethod
+    def bytes(cls, asked: Asked, sizes: Sizes) -> int:
+        """Return the bytes of the confidences that each metric keeps, and of those counted."""
+        return min(sizes.memory, 8 * sizes.predictions * len(asked.users)) + COUNTING
+
+
+class Repeats(Need):
+    """Whether each item repeats an earlier one of its list; empty if none does."""
+
+    @classmethod
+    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+        """Return which items repeat, as bool."""
+        if not scored.found.repeats:
+            return NO_REPEATS
+        repeat = np.empty(len(scored.lists.items.keys), np.bool_)
+        mark_repeats(scored.lists.offsets, scored.lists.items, SEED, repeat)
+        return repeat
+
+
+class TrainingRows(Need):
+    """The row of each item among those that queries had in training, as int64; -1 for others."""
+
+    given = "train"
+    lacks = "needs to know what queries had in training: give the interactions with --train"
+
+    @classmethod
+    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+        """Return the rows."""
+        return training_of(catalogue).find(scored.lists.items)
+
+
+class GroupRows(Need):
+    """The row of each item in the catalogue, which has their groups; -1 for others."""
+
+    given = "group"
+    lacks = (
+        "needs the groups of items, such as genres: give a catalogue with --items, and "
+        "name its column of groups with --item-group"
+    )
+
+    @classmethod
+    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+        """Return the rows."""
+        assert catalogue is not None
+        return catalogue.find(scored.lists.items)
+
+
+class FeatureRows(Need):
+    """The row of each item among those with a vector; -1 for others."""
+
+    given = "features"
+    lacks = (
+        "needs the vectors of items, such as embeddings: give a table of items and vectors with "
+        "--features"
+    )
+
+    @classmethod
+    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+        """Return the rows."""
+        return features_of(catalogue).find(scored.lists.items)
+
+
+class GroupLabels(Need):
+    """How many labels each group of items has, in units of `Groups`."""
+
+    needs = (GroupRows,)
+
+    @classmethod
+    def find_labels(cls, index: LabelIndex, catalogue: KnownItems | None) -> np.ndarray:
+        """Return the counts."""
+        assert catalogue is not None
+        groups = groups_of(catalogue)
+        counts = np.zeros(len(groups.names), np.int64)
+        kernels.count_shares(catalogue.find(index.labels.items), *groups.arrays, counts)
+        return counts
