@@ -21,8 +21,8 @@ collect_ignore = ["programs"]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
-# includes the compilation. `scripts/test --quick` tries fewer examples.
-for name, examples in (("rankmill", 40), ("quick", 8)):
+# includes the compilation. `scripts/test --all` tries more examples, `--quick` fewer.
+for name, examples in (("all", 40), ("rankmill", 12), ("quick", 8)):
     hypothesis.settings.register_profile(
         name,
         deadline=None,

@@ -122,11 +122,13 @@ def test_array_functions(case: Case, gains: str) -> None:
     names["rprec"] = "r_precision"
     for text in METRICS:
         name, k = oracle.parse(text)
-        if name in ("rbp", "judged", "bpref") or not hasattr(rankmill, names.get(name, name)):
+        if name in ("rbp", "judged", "bpref") or not hasattr(
+            rankmill.arrays, names.get(name, name)
+        ):
             continue
         if name in oracle.POOLED or "(" in text:
             continue
-        function = getattr(rankmill, names.get(name, name))
+        function = getattr(rankmill.arrays, names.get(name, name))
         options = scale if name in ("dcg", "ndcg") else {}
         # The binary functions take no gains, so every label counts, whatever its gain.
         given_labels = (
