@@ -169,6 +169,7 @@ def flip_file(path: Path, draw: random.Random) -> Path:
     return other
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("suffix", [".json", ".parquet"])
 def test_flips_of_baselines_are_refused(tmp_path, suffix):
     result = rankmill.evaluate(LABELS, run(3), ["map@3"], per_query=True)
