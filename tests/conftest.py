@@ -132,7 +132,7 @@ def run(run_cli: Any) -> Any:
     return call
 
 
-LONG = ("test_warmup.py", "test_benchmarks.py", "test_explain.py")
+LONG = ("test_warmup.py", "test_benchmarks.py", "test_references_peers.py", "test_explain.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
