@@ -92,6 +92,7 @@ def test_spark_submit_on_a_cluster_does_what_evaluate_does(
     assert found == wanted
 
 
+@pytest.mark.long
 def test_spark_submit_prints_what_evaluate_prints(
     submit: Any, paths: list[str], run_cli: Any
 ) -> None:
@@ -162,6 +163,7 @@ print("the same")
 """
 
 
+@pytest.mark.long
 def test_a_session_of_spark_connect_gives_the_same_bits() -> None:
     pytest.importorskip("grpc_status", reason="Spark Connect needs grpcio-status")
     code = CONNECT.format(folder=str(Path(__file__).parent))
