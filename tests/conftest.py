@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
 # includes the compilation. `scripts/test --all` tries more examples, `--quick` fewer.
-for name, examples in (("all", 40), ("rankmill", 12), ("quick", 8)):
+for name, examples in (("all", 40), ("rankmill", 10), ("quick", 8)):
     hypothesis.settings.register_profile(
         name,
         deadline=None,

@@ -51,11 +51,7 @@ def installed(package: str) -> bool:
         return False
 
 
-@pytest.fixture(
-    scope="module",
-    params=[False, pytest.param(True, marks=pytest.mark.long)],
-    ids=["ints", "strings"],
-)
+@pytest.fixture(scope="module", params=[False, True], ids=["ints", "strings"])
 def comparison(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, dict[str, dict]]:
@@ -65,6 +61,7 @@ def comparison(
     return printed, {row["rival"]["name"]: row for row in found["rows"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rival", peers.RIVALS, ids=lambda rival: rival.name)
 def test_a_rival_agrees(rival: peers.Rival, comparison: tuple[str, dict[str, dict]]) -> None:
     printed, rows = comparison
