@@ -4,10 +4,14 @@ import os
 import re
 import subprocess
 import sys
+import threading
+import time
+import traceback
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from rankmill.results import audit
 from rankmill.results.result import Result
@@ -66,7 +70,68 @@ def made() -> Result:
 
 
 def on_a_terminal(code: str, columns: int) -> list[str]:
-    """Run Python code on a pseudo-terminal; return the lines it shows, without the colours."""
+    """Run Python code on a pseudo-terminal; return the lines it shows, without the colours.
+
+    The code runs in this process, whose streams are the terminal meanwhile: a process of its own
+    takes half a second to import what it needs.
+    """
+    ours, theirs = _opened_terminal(columns)
+    shown: list[bytes] = []
+    reader = threading.Thread(target=_read_all, args=(ours, shown))
+    reader.start()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    kept = [os.dup(number) for number in range(3)]
+    for number in range(3):
+        os.dup2(theirs, number)
+    os.close(theirs)
+    try:
+        with (
+            pytest.MonkeyPatch.context() as patch,
+            open(0, closefd=False) as stdin,
+            open(1, "w", buffering=1, closefd=False) as stdout,
+            open(2, "w", buffering=1, closefd=False) as stderr,
+        ):
+            for name in ("COLUMNS", "NO_COLOR"):
+                patch.delenv(name, raising=False)
+            patch.setenv("TERM", "xterm")
+            for name, stream in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
+                patch.setattr(sys, name, stream)
+            try:
+                exec(code, {"time": time, "made": made})
+            except SystemExit:
+                pass
+            except BaseException:
+                traceback.print_exc()
+    finally:
+        for number, one in enumerate(kept):
+            os.dup2(one, number)
+            os.close(one)
+        reader.join()
+        os.close(ours)
+    return _lines(shown)
+
+
+def process_on_a_terminal(code: str, columns: int) -> list[str]:
+    """Do the same in a process of its own."""
+    ours, theirs = _opened_terminal(columns)
+    env = {key: text for key, text in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
+    shown: list[bytes] = []
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=theirs,
+        stderr=theirs,
+        stdin=theirs,
+        env=env | {"TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)},
+    ):
+        os.close(theirs)
+        _read_all(ours, shown)
+    os.close(ours)
+    return _lines(shown)
+
+
+def _opened_terminal(columns: int) -> tuple[int, int]:
+    """Return our end and the end of a program."""
     import fcntl
     import pty
     import struct
@@ -74,24 +139,19 @@ def on_a_terminal(code: str, columns: int) -> list[str]:
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    env = {key: text for key, text in os.environ.items() if key not in ("COLUMNS", "NO_COLOR")}
-    command = [sys.executable, "-c", f"from cli_runs import *\nimport time\n{code}"]
-    with subprocess.Popen(
-        command,
-        stdout=theirs,
-        stderr=theirs,
-        stdin=theirs,
-        env=env | {"TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)},
-    ):
-        os.close(theirs)
-        shown = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # on Linux this means that the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
-    os.close(ours)
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).splitlines()
+    return ours, theirs
+
+
+def _read_all(ours: int, shown: list[bytes]) -> None:
+    while True:
+        try:
+            piece = os.read(ours, 65536)
+        except OSError:  # on Linux this means that the other end is closed
+            break
+        if not piece:
+            break
+        shown.append(piece)
+
+
+def _lines(shown: list[bytes]) -> list[str]:
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(shown).decode()).splitlines()

@@ -21,8 +21,8 @@ collect_ignore = ["programs"]
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 # Derandomised: a failure in CI can be repeated everywhere. No deadline: the first example of a test
-# includes the compilation. `scripts/test --quick` tries fewer examples.
-for name, examples in (("rankmill", 40), ("quick", 8)):
+# includes the compilation. `scripts/test --all` tries more examples, `--quick` fewer.
+for name, examples in (("all", 40), ("rankmill", 10), ("quick", 8)):
     hypothesis.settings.register_profile(
         name,
         deadline=None,
@@ -136,7 +136,7 @@ def run(run_cli: Any) -> Any:
     return call
 
 
-LONG = ("test_warmup.py", "test_benchmarks.py", "test_explain.py")
+LONG = ("test_warmup.py", "test_benchmarks.py", "test_references_peers.py", "test_explain.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

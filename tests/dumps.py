@@ -11,8 +11,9 @@ import pytest
 
 from references import REFERENCES, RefusedError, UndefinedError
 from references.steps import Labels, Predictions
+from strategies import examples
 
-DUMPS = 200
+DUMPS = examples(200)
 CUTOFFS = (1, 3, 8, None)
 ITEMS = [f"item-{number}" for number in range(14)]
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import hypothesis
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 import catalogue_oracle
@@ -366,6 +367,16 @@ def metric_names(
 # ------------------------------------------------------------------ examples
 
 
+def some(parameters: Iterable[Any], step: int) -> list[Any]:
+    """Return parameters of a test: `scripts/test --all` takes all, other runs one in ``step``."""
+    return [
+        pytest.param(
+            *(one if isinstance(one, tuple) else [one]), marks=[pytest.mark.long][: n % step]
+        )
+        for n, one in enumerate(parameters)
+    ]
+
+
 def examples(count: int) -> int:
-    """So many examples of hypothesis, or a share of them in the profile of quick runs."""
+    """So many examples, or seeds, under `scripts/test --all`; otherwise a share of them."""
     return max(1, count * hypothesis.settings.default.max_examples // 40)

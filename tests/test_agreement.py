@@ -227,6 +227,7 @@ def test_sums_of_halves_do_not_depend_on_the_order_of_queries():
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 def test_halves_agree_as_often_as_random_signs_give_a_smaller_difference():
     """As the page says: the share is about 1 less the p of the randomization test."""
     for seed, shift in enumerate((0.0, 0.01, 0.03, 0.05)):

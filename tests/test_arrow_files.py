@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import resource
 import select
@@ -29,6 +30,7 @@ from rankmill.sources.asked import Asked
 from rankmill.sources.files import File
 from rankmill.sources.ipc_blocks import read_blocks
 from rankmill.sources.opening import open_paths
+from strategies import examples, some
 
 METRICS = ["map@5", "ndcg", "first_hit", "gap"]
 Write = Callable[[pa.Table, Path], None]
@@ -114,9 +116,10 @@ def content(result: Any) -> tuple[Any, ...]:
     return result.metrics, result.standard_errors, result.audit, result.per_query.to_pydict()
 
 
-@pytest.mark.parametrize("name", WRITERS)
-@pytest.mark.parametrize("ids", IDS)
-@pytest.mark.parametrize("shape", ["wide", "long"])
+# This step takes each writer, shape and kind of ids at least once.
+@pytest.mark.parametrize(
+    ("name", "shape", "ids"), some(itertools.product(WRITERS, ["wide", "long"], IDS), 5)
+)
 def test_the_same_bits_as_parquet(tmp_path: Path, shape: str, ids: str, name: str) -> None:
     sides = tables(shape, ids)
     twins, paths = [], []
@@ -437,11 +440,12 @@ def test_damaged_files_are_refused_or_differ_in_values(tmp_path: Path, name: str
     assert ending(path, table) == "same"
     draw = np.random.default_rng(0)
     ends: Counter[str] = Counter()
-    for size in {*range(0, len(raw), 293), *range(len(raw) - 12, len(raw))}:
+    step = 293 * 40 // examples(40)
+    for size in {*range(0, len(raw), step), *range(len(raw) - 12, len(raw))}:
         path.write_bytes(raw[:size])
         ends[ending(path, table)] += 1
     assert ends.keys() == {"refused"}
-    for place in draw.integers(0, len(raw), 25).tolist():
+    for place in draw.integers(0, len(raw), examples(25)).tolist():
         path.write_bytes(
             raw[:place] + bytes([raw[place] ^ 1 << draw.integers(8)]) + raw[place + 1 :]
         )

@@ -9,6 +9,7 @@ import pytest
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 
 
+@pytest.mark.long
 def test_every_promise_is_kept():
     finished = subprocess.run(
         [sys.executable, str(FOLDER / "verdicts.py"), "--repetitions=10"],

@@ -1,5 +1,6 @@
 """The command as a process: streams that are closed or full, Ctrl-C."""
 
+import itertools
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 from cli_runs import process, write_dump
 from rankmill.version import install
+from strategies import some
 
 
 @pytest.fixture
@@ -98,8 +100,8 @@ def by_default() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.mark.parametrize("number", ENDS)
-@pytest.mark.parametrize("delay", [0.3, 1.0, 2.5])
+# Each signal, and each delay, once.
+@pytest.mark.parametrize(("delay", "number"), some(itertools.product([0.3, 1.0, 2.5], ENDS), 4))
 def test_a_signal_ends_it_at_once_and_leaves_nothing(dump, tmp_path, number, delay):
     outputs = [tmp_path / "out.json", tmp_path.parent / f"{tmp_path.name}-users.parquet"]
     before = sorted(os.listdir(tmp_path))
@@ -124,8 +126,9 @@ def test_a_signal_ends_it_at_once_and_leaves_nothing(dump, tmp_path, number, del
     assert not outputs[1].exists()
 
 
-@pytest.mark.parametrize("number", ENDS)
-@pytest.mark.parametrize("module", ["click", "numpy", "numba", "pyarrow"])
+@pytest.mark.parametrize(
+    ("number", "module"), some(itertools.product(ENDS, ["click", "numpy", "numba", "pyarrow"]), 3)
+)
 def test_a_signal_while_modules_load_ends_it_the_same_way(dump, tmp_path, number, module):
     stub = tmp_path / "stubs" / f"{module}.py"
     stub.parent.mkdir()
@@ -159,8 +162,7 @@ def test_a_signal_that_the_parent_has_it_ignore_is_ignored(dump, number):
     assert json.loads(out)["queries"] == 3
 
 
-@pytest.mark.parametrize("number", ENDS)
-@pytest.mark.parametrize("place", ["stdout", "pipe"])
+@pytest.mark.parametrize(("number", "place"), some(itertools.product(ENDS, ["stdout", "pipe"]), 3))
 def test_a_signal_while_it_prints_does_not_say_that_nothing_is_written(tmp_path, number, place):
     count = 5000  # more rows than a pipe holds
     table = pa.table({"user_id": range(count), "item_id": range(count), "score": [0.5] * count})

@@ -110,6 +110,7 @@ def test_the_clusters_may_be_in_a_table_of_by_which_has_no_limit_of_values():
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 def test_a_query_without_a_cluster_is_one_of_its_own():
     labels, runs, _ = clustered()
     nobody = labels.set_column(2, "user", pa.nulls(len(labels), pa.string()))
@@ -133,6 +134,7 @@ def test_randomization_flips_whole_clusters():
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 def test_the_bootstrap_draws_whole_clusters():
     random = np.random.default_rng(2)
     sizes = random.integers(1, 30, 60)

@@ -20,6 +20,7 @@ from rankmill.compare.joined import Reading, join
 from rankmill.compare.moved import lists_moved
 from rankmill.compare.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.spark.found import Found
+from strategies import examples
 
 ALIKE = ("values", "differences", "queries", "left_out", "differing", "unpredicted", "moved")
 
@@ -70,7 +71,7 @@ def popular(labels: pa.Table) -> pa.Table:
     return pa.table({"query": [*found], "label_popularity": [*found.values()]})
 
 
-@hypothesis.settings(max_examples=10)
+@hypothesis.settings(max_examples=examples(10))
 @given(
     seed=st.integers(0, 2**32),
     parts=st.sampled_from([2, 5]),

@@ -159,8 +159,15 @@ def test_what_is_kept_and_what_is_left_out(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("ids", [lambda i: i, "user {}".format], ids=["int", "string"])
-@pytest.mark.parametrize("long", [False, True], ids=["wide", "long"])
+@pytest.mark.parametrize(
+    ("ids", "long"),
+    [
+        pytest.param(int, False, id="int-wide"),
+        pytest.param("user {}".format, False, id="string-wide", marks=pytest.mark.long),
+        pytest.param(int, True, id="int-long", marks=pytest.mark.long),
+        pytest.param("user {}".format, True, id="string-long"),
+    ],
+)
 def test_more_rows_than_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ids: Any, long: bool
 ) -> None:
@@ -170,7 +177,7 @@ def test_more_rows_than_memory(
     monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", 100)
     draw = np.random.default_rng(0)
     count = 5000
-    queries = [ids(int(i)) for i in draw.permutation(count)]
+    queries = [ids(i) for i in draw.permutation(count).tolist()]
     table = pa.table(
         {
             "query_id": queries,

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,20 +52,26 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
+@contextmanager
 def no_room():
-    """Let files grow to 60 bytes, as on a disk that fills up."""
+    """Let files grow to 60 bytes, as on a disk that fills up.
+
+    No fixture: pytest prints before those end, perhaps to a file.
+    """
     resource = pytest.importorskip("resource")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (60, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("arguments", OUTPUTS)
-def test_an_output_on_a_full_disk(folder, run_cli, no_room, arguments):
+def test_an_output_on_a_full_disk(folder, run_cli, arguments):
     before = sorted(map(str, Path().rglob("*")))
-    found = run_cli(*arguments.split())
+    with no_room():
+        found = run_cli(*arguments.split())
     assert found.exit_code == 4, found.stderr
     assert "error: no room left on disk" in found.stderr
     assert sorted(map(str, Path().rglob("*"))) == before
@@ -99,7 +106,7 @@ def test_standard_output_on_a_full_disk(folder, arguments):
     assert last == "error: cannot write to standard output: No space left on device"
 
 
-def test_a_folder_that_others_write_to_stays(tmp_path, no_room, monkeypatch):
+def test_a_folder_that_others_write_to_stays(tmp_path, monkeypatch):
     """Another process records a run while this one fails."""
     from rankmill.results import files
 
@@ -110,6 +117,6 @@ def test_a_folder_that_others_write_to_stays(tmp_path, no_room, monkeypatch):
         usual(contents)
 
     monkeypatch.setattr(files, "_write_files", write)
-    with pytest.raises(OSError, match="File too large"):
+    with no_room(), pytest.raises(OSError, match="File too large"):
         files.write_files([(folder, None), (folder / "a", "x" * 100)])
     assert os.listdir(folder) == ["other"]

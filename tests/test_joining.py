@@ -141,6 +141,7 @@ def test_results_of_two_calls_are_not_pasted():
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("unpredicted", CHOICES["unpredicted"])
 @pytest.mark.parametrize("unlabelled", ["skip", "zero", "error"])
 @pytest.mark.parametrize("no_relevant", ["skip", "zero", "error"])

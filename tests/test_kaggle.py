@@ -157,6 +157,7 @@ def random_rows(source: random.Random, count: int) -> tuple[list[Any], list[floa
     return pred, [number / 8 for number in confidence], true
 
 
+@pytest.mark.lengthy
 def test_gap_follows_the_pandas_formula_where_no_tie_decides() -> None:
     source = random.Random(3)
     checked = 0
@@ -327,6 +328,7 @@ kaggle.GAP_vector([1], [0.5], [1], return_x=True)
 """
 
 
+@pytest.mark.lengthy
 def test_pandas_is_needed_only_for_the_table() -> None:
     command = [sys.executable, "-c", WITHOUT_PANDAS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -334,6 +336,7 @@ def test_pandas_is_needed_only_for_the_table() -> None:
     assert "UsageError: return_x makes a pandas DataFrame; install pandas" in done.stderr
 
 
+@pytest.mark.lengthy
 def test_the_benchmark_agrees_with_its_rivals() -> None:
     command = [sys.executable, str(BENCHMARK), "--users=600", "--rounds=1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -334,6 +334,7 @@ def test_a_file_of_another_user_is_not_loaded_but_replaced(processes):
     assert path.stat().st_uid == 0
 
 
+@pytest.mark.long
 def test_a_kernel_is_saved_for_oneself_under_any_umask(processes):
     processes.stop()
     before = os.umask(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import itertools
 import json
 import math
 import os
@@ -24,6 +25,7 @@ import oracle_diversity
 import rankmill
 from flat import flat
 from rankmill.metrics.registry import REGISTRY
+from strategies import some
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = ROOT / "scripts" / "movielens.py"
@@ -186,8 +188,10 @@ def test_every_metric_is_compared() -> None:
     assert compared == set(REGISTRY) - REFUSED - elsewhere
 
 
-@pytest.mark.parametrize("recommender", ["popularity", "itemcosine"])
-@pytest.mark.parametrize("gains", [None, "linear", "exp"], ids=["binary", "graded", "exponential"])
+@pytest.mark.parametrize(
+    ("recommender", "gains"),
+    some(itertools.product(["popularity", "itemcosine"], [None, "linear", "exp"]), 2),
+)
 def test_real_ratings_equal_the_oracle(
     real: Path, recommender: str, gains: str | None, run_cli: Callable[..., Any]
 ) -> None:

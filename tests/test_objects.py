@@ -24,6 +24,7 @@ from flat import flat
 from rankmill import InputError, RankmillError, UsageError
 from rankmill.sources.asked import Asked
 from rankmill.sources.opening import open_source
+from strategies import examples
 
 METRICS = ["map@3", "ndcg", "first_hit", "gap"]
 Qrel = namedtuple("Qrel", "query_id doc_id relevance iteration")
@@ -395,7 +396,7 @@ some_ids = st.one_of(
 
 
 @given(some_ids, some_ids, st.randoms(use_true_random=False))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_round_trips(queries: list[Any], items: list[Any], random: Any) -> None:
     def some(kinds: Any) -> Scored:
         return {

@@ -85,6 +85,7 @@ def check_content(path: Path) -> None:
             content.decode()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("command", "option", "taken"), OPTIONS)
 def test_an_output_holds_what_its_suffix_says(run, folder, command, option, taken):
     before = sorted(os.listdir())

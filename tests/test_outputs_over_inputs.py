@@ -126,6 +126,7 @@ def test_what_is_found_only_while_reading_is_no_output_either(run, folder, comma
     assert before.items() <= contents().items()
 
 
+@pytest.mark.lengthy
 def test_standard_input_may_be_an_input(folder):
     from cli_runs import process
 

@@ -471,10 +471,15 @@ DUMP_METRICS += ["rprec", "ndcg@12", "dcg", "gap", "gap@3"]
 @pytest.mark.parametrize(
     ("users", "options"),
     [
-        pytest.param(300, [], marks=pytest.mark.small),
-        pytest.param(300, ["--strings", "--shuffle"], marks=pytest.mark.small),
-        (8_000, ["--row-group", "1_000"]),
-        (8_000, ["--row-group", "1_000", "--strings", "--shuffle"]),
+        pytest.param(300, [], marks=[pytest.mark.small, pytest.mark.lengthy]),
+        pytest.param(
+            300, ["--strings", "--shuffle"], marks=[pytest.mark.small, pytest.mark.lengthy]
+        ),
+        (2_000, ["--row-group", "300", "--strings", "--shuffle"]),
+        pytest.param(8_000, ["--row-group", "1_000"], marks=pytest.mark.long),
+        pytest.param(
+            8_000, ["--row-group", "1_000", "--strings", "--shuffle"], marks=pytest.mark.long
+        ),
     ],
 )
 def test_dump_equals_the_oracle(users: int, options: list[str], tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_labels_beyond_memory_keep_to_the_plan(many_labels: tuple[str, str]) -> 
 
 @pytest.mark.small
 @pytest.mark.parametrize("cutoffs", [(1,), (1, 5, 20)])
-@pytest.mark.parametrize("count", [3_000, 5_000, 70_000])
+@pytest.mark.parametrize("count", [3_000, 5_000, pytest.param(70_000, marks=pytest.mark.lengthy)])
 @pytest.mark.parametrize("kind", ["near", "far", "text"])
 def test_counters_of_items_hold_what_the_formula_says(
     cutoffs: tuple[int, ...], count: int, kind: str

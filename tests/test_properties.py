@@ -122,11 +122,13 @@ def test_array_functions(case: Case, gains: str) -> None:
     names["rprec"] = "r_precision"
     for text in METRICS:
         name, k = oracle.parse(text)
-        if name in ("rbp", "judged", "bpref") or not hasattr(rankmill, names.get(name, name)):
+        if name in ("rbp", "judged", "bpref") or not hasattr(
+            rankmill.arrays, names.get(name, name)
+        ):
             continue
         if name in oracle.POOLED or "(" in text:
             continue
-        function = getattr(rankmill, names.get(name, name))
+        function = getattr(rankmill.arrays, names.get(name, name))
         options = scale if name in ("dcg", "ndcg") else {}
         # The binary functions take no gains, so every label counts, whatever its gain.
         given_labels = (
@@ -173,6 +175,7 @@ def test_global_average_precision(
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
 @pytest.mark.parametrize("shape", ["wide", "rank", "confidence"])
 def test_long_lists_among_many_queries(kind: pa.DataType, shape: str) -> None:
@@ -336,7 +339,15 @@ def test_threads_and_row_groups_do_not_change_a_bit(
         assert result.per_query.equals(first.per_query)
 
 
-def test_a_dump_equals_the_oracle(dump: dict[str, np.ndarray], tmp_path: Path) -> None:
+@pytest.mark.parametrize("queries", [1_200, pytest.param(5_500, marks=pytest.mark.long)])
+def test_a_dump_equals_the_oracle(
+    dump: dict[str, np.ndarray], tmp_path: Path, queries: int
+) -> None:
+    labelled, predicted = (dump[f"{side}_query"] < queries for side in ("label", "prediction"))
+    dump = {
+        name: values[labelled if name.startswith("label") else predicted]
+        for name, values in dump.items()
+    }
     metrics = strategies.metric_names([12])
     labels: dict[int, list[Any]] = {}
     for query, item in zip(dump["label_query"].tolist(), dump["label_item"].tolist(), strict=True):
@@ -351,14 +362,17 @@ def test_a_dump_equals_the_oracle(dump: dict[str, np.ndarray], tmp_path: Path) -
     expected = oracle.evaluate(
         labels, oracle.lists_of_rows(rows, "confidence"), metrics, by_confidence=True
     )
-    result = rankmill.evaluate(*_write(dump, tmp_path, 15_000, False), metrics)
+    result = rankmill.evaluate(*_write(dump, tmp_path, 3_000, False), metrics)
     assert_agrees(result, expected)
     assert result.per_query["query_id"].to_pylist() == list(labels)
 
 
-@pytest.mark.parametrize(("length", "slow"), [(80_000, False), (2_000, True)])
+@pytest.mark.parametrize(
+    ("length", "slow"),
+    [(20_000, False), pytest.param(80_000, False, marks=pytest.mark.long), (2_000, True)],
+)
 def test_one_huge_list(length: int, slow: bool) -> None:
-    """80,000 predictions against 20,000 labels in one query, beside small ones.
+    """Predictions against a quarter as many labels in one query, beside small ones.
 
     Fewer for the metrics whose oracle is slow.
     """

@@ -45,6 +45,7 @@ from rankmill.results.scales import half_width, number, percent, scale_of, signe
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
 from rankmill.threads import Workers
+from strategies import examples
 from test_package import run_python
 
 HOSTILE = [
@@ -78,7 +79,7 @@ def plain(result: Result) -> dict[str, Any]:
     return {key: value for key, value in result.to_dict().items() if key != "seconds"}
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(
     st.integers(0, 500),
     st.sampled_from([["map@3"], ["ndcg@5", "P@2"], ["map"], ["gap", "hit@4"], ["rprec"]]),
@@ -101,7 +102,7 @@ def test_details_change_nothing(seed: int, metrics: list[str], semantics: Any) -
     assert repr(found[0]).partition("seconds")[0] == repr(found[1]).partition("seconds")[0]
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.integers(0, 500), st.sampled_from(["map", "ndcg", "recall", "first_hit"]))
 def test_cutoffs_and_hits_equal_what_evaluate_says(seed: int, metric: str) -> None:
     labels, runs = tables(seed, 1)
@@ -167,7 +168,7 @@ def test_bins_hold_all_predictions_once() -> None:
             assert one.correct == (inside & correct).sum()
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(st.integers(0, 500))
 def test_lists_side_by_side_are_those_of_explain(seed: int) -> None:
     labels, runs = tables(seed)

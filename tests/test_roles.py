@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from cli_runs import process
 from conftest import tells
 from flat import flat
 from rankmill import InputError, UsageError
+from strategies import some
 
 LABELS = pa.table({"qid": ["a", "a", "b"], "docno": ["d3", "d2", "d1"]})
 RUN = pa.table({"qid": ["a", "a", "a", "b"], "docno": ["d1", "d2", "d3", "d1"]})
@@ -235,20 +237,28 @@ def test_a_number_that_may_be_the_gain_is_warned_of(name: str, files: Any) -> No
         assert ap(labels, RUN, **options) == pytest.approx(expected)  # and no warning
 
 
-def test_the_command_line_warns_and_goes_on(files: Any) -> None:
+@pytest.mark.parametrize(
+    ("more", "command"),
+    some(
+        itertools.product(
+            ("", "--binary", "--gain stars"),
+            ("evaluate", "evaluate --plan", "explain --query-id a"),
+        ),
+        2,
+    ),
+)
+def test_the_command_line_warns_and_goes_on(files: Any, more: str, command: str) -> None:
     paths = files(plus(LABELS, stars=[2, 0, 1]), RUN)
-    for command in (["evaluate"], ["evaluate", "--plan"], ["explain", "--query-id", "a"]):
-        for more, told in (([], True), (["--binary"], False), (["--gain", "stars"], False)):
-            with process(*command, *paths, "-m", "map", *more) as done:
-                out, err = done.communicate()
-            assert done.returncode == 0, err
-            assert out
-            if told:
-                assert err.startswith("warning: ")
-                assert len(err.splitlines()) == 1
-                tells(err, ["the-labels.parquet", "'stars'", "--gain stars", "--binary"])
-            else:
-                assert err == ""
+    with process(*command.split(), *paths, "-m", "map", *more.split()) as done:
+        out, err = done.communicate()
+    assert done.returncode == 0, err
+    assert out
+    if more:
+        assert err == ""
+    else:
+        assert err.startswith("warning: ")
+        assert len(err.splitlines()) == 1
+        tells(err, ["the-labels.parquet", "'stars'", "--gain stars", "--binary"])
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ def big_case(draw: random.Random, kind: pa.DataType, graded: bool, levels: int) 
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("kind", [pa.int64(), pa.string()], ids=str)
 @pytest.mark.parametrize("order", [one for one in CHOICES["order"] if one != "expected"])
 def test_long_lists(order: str, kind: pa.DataType) -> None:

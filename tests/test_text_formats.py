@@ -253,6 +253,7 @@ def test_columns_without_a_header_are_named(tmp_path: Path, columns: Any, conten
 
 
 @pytest.mark.small
+@pytest.mark.lengthy
 @pytest.mark.parametrize("suffix", ["", "gz"])
 def test_standard_input(tmp_path: Path, suffix: str) -> None:
     labels = text.write(tmp_path, "l.csv", b"user,item\n1,8\n")

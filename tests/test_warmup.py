@@ -10,15 +10,17 @@ from pathlib import Path
 import pytest
 from numba.core.caching import CompileResultCacheImpl, UserProvidedCacheLocator
 
-from cli_runs import on_a_terminal, write_dump
+from cli_runs import process_on_a_terminal, write_dump
 from rankmill.kernels import jit
 
 pytestmark = pytest.mark.skipif(
     os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing is compiled"
 )
 
-# Calls of users, written in other ways than those of warmup().
+# Calls of users, written in other ways than those of warmup(), with EVERY combination of types, or
+# only with each type.
 USES = """
+import itertools
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
 from rankmill.metrics import confidence, diversity
 from rankmill.metrics.registry import examples, parse
@@ -32,43 +34,45 @@ def given(labels, train=None):
     had = labels if train is None else train
     catalogue = rankmill.Catalogue(train=had, items=items, group="group", features=vectors)
     return {"catalogue": catalogue}
-for query in (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4)):
-    for item in (pa.int32(), pa.string(), pa.dictionary(pa.int8(), pa.string())):
-        for score in (pa.float16(), pa.float32(), pa.float64(), pa.int16()):
-            rows = 300
-            queries = np.char.zfill(np.sort(generator.integers(0, 40, rows)).astype(str), 4)
-            scores = np.float16(generator.integers(0, 9, rows))
-            table = pa.table({
-                "query": pa.array(queries).cast(pa.string()).cast(query)
-                if not pa.types.is_integer(query) else pa.array(queries.astype(int)).cast(query),
-                "item": pa.array(generator.integers(0, 30, rows)).cast(pa.string()).cast(item)
-                if item != pa.int32() else pa.array(generator.integers(0, 30, rows)).cast(item),
-                "score": pa.array(scores).cast(score),
-            })
-            graded = table.rename_columns(["query", "item", "gain"])
-            mixed = generator.permutation(rows)
-            for labels in (table.select([0, 1]), graded):
-                for memory in (1 << 10, 1 << 30):
-                    rankmill.evaluate(
-                        labels, table.take(mixed), names, memory=memory, **given(labels)
-                    )
-                rankmill.compare(labels, {"a": table, "b": table}, ["gap", "gap@2", "map"])
-                rankmill.evaluate(
-                    labels.take(mixed), table, names,
-                    semantics=rankmill.Semantics(gain_function="exp"), threads=2, **given(labels)
-                )
-                weighted = labels.append_column("weight", pa.array(np.ones(rows)))
-                for labels_too in (weighted, weighted.take(mixed)):
-                    heavy = rankmill.Labels(labels_too, weight="weight")
-                    rankmill.evaluate(heavy, table, "map")
-                for order in ("item_ascending", "best", "expected") if query == pa.int8() else ():
-                    semantics = {"order": order, "repeated_predictions": "each"}
-                    semantics |= {"repeated_labels": "count", "gap_total": "hits"}
-                    choices = rankmill.Semantics(**semantics).choices
-                    open_ended = [n for n in examples(choices) if n in names]
-                    rankmill.evaluate(
-                        labels.take(mixed), table, open_ended, semantics=semantics, **given(labels)
-                    )
+queries = (pa.int8(), pa.uint64(), pa.string(), pa.large_string(), pa.binary(4))
+items = (pa.int32(), pa.string(), pa.dictionary(pa.int8(), pa.string()))
+scores = (pa.float16(), pa.float32(), pa.float64(), pa.int16())
+kinds = list(itertools.product(queries, items, scores))
+for query, item, score in kinds if EVERY else kinds[::11]:
+    rows = 300
+    texts = np.char.zfill(np.sort(generator.integers(0, 40, rows)).astype(str), 4)
+    numbers = np.float16(generator.integers(0, 9, rows))
+    table = pa.table({
+        "query": pa.array(texts).cast(pa.string()).cast(query)
+        if not pa.types.is_integer(query) else pa.array(texts.astype(int)).cast(query),
+        "item": pa.array(generator.integers(0, 30, rows)).cast(pa.string()).cast(item)
+        if item != pa.int32() else pa.array(generator.integers(0, 30, rows)).cast(item),
+        "score": pa.array(numbers).cast(score),
+    })
+    graded = table.rename_columns(["query", "item", "gain"])
+    mixed = generator.permutation(rows)
+    for labels in (table.select([0, 1]), graded):
+        for memory in (1 << 10, 1 << 30):
+            rankmill.evaluate(
+                labels, table.take(mixed), names, memory=memory, **given(labels)
+            )
+        rankmill.compare(labels, {"a": table, "b": table}, ["gap", "gap@2", "map"])
+        rankmill.evaluate(
+            labels.take(mixed), table, names,
+            semantics=rankmill.Semantics(gain_function="exp"), threads=2, **given(labels)
+        )
+        weighted = labels.append_column("weight", pa.array(np.ones(rows)))
+        for labels_too in (weighted, weighted.take(mixed)):
+            heavy = rankmill.Labels(labels_too, weight="weight")
+            rankmill.evaluate(heavy, table, "map")
+        for order in ("item_ascending", "best", "expected") if query == pa.int8() else ():
+            semantics = {"order": order, "repeated_predictions": "each"}
+            semantics |= {"repeated_labels": "count", "gap_total": "hits"}
+            choices = rankmill.Semantics(**semantics).choices
+            open_ended = [n for n in examples(choices) if n in names]
+            rankmill.evaluate(
+                labels.take(mixed), table, open_ended, semantics=semantics, **given(labels)
+            )
 pq.write_table(table, "p.parquet")
 for ties in CHOICES["gap_ties"]:
     semantics = {"repeated_predictions": "drop", "gap_ties": ties, "order": "best"}
@@ -134,7 +138,8 @@ def printed(code: str, folder: Path, cache: Path | None = None) -> list[str]:
 
 
 @pytest.mark.skipif(not jit._numba_is_as_known(), reason="numba has a cache of its own")
-def test_after_a_warmup_nothing_is_compiled(tmp_path):
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_after_a_warmup_nothing_is_compiled(tmp_path, every):
     said, kept_in, *used = printed(USED, tmp_path)
     compiled, loaded = map(int, re.findall(r"\d+(?= kernels,| were there)", said))
     assert compiled + loaded == len(set(used)) > 30
@@ -146,7 +151,7 @@ def test_after_a_warmup_nothing_is_compiled(tmp_path):
     for path in used:
         shutil.copy(path, folder)
     before = sorted(folder.iterdir())
-    assert printed(USES, tmp_path, cache) == ["0"]
+    assert printed(f"EVERY = {every}{USES}", tmp_path, cache) == ["0"]
     assert sorted(folder.iterdir()) == before
 
 
@@ -154,8 +159,8 @@ def test_a_terminal_is_told_of_a_long_compilation(tmp_path, monkeypatch):
     labels, predictions = map(str, write_dump(tmp_path))
     code = f"import rankmill\nrankmill.evaluate({labels!r}, {predictions!r}, 'map')"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    assert on_a_terminal(code, 80) == ["compiling kernels (first run only) ..."]
-    assert on_a_terminal(code, 80) == []
+    assert process_on_a_terminal(code, 80) == ["compiling kernels (first run only) ..."]
+    assert process_on_a_terminal(code, 80) == []
 
 
 def test_a_cache_that_cannot_be_written_is_one_warning(monkeypatch):

@@ -16,7 +16,10 @@ from rankmill.spark import broadcasting, counting, merging, placing, tasks
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore"),  # those of Spark are not ours
+]
 
 METRICS = ["map@3", "gap", "gap@2", "first_hit"]
 SETTINGS = {

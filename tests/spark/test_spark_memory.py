@@ -24,6 +24,7 @@ from rankmill.spark.tasks import Scoring
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
 pytestmark = [
+    pytest.mark.long,  # with a session of its own
     pytest.mark.filterwarnings("ignore"),  # those of Spark are not ours
     pytest.mark.skipif(
         not os.access("/proc/self/clear_refs", os.W_OK), reason="memory is told as by Linux"
