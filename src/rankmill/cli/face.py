@@ -9,6 +9,7 @@ from typing import Any
 
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
+from rankmill.homes import public
 
 __all__ = ["PARAMETERS", "face_of", "options_taken"]
 
@@ -139,6 +140,4 @@ def _made(noun: str, given: Any, fields: Mapping[str, Any]) -> Any:
         return replace(Semantics.of("default" if given is None else given), **told)
     if not told:
         return given
-    import rankmill
-
-    return getattr(rankmill, noun)(*([] if given is None else [given]), **told)
+    return public(noun)(*([] if given is None else [given]), **told)
