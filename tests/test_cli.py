@@ -16,7 +16,9 @@ from click.shell_completion import ShellComplete
 import rankmill
 from cli_runs import process
 from rankmill.cli import COMMANDS, main
-from rankmill.cli.inputs import check_outputs, parse_size, system_names
+from rankmill.cli.inputs import check_outputs
+from rankmill.config.click_options import parse_size
+from rankmill.config.given_inputs import system_names
 from rankmill.errors import UsageError
 from rankmill.metrics.registry import REGISTRY
 from rankmill.results.tables import size_text

@@ -28,6 +28,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+from rankmill.homes import handed_on
 from rankmill.version import __version__ as __version__
 
 # This replaces typing.TYPE_CHECKING, because importing typing would delay the moment when a command
@@ -35,8 +36,6 @@ from rankmill.version import __version__ as __version__
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from rankmill import arrays as arrays
     from rankmill import config as config
     from rankmill import kaggle as kaggle
@@ -144,21 +143,7 @@ __all__ = [
     "stability",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES and name not in _MODULES:
-        raise AttributeError(f"module 'rankmill' has no attribute {name!r}")
-    import importlib
-
-    if name in _MODULES:
-        return importlib.import_module(f"rankmill.{name}")
-    value = getattr(importlib.import_module(f"rankmill.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_MODULES, *(one for one in globals() if one.startswith("__"))])
+__getattr__, __dir__ = handed_on(__name__, _HOMES, _MODULES)
 
 
 class _Package(ModuleType):
@@ -168,7 +153,7 @@ class _Package(ModuleType):
     ``rankmill.explain`` would become the subpackage as soon as one of its modules is imported.
     """
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in _HOMES or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 

@@ -9,8 +9,8 @@ import click
 
 from rankmill.cli import process
 from rankmill.cli.completion import complete_metrics, complete_presets
-from rankmill.cli.inputs import ChoiceOrPairs, parse_size, source_of
 from rankmill.cli.recording import TIME, recording_of
+from rankmill.config.click_options import click_option
 from rankmill.config.option import Option
 from rankmill.config.options import options_of
 from rankmill.semantics.choices import CHOICES
@@ -46,7 +46,11 @@ class Command(click.Command):
         super().__init__(name, help=help, **more)
         self.rows = options_of(name)
         self._examples, self._exits = examples, exits
-        self._options = {one: click_option(one) for rows in self.rows.values() for one in rows}
+        self._options = {
+            one: click_option(one, **_MORE.get(one.name, {}))
+            for rows in self.rows.values()
+            for one in rows
+        }
         self.params += [*self._options.values(), _help_all()]
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -127,59 +131,15 @@ def table_command(
     return decorate
 
 
-def click_option(one: Option) -> click.Option:
-    """Return a row of the table as click has options."""
-    more: dict[str, Any] = _KINDS.get(one.kind, {})
-    if one.name in _COMPLETED:
-        more = more | {"shell_complete": _COMPLETED[one.name]}
-    if one.choices:
-        more = more | {"type": (ChoiceOrPairs if one.pairs else click.Choice)(one.choices)}
-    elif one.kind == "integer":
-        more = more | {"type": click.IntRange(one.least, one.most)}
-    elif one.kind == "number":
-        bounded = one.least is not None or one.most is not None
-        more = more | {"type": click.FloatRange(one.least, one.most) if bounded else float}
-    if one.kind != "flag":
-        more = more | {"metavar": one.metavar}
-    if one.bare is not None:
-        more = more | {"flag_value": one.bare, "is_flag": one.kind == "flag"}
-    if one.default is not None:
-        more = more | {"default": one.default, "show_default": True}
-    if one.name == "quiet":
-        more = more | {"callback": _be_quiet, "expose_value": False}
-    if one.required:
-        more = more | {"required": True}
-    return click.Option([*one.flags, one.name], help=one.help, **more)
-
-
 def _be_quiet(_: click.Context, __: click.Parameter, wanted: bool) -> None:
     process.quiet = wanted
 
 
-def _integers(_: click.Context, __: click.Parameter, text: str) -> list[int]:
-    try:
-        return [int(one) for one in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no list of positive integers, such as 1,5,10"
-        ) from None
-
-
-def _source(_: click.Context, one: click.Parameter, text: str | None) -> str | list[str] | None:
-    return text if text is None else source_of(text, f"--{one.name}")
-
-
-_KINDS: dict[str, dict[str, Any]] = {
-    "flag": {"is_flag": True},
-    "texts": {"multiple": True},
-    "pairs": {"multiple": True},
-    "input": {"callback": _source},
-    "size": {"callback": parse_size},
-    "integers": {"callback": _integers},
-}
-_COMPLETED = {
-    **dict.fromkeys(("metrics", "metric"), complete_metrics),
-    **dict.fromkeys(("preset", "presets"), complete_presets),
+# What options are on a command line, beside what their rows say.
+_MORE: dict[str, dict[str, Any]] = {
+    "quiet": {"callback": _be_quiet, "expose_value": False},
+    **{name: {"shell_complete": complete_metrics} for name in ("metrics", "metric")},
+    **{name: {"shell_complete": complete_presets} for name in ("preset", "presets")},
 }
 
 

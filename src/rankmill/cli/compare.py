@@ -14,10 +14,11 @@ from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
+from rankmill.cli.inputs import catalogue_sources, check_outputs
 from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording
+from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
 from rankmill.stores.urls import redacted

@@ -11,11 +11,12 @@ from typing import Any
 
 import click
 
-from rankmill.cli.command import click_option
 from rankmill.cli.face import face_of, options_taken
-from rankmill.cli.inputs import system_names
+from rankmill.config.baseline_choice import is_choice
+from rankmill.config.click_options import click_option
 from rankmill.config.document import Document, key_text, read_document
 from rankmill.config.filling import parse_date
+from rankmill.config.given_inputs import system_names
 from rankmill.config.keys import SEMANTICS, check_input, check_keys, check_systems, joined
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import RankmillError, UsageError
@@ -125,7 +126,7 @@ class Config:
         texts = [joined(one) for one in self.systems.values()]
         if self.baseline in texts:
             return {"runs": self.systems, "baseline": [*self.systems][texts.index(self.baseline)]}
-        if _is_of_history(self.baseline) or self.baseline.endswith(".json"):
+        if is_choice(self.baseline) or self.baseline.endswith(".json"):
             reason = f"{taker} needs predictions as a baseline, not {self.baseline!r}"
             self.document.fail(("baseline",), f"{reason}; expected the name of a system")
         name = system_names([self.baseline, *texts])[0]
@@ -203,7 +204,7 @@ def read_config(
     baseline = document.values.get("baseline")
     if baseline is not None:
         baseline = joined(check_input(document, ("baseline",), baseline))
-        if baseline not in systems and not _is_of_history(baseline):
+        if baseline not in systems and not is_choice(baseline):
             baseline = joined(_input(baseline, folder))
     return Config(
         document.path, labels, systems, baseline, _converted(document, values), values, document
@@ -249,12 +250,6 @@ def _metrics(text: str, folder: str) -> str:
 def _path(text: str, folder: str) -> str:
     stays = text in ("", "-") or text.lower().startswith("file://") or is_url(text)
     return text if stays else os.path.join(folder, text)
-
-
-def _is_of_history(text: str) -> bool:
-    from rankmill.gate.earlier import is_choice  # which loads what a gate needs
-
-    return is_choice(text)
 
 
 def _is_file(text: str) -> bool:

@@ -9,8 +9,9 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.face import face_of
-from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.inputs import check_outputs
 from rankmill.cli.progress import Progress
+from rankmill.config.given_inputs import source_of
 
 _HELP = """Write INPUT, labels or predictions of any kind, to OUTPUT as wide Parquet.
 

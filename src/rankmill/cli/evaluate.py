@@ -8,10 +8,11 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
+from rankmill.cli.inputs import catalogue_sources, check_outputs
 from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import Recording, by_system
+from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 from rankmill.results.result import Result, check_values, view_of
 from rankmill.results.systems import same_queries, systems_view

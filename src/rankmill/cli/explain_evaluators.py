@@ -9,8 +9,9 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.face import face_of
-from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.inputs import check_outputs
 from rankmill.cli.progress import Progress
+from rankmill.config.given_inputs import source_of
 
 _HELP = """Score PREDICTIONS as several evaluators do, and tell where the difference is from.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from rankmill.config.options import OPTIONS, keys
 from rankmill.errors import UsageError
+from rankmill.homes import public
 
 _ROWS = "Labels", "Predictions"
 # Flat option -> the fields of nouns that it becomes, where a function has no parameter of its name.
@@ -137,6 +138,4 @@ def _made(noun: str, given: Any, fields: Mapping[str, Any]) -> Any:
         return replace(Semantics.of("default" if given is None else given), **told)
     if not told:
         return given
-    import rankmill
-
-    return getattr(rankmill, noun)(*([] if given is None else [given]), **told)
+    return public(noun)(*([] if given is None else [given]), **told)

@@ -9,9 +9,9 @@ import click
 
 from rankmill.cli.command import Command
 from rankmill.cli.config import Config, read_config
-from rankmill.cli.inputs import system_names
 from rankmill.cli.recording import TIME
 from rankmill.config.filling import parse_date
+from rankmill.config.given_inputs import system_names
 from rankmill.config.keys import joined
 from rankmill.errors import RankmillError
 

@@ -15,12 +15,13 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, emit, format_for
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
+from rankmill.cli.inputs import catalogue_sources, check_outputs
 from rankmill.cli.no_verdict import Outputs, append
 from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.progress import Progress
 from rankmill.cli.recording import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
+from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 from rankmill.results.files import write_files
 from rankmill.stores.opened import times_opened
@@ -75,7 +76,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
-    from rankmill.gate.earlier import is_choice
+    from rankmill.config.baseline_choice import is_choice
     from rankmill.gate.reports import check_junit, lines, summary_line
     from rankmill.gate.reports import markdown as markdown_of
     from rankmill.gate.rules import parse_rules

@@ -9,7 +9,7 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
 from rankmill.cli.face import face_of
-from rankmill.cli.inputs import source_of
+from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError
 from rankmill.results.understood import head_view
 

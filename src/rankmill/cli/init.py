@@ -14,9 +14,9 @@ import click
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.face import face_of, options_taken
-from rankmill.cli.inputs import source_of, system_names
 from rankmill.cli.progress import Progress
 from rankmill.config.filling import dates_in, is_filled, with_holes
+from rankmill.config.given_inputs import source_of, system_names
 from rankmill.config.options import keys
 from rankmill.errors import InputError, UsageError
 from rankmill.results import files as writing

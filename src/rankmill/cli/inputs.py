@@ -1,4 +1,4 @@
-"""Interpret and check command-line arguments: inputs, names of systems, outputs, sizes."""
+"""Check the outputs of a command, which must not take the place of its inputs."""
 
 from __future__ import annotations
 
@@ -6,120 +6,17 @@ import fnmatch
 import glob
 import itertools
 import os
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import click
 
 from rankmill.cli.process import output_failure
 from rankmill.cli.suffixes import STANDARD_OUTPUT, check_names
 from rankmill.errors import InputError, UsageError
 from rankmill.results import files as writing
 from rankmill.stores.opened import opened
-from rankmill.stores.urls import is_url, local_path, redacted, shown
-
-MOST_DIGITS = 30  # the most digits in a size, which is far more than any memory needs
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_UNITS |= {f"{unit}IB": size for unit, size in _UNITS.items() if unit}
-_UNITS |= {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-
-
-class ChoiceOrPairs(click.Choice[str]):
-    """One of some texts, or pairs such as "1=3,2=7", which are checked later."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the text as it is if it holds pairs."""
-        return str(value) if "=" in str(value) else super().convert(value, param, ctx)
-
-
-def parse_size(context: click.Context, parameter: click.Parameter, text: str) -> int:
-    """Return a size as a number of bytes: 500MB is 500,000,000; 2GiB and 2G are 2 * 2**30."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) *([A-Za-z]*)", text.strip())
-    unit = _UNITS.get(found[2].upper()) if found else None
-    size = 0
-    if found and unit and len(found[1]) <= MOST_DIGITS:
-        size = int(found[1]) * unit if found[1].isdecimal() else int(float(found[1]) * unit)
-    if size < 1:
-        shown = text if len(text) <= MOST_DIGITS else f"{text[:MOST_DIGITS]}..."
-        raise click.BadParameter(
-            f"{shown!r} is no size in bytes; expected one such as 500MB, 2GB or 1GiB"
-        )
-    return size
-
-
-def source_of(text: str, name: str) -> str | list[str]:
-    """Return the input that an argument names: one path or glob, or a list of paths and globs.
-
-    Raises
-    ------
-    UsageError
-        If the argument, or a name between its commas, is empty.
-    """
-    if not text:
-        raise UsageError(
-            f"{name} is empty, as an unset shell variable would be; expected a file, a glob or "
-            "a folder"
-        )
-    if "," not in text or os.path.exists(text):
-        return text
-    paths = text.split(",")
-    if not all(paths):
-        raise UsageError(
-            f"{name} {redacted(text)!r} has an empty name between its commas: remove a comma"
-        )
-    return paths
-
-
-def system_names(texts: Sequence[str]) -> list[str]:
-    """Return a short, unique name for each input of predictions.
-
-    The name is that of the file. If several files have the same name, enough folders are put in
-    front of the names to make them different.
-
-    Raises
-    ------
-    UsageError
-        If an input is given more than once.
-    """
-    for text, count in Counter(texts).items():
-        if count > 1:
-            raise UsageError(
-                f"PREDICTIONS {redacted(text)} are given {count} times: leave the others out"
-            )
-    parts = [_parts(text) for text in texts]
-    depths = [1] * len(texts)
-    while True:
-        names = ["/".join(one[-depth:]) for one, depth in zip(parts, depths, strict=True)]
-        counts = Counter(names)
-        shared = [i for i, name in enumerate(names) if counts[name] > 1]
-        longer = [i for i in shared if depths[i] < len(parts[i])]
-        for i in longer:
-            depths[i] += 1
-        if not longer:
-            return [redacted(texts[i]) if i in shared else name for i, name in enumerate(names)]
-
-
-def _parts(text: str) -> list[str]:
-    """Return the folders and the name of an input, without its suffix and its wildcards."""
-    from rankmill.sources.formats import without_suffix
-
-    paths = [text] if os.path.exists(text) else text.split(",")
-    if is_url(paths[0]):
-        parts = [part for part in shown(paths[0]).partition("://")[2].split("/") if part]
-    else:
-        parts = [part for part in Path(os.path.abspath(paths[0])).parts if part != os.sep]
-    while len(parts) > 1 and glob.has_magic(parts[-1]) and not os.path.exists(text):
-        parts.pop()
-    if not parts:
-        return [text]
-    parts[-1] = without_suffix(parts[-1])
-    if len(paths) > 1:
-        parts[-1] += f"+{len(paths) - 1}"
-    return parts
+from rankmill.stores.urls import is_url, local_path, shown
 
 
 def check_outputs(

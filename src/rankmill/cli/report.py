@@ -9,11 +9,12 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs, source_of
+from rankmill.cli.inputs import catalogue_sources, check_outputs
 from rankmill.cli.paging import page_of, trends_of
 from rankmill.cli.process import is_terminal
 from rankmill.cli.progress import Progress
 from rankmill.cli.suffixes import check_names
+from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 from rankmill.results import files as writing
 

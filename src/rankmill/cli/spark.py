@@ -10,9 +10,10 @@ from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs, source_of
+from rankmill.cli.inputs import check_outputs
 from rankmill.cli.recording import Recording, by_system
 from rankmill.cli.suffixes import check_suffix
+from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
 from rankmill.results.cluster_plan import cluster_plan_view
 from rankmill.results.result import Result, check_values, view_of

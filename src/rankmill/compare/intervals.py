@@ -8,8 +8,9 @@ from rankmill.compare.distributions import t_quantile
 from rankmill.compare.outcome import Tested
 from rankmill.compare.ratios import Pair, largest_ratio, least_ratio
 from rankmill.compare.significance import LEAST_EFFECTIVE, too_few
-from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums
+from rankmill.compare.sums import AnyMean, Column, Sums
 from rankmill.compare.unseen import Spread, chance_of_less, least_mean
+from rankmill.compare.weighted_paired import AnyPaired
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.registry import parse
 from rankmill.metrics.weighted import WeightedMean, freedom_of

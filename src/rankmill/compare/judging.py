@@ -32,9 +32,9 @@ from rankmill.compare.significance import (
     too_few,
     tukey,
 )
-from rankmill.compare.sums import AnyMean, AnyPaired, Column, Sums
+from rankmill.compare.sums import AnyMean, Column, Sums
 from rankmill.compare.unseen import Spread, chance_of_less, least_mean
-from rankmill.compare.weighted_paired import WeightedPaired
+from rankmill.compare.weighted_paired import AnyPaired, WeightedPaired
 from rankmill.metrics.base import Better, MetricSpec
 from rankmill.metrics.registry import parse
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 from rankmill.columns.ids import to_ids
 from rankmill.compare.aligned import Aligned
 from rankmill.compare.cutting import Cuts, read_classes, read_covariate
-from rankmill.compare.joined import Joined, clusters_at
+from rankmill.compare.joined import Joined
+from rankmill.compare.label_facts import clusters_at
 from rankmill.compare.segments import NO_ROW, Classes, segments_of
 from rankmill.errors import UsageError
 from rankmill.matching.index import LabelIndex

@@ -13,8 +13,7 @@ from rankmill.compare.paired import LARGEST
 from rankmill.compare.ranks_and_signs import sign_test, wilcoxon_test
 from rankmill.compare.resampled import bca_test, bootstrap_test, randomization_test
 from rankmill.compare.resampling import permuted_column_sums
-from rankmill.compare.sums import AnyPaired
-from rankmill.compare.weighted_paired import WeightedPaired
+from rankmill.compare.weighted_paired import AnyPaired, WeightedPaired
 from rankmill.errors import InputError, UsageError, positive
 from rankmill.metrics.base import Better
 

@@ -8,12 +8,11 @@ import numpy as np
 
 from rankmill.compare.clustered import ClusteredMean, ClusteredPaired, of_clusters
 from rankmill.compare.paired import Paired, merged, paired_of
-from rankmill.compare.weighted_paired import WeightedPaired
+from rankmill.compare.weighted_paired import AnyPaired, WeightedPaired
 from rankmill.metrics.mean import Mean
 from rankmill.metrics.weighted import WeightedMean
 
 AnyMean = Mean | WeightedMean
-AnyPaired = Paired | WeightedPaired
 
 
 class Column(NamedTuple):

@@ -75,3 +75,6 @@ class WeightedPaired:
     def lost(self) -> int:
         """The number of queries on which the system has a smaller value than the baseline."""
         return self.products.lost
+
+
+AnyPaired = Paired | WeightedPaired

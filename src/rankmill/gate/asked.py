@@ -11,6 +11,7 @@ from rankmill.compare.asked import settings_of
 from rankmill.compare.cutting import Cuts, column_names, cuts_of
 from rankmill.compare.dependence import with_dependence
 from rankmill.compare.differences import Settings
+from rankmill.config.baseline_choice import is_choice
 from rankmill.engine.job import Job, make_job
 from rankmill.engine.progress import Progress
 from rankmill.errors import InputError, UsageError, outside
@@ -22,7 +23,6 @@ from rankmill.gate.baseline import (
     open_baseline,
 )
 from rankmill.gate.chosen import from_history
-from rankmill.gate.earlier import is_choice
 from rankmill.gate.levels import levelled, look_of
 from rankmill.gate.limits import check_intervals
 from rankmill.gate.rules import Rule, parse_rules

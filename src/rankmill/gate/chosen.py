@@ -4,11 +4,12 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from rankmill.config.baseline_choice import read_choice
 from rankmill.engine.job import Job
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.baseline import Baseline
 from rankmill.gate.beside import beside_of_job
-from rankmill.gate.earlier import is_pinned, read_choice
+from rankmill.gate.earlier import is_pinned
 from rankmill.gate.folder import MissingHistoryError, open_folder
 from rankmill.gate.history import History
 from rankmill.gate.rules import Rule

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from rankmill.config.baseline_choice import Choice, read_choice
 from rankmill.errors import InputError, UsageError
 from rankmill.gate.runs import Measured, Run
 
 HELD, UNDECIDED = "held", "not enough data"
 # Of a run that ended before its rules were judged; it has no values.
 NO_VERDICT = "no verdict"
-_CHOICES = re.compile(
-    r"(?P<last>last) | (?P<best>best) | median:(?P<median>[1-9]\d{0,6})"
-    r"| ago:(?P<ago>[1-9]\d{0,5}d) | tag:(?P<tag>[^=]+=.*) | (?P<run>\d{8}T\d{12}Z-[0-9a-f]{16})",
-    re.VERBOSE | re.DOTALL,
-)
-EXPECTED = (
-    "last, best, the median of the last runs as median:7, a run some days back as ago:28d, the "
-    "newest run of a tag as tag:release=v7, or the id of a run"
-)
-
-
-class Choice(NamedTuple):
-    """How a run of a history is chosen: its kind, and what stands behind the colon."""
-
-    kind: str
-    value: str
-
-    @property
-    def pinned(self) -> bool:
-        """Whether the user named the run, so that it serves whatever its verdict."""
-        return self.kind in ("tag", "run")
 
 
 class Baseline(NamedTuple):
@@ -56,30 +35,6 @@ class Baseline(NamedTuple):
     run: Run
     how: str
     note: str = ""
-
-
-def is_choice(text: str) -> bool:
-    """Return whether a text says how to choose a run of a history."""
-    return bool(_CHOICES.fullmatch(text) or re.match("(median|ago|tag):", text))
-
-
-def read_choice(text: str) -> Choice:
-    """Take apart how a run is chosen.
-
-    Raises
-    ------
-    UsageError
-        If a history has no such run.
-
-    Examples
-    --------
-    >>> read_choice("median:7"), read_choice("tag:release=v7").value
-    (Choice(kind='median', value='7'), 'release=v7')
-    """
-    found = _CHOICES.fullmatch(text)
-    if found is None or found.lastgroup is None:
-        raise UsageError(f"the baseline {text!r} is none that a history has; expected {EXPECTED}")
-    return Choice(found.lastgroup, found[found.lastgroup])
 
 
 Candidate = tuple[Run, Measured]

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from rankmill.config.baseline_choice import read_choice
 from rankmill.errors import InputError, UsageError, plural
 from rankmill.gate.beside import heeded
 from rankmill.gate.drift import Drift, drift
@@ -18,7 +19,6 @@ from rankmill.gate.earlier import (
     UNDECIDED,
     Baseline,
     choose,
-    read_choice,
     tries_of_a_night,
 )
 from rankmill.gate.folder import open_folder

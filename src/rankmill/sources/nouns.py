@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 from rankmill.columns.ragged import Ragged
 from rankmill.errors import UsageError
+from rankmill.homes import public
 from rankmill.semantics.semantics import noun_text
 from rankmill.sources.asked import Asked, Key, Role, column_names
 
@@ -64,9 +65,7 @@ class Given(_Noun):
 
     def head(self) -> Any:
         """Return how this is understood, from its first rows; see `rankmill.head`."""
-        import rankmill
-
-        return rankmill.head(self)
+        return public("head")(self)
 
     def asked(self, role: Role | None = None, **more: Any) -> Asked:
         """Return what is told of an input; `more` are fields of `Asked`."""

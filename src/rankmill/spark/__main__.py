@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
+from runpy import run_module
 
 
 def run() -> None:
     """Run `rankmill spark` with this process's arguments; the exit code is that of the command."""
-    from rankmill.cli import main
-
-    main(["spark", *sys.argv[1:]], prog_name="rankmill")
+    sys.argv.insert(1, "spark")
+    run_module("rankmill", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,56 @@
+"""How a run of a history is chosen as a baseline, as texts say it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rankmill.errors import UsageError
+
+__all__ = ["Choice", "is_choice", "read_choice"]
+
+_CHOICES = re.compile(
+    r"(?P<last>last) | (?P<best>best) | median:(?P<median>[1-9]\d{0,6})"
+    r"| ago:(?P<ago>[1-9]\d{0,5}d) | tag:(?P<tag>[^=]+=.*) | (?P<run>\d{8}T\d{12}Z-[0-9a-f]{16})",
+    re.VERBOSE | re.DOTALL,
+)
+EXPECTED = (
+    "last, best, the median of the last runs as median:7, a run some days back as ago:28d, the "
+    "newest run of a tag as tag:release=v7, or the id of a run"
+)
+
+
+class Choice(NamedTuple):
+    """How a run of a history is chosen: its kind, and what stands behind the colon."""
+
+    kind: str
+    value: str
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the user named the run, so that it serves whatever its verdict."""
+        return self.kind in ("tag", "run")
+
+
+def is_choice(text: str) -> bool:
+    """Return whether a text says how to choose a run of a history."""
+    return bool(_CHOICES.fullmatch(text) or re.match("(median|ago|tag):", text))
+
+
+def read_choice(text: str) -> Choice:
+    """Take apart how a run is chosen.
+
+    Raises
+    ------
+    UsageError
+        If a history has no such run.
+
+    Examples
+    --------
+    >>> read_choice("median:7"), read_choice("tag:release=v7").value
+    (Choice(kind='median', value='7'), 'release=v7')
+    """
+    found = _CHOICES.fullmatch(text)
+    if found is None or found.lastgroup is None:
+        raise UsageError(f"the baseline {text!r} is none that a history has; expected {EXPECTED}")
+    return Choice(found.lastgroup, found[found.lastgroup])
