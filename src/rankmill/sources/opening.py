@@ -55,17 +55,16 @@ def _open_object(value: Any, asked: Asked) -> Source:
     role = asked.role
     for fits, opener in _OBJECTS:
         if fits(value):
-            module, _, name = opener.partition(".")
-            opened = getattr(importlib.import_module(f"rankmill.sources.{module}"), name)
+            module, _, name = opener.rpartition(".")
+            opened = getattr(importlib.import_module(module), name)
             source: Source = opened(value, role)
             return source
     from rankmill.sources.objects import VECTORS
 
-    by_query = "a dict by query, or a list of lists"
+    objects = VECTORS if role == "features" else "a dict by query, or a list of lists"
     raise UsageError(
         f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
-        f"table, {VECTORS if role == 'features' else by_query} ('rankmill docs python' "
-        "shows each)"
+        f"table, {objects} ('rankmill docs python' shows each)"
     )
 
 
@@ -87,23 +86,23 @@ def _are_paths(value: Any) -> bool:
 
 # What a value is -> the function that opens it, whose module is loaded then.
 _OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
-    (_is_of("pandas", "DataFrame", "Series"), "frames.open_pandas"),
-    (_is_of("polars", "DataFrame"), "producers.open_polars"),
-    (_is_of("polars", "LazyFrame"), "producers.open_lazy_polars"),
-    (_is_of("duckdb", "DuckDBPyRelation"), "producers.open_duckdb"),
-    (lambda value: hasattr(value, "mapInArrow"), "objects.refuse_spark"),
-    (_is_of("pyarrow", "Dataset"), "producers.open_dataset"),
-    (_is_of("pyarrow", "Scanner"), "producers.open_scanner"),
-    (_is_of("ranx", "Qrels", "Run"), "objects.open_ranx"),
-    (_is_a(pa.ChunkedArray), "producers.open_arrays"),
-    (lambda value: hasattr(value, "__arrow_c_array__"), "producers.open_arrays"),
-    (lambda value: hasattr(value, "__arrow_c_stream__"), "producers.open_reader"),
-    (_is_a(Mapping), "objects.open_mapping"),
-    (_is_a(list, tuple, np.ndarray), "objects.open_positional"),
-    (lambda value: hasattr(value, "tocoo"), "objects.refuse_sparse"),
+    (_is_of("pandas", "DataFrame", "Series"), "rankmill.sources.frames.open_pandas"),
+    (_is_of("polars", "DataFrame"), "rankmill.sources.producers.open_polars"),
+    (_is_of("polars", "LazyFrame"), "rankmill.sources.producers.open_lazy_polars"),
+    (_is_of("duckdb", "DuckDBPyRelation"), "rankmill.sources.producers.open_duckdb"),
+    (lambda value: hasattr(value, "mapInArrow"), "rankmill.sources.objects.refuse_spark"),
+    (_is_of("pyarrow", "Dataset"), "rankmill.sources.producers.open_dataset"),
+    (_is_of("pyarrow", "Scanner"), "rankmill.sources.producers.open_scanner"),
+    (_is_of("ranx", "Qrels", "Run"), "rankmill.sources.objects.open_ranx"),
+    (_is_a(pa.ChunkedArray), "rankmill.sources.producers.open_arrays"),
+    (lambda value: hasattr(value, "__arrow_c_array__"), "rankmill.sources.producers.open_arrays"),
+    (lambda value: hasattr(value, "__arrow_c_stream__"), "rankmill.sources.producers.open_reader"),
+    (_is_a(Mapping), "rankmill.sources.objects.open_mapping"),
+    (_is_a(list, tuple, np.ndarray), "rankmill.sources.objects.open_positional"),
+    (lambda value: hasattr(value, "tocoo"), "rankmill.sources.objects.refuse_sparse"),
     (
         lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
-        "objects.open_rows",
+        "rankmill.sources.objects.open_rows",
     ),
 ]
 
