@@ -118,9 +118,12 @@ def test_each_input_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
         opened.append(value)
         return open_source(value, asked, **more)
 
-    rooms = ["sources.inputs", "sources.catalogue", "sources.features", "engine.catalogue"]
-    for room in (*rooms, "explain.evaluators"):
-        monkeypatch.setattr(import_module(f"rankmill.{room}"), "open_source", spy)
+    monkeypatch.setattr("rankmill.sources.inputs.open_source", spy)
+    monkeypatch.setattr("rankmill.sources.catalogue.open_source", spy)
+    monkeypatch.setattr("rankmill.sources.features.open_source", spy)
+    monkeypatch.setattr("rankmill.engine.catalogue.open_source", spy)
+    # The function of this name hides the folder from pytest.
+    monkeypatch.setattr(import_module("rankmill.explain.evaluators"), "open_source", spy)
     labels, predictions, train = (
         pa.table({"query": [1, 2], "items": lists})
         for lists in ([[1], [2]], [[1, 2], [3, 1]], [[3], [4]])
