@@ -22,8 +22,8 @@ from pyarrow import feather, ipc, orc
 
 import rankmill
 from broken import ITEMS, one_of
-from rankmill.gate import runs as gate_runs
-from rankmill.gate.record import run_table
+from rankmill.nightly.history.record import run_table
+from rankmill.nightly.runs import runs as gate_runs
 
 QUERIES = 40
 LONGEST = 6

@@ -23,14 +23,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rankmill.analysis.statistics.jackknife import (
+    estimate,
+    interval,
+    interval_within,
+    jackknife_test,
+)
 from rankmill.columns.ids import to_ids
-from rankmill.compare.jackknife import estimate, interval, interval_within, jackknife_test
 from rankmill.matching.index import LabelIndex
-from rankmill.matching.labels import NO_GAINS, LabelLists
+from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.gap import Gap
-from rankmill.metrics.gap_counts import GapCounter
-from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_counts import GapCounter
+from rankmill.metrics.gap.gap_groups import GapGroups, LeftOut, Tagged, groups_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.threads import Workers
 

@@ -51,7 +51,7 @@ from broken import SIDES, Case
 from broken_inputs import KINDS, STATE, STATE_METRICS, TEXT_METRICS, Input
 from judge import METRICS, print_contradictions, print_evaluation, print_formats, print_value
 from rankmill.cli import COMMANDS
-from rankmill.cli.warming import warmup
+from rankmill.cli.compilation import warmup
 
 CLOSE = 1e-12
 SECONDS = 20

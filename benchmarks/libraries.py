@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 
 import rankmill
-from rankmill.cli.face import face_of
+from rankmill.config.face import face_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import library_answers as answers

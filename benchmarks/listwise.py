@@ -22,7 +22,7 @@ import numba
 import torch
 
 from rankmill import threads as workers
-from rankmill.training.torch import ListwiseAPLoss
+from rankmill.adapters.torch.loss import ListwiseAPLoss
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from listwise_autograd import dense_loss, scattered_loss

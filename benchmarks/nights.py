@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import rankmill
-from rankmill.gate.gate import gate
+from rankmill.nightly.gate.gate import gate
 
 RULE = "map@12 drop <= 0% confidence 0.95"
 LENGTH = 12

@@ -26,9 +26,15 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from rankmill.compare.distributions import sign_tail
-from rankmill.compare.paired import Paired, paired_of
-from rankmill.compare.significance import TESTS, equivalence, noninferiority, run_test, tukey
+from rankmill.analysis.statistics.distributions import sign_tail
+from rankmill.analysis.statistics.paired_differences import Paired, paired_of
+from rankmill.analysis.statistics.significance import (
+    TESTS,
+    equivalence,
+    noninferiority,
+    run_test,
+    tukey,
+)
 
 CUTOFF = 12
 ERROR = 0.04, 0.06

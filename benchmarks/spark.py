@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession, Window, functions
 
 import rankmill
 import rankmill.spark
-from rankmill.spark.layout import shuffled
-from rankmill.spark.request import request_of
+from rankmill.spark.exchange.layout import shuffled
+from rankmill.spark.exchange.spark_request import request_of
 
 METRICS = ["map@12", "first_hit@5"]
 OPTIONS: dict[str, Any] = {

@@ -30,29 +30,35 @@ import rankmill
 import verdicts_of_cases
 import verdicts_of_nights
 from rankmill import gate
+from rankmill.analysis.compare.conclusion import finish
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState, Slices
+from rankmill.analysis.compare.differences.differences import (
+    BETTER,
+    EQUAL,
+    WORSE,
+    Difference,
+    Settings,
+)
+from rankmill.analysis.compare.differences.few_queries import LEAST_RESAMPLED
+from rankmill.analysis.compare.differences.gap_differences import pooled_estimates
+from rankmill.analysis.compare.differences.judgement import differences as differences_of
+from rankmill.analysis.compare.differences.judgement import judged
+from rankmill.analysis.compare.differences.sums import Sums, column_of
+from rankmill.analysis.statistics.clusters import ClusteredPaired
+from rankmill.analysis.statistics.covariate import fit_of
+from rankmill.analysis.statistics.distributions import largest_share, t_tail
+from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.significance import run_test
 from rankmill.columns.ids import to_ids
-from rankmill.compare.adjusted import fit_of
-from rankmill.compare.clustered import ClusteredPaired
-from rankmill.compare.differences import BETTER, EQUAL, WORSE, Difference, Settings
-from rankmill.compare.distributions import largest_share, t_tail
-from rankmill.compare.few import LEAST_RESAMPLED
-from rankmill.compare.finish import finish
-from rankmill.compare.judging import differences as differences_of
-from rankmill.compare.judging import judged
-from rankmill.compare.paired import paired_of
-from rankmill.compare.pooled import pooled_estimates
-from rankmill.compare.significance import run_test
-from rankmill.compare.state import ComparisonState, Slices
-from rankmill.compare.sums import Sums, column_of
-from rankmill.gate.judge import word_of
-from rankmill.gate.measured import Measured, drop_of
-from rankmill.gate.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 from rankmill.matching.index import LabelIndex
-from rankmill.matching.labels import NO_GAINS, LabelLists
+from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.gap import Gap
-from rankmill.metrics.gap_counts import GapCounter
-from rankmill.metrics.gap_groups import GapGroups, LeftOut, Tagged, groups_of
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_counts import GapCounter
+from rankmill.metrics.gap.gap_groups import GapGroups, LeftOut, Tagged, groups_of
+from rankmill.nightly.gate.judge import word_of
+from rankmill.nightly.rules.measurements import Measurement, drop_of
+from rankmill.nightly.rules.rules import HELD, REGRESSED, UNDECIDED, Rule, parse_rule
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
@@ -93,7 +99,7 @@ class Asked(NamedTuple):
 
 def night(rule: Rule, old: np.ndarray, new: np.ndarray, confidence: float) -> str:
     """Return the word of a rule about the drop of values of queries."""
-    one = Measured.of(column_of(new, old, None), column_of(old, None, None), UNIT)
+    one = Measurement.of(column_of(new, old, None), column_of(old, None, None), UNIT)
     found = drop_of(one, confidence, relative=rule.relative, better="higher")
     return UNDECIDED if found is None else word_of(rule, found, confidence)
 
@@ -501,7 +507,7 @@ def clusters(asked: Asked) -> Iterator[Row]:
         old = (asked.random.random(1000) < rates).astype(float)
         lost = asked.random.random(50)[codes] < 0.1  # of a tenth of the users all is lost
         columns = column_of(old * ~lost, old, None, codes), column_of(old, None, None, codes)
-        drop = drop_of(Measured.of(*columns, UNIT), 0.95, relative=True, better="higher")
+        drop = drop_of(Measurement.of(*columns, UNIT), 0.95, relative=True, better="higher")
         held += drop is not None and word_of(rule, drop, 0.95) != UNDECIDED
     what = "13: decided at the true drop, 50 users of 20 sessions"
     yield Row(what, held, asked.repetitions, most=0.05)

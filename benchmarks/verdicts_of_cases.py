@@ -21,14 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 import rankmill
-from rankmill.compare.adjusted import fit_of
-from rankmill.compare.clustered import ClusteredPaired
-from rankmill.compare.few import LEAST_RESAMPLED
-from rankmill.compare.significance import run_test
+from rankmill.analysis.compare.differences.few_queries import LEAST_RESAMPLED
+from rankmill.analysis.statistics.clusters import ClusteredPaired
+from rankmill.analysis.statistics.covariate import fit_of
+from rankmill.analysis.statistics.significance import run_test
 from rankmill.errors import RankmillError
-from rankmill.gate.history import History
-from rankmill.gate.record import record
 from rankmill.metrics.registry import REGISTRY
+from rankmill.nightly.history.history import History
+from rankmill.nightly.history.record import record
 from verdicts_of_nights import Rate
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
@@ -132,7 +132,7 @@ def notes(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
 
 def resampling(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     """The p of bca is that of its interval, and two systems that are swapped mirror it."""
-    from rankmill.compare.paired import paired_of
+    from rankmill.analysis.statistics.paired_differences import paired_of
 
     agree, mirrored = [], []
     for seed in range(max(20, repetitions // 10)):

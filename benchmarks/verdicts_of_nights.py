@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from rankmill.compare.sums import column_of
-from rankmill.gate.drift import drift
-from rankmill.gate.earlier import HELD, choose
-from rankmill.gate.judge import Case, interval_of, word_of
-from rankmill.gate.levels import levelled
-from rankmill.gate.measured import Measured, Side
-from rankmill.gate.power import _chances, _seen
-from rankmill.gate.rules import REGRESSED, Rule, parse_rule
-from rankmill.gate.runs import Measured as Recorded
-from rankmill.gate.runs import Run, new_name, rules_text
-from rankmill.gate.sides import Sides
+from rankmill.analysis.compare.differences.sums import column_of
+from rankmill.nightly.gate.judge import Case, interval_of, word_of
+from rankmill.nightly.gate.levels import levelled
+from rankmill.nightly.gate.power import _chances, _seen
+from rankmill.nightly.rules.measurements import MeasuredSide, Measurement
+from rankmill.nightly.rules.rules import REGRESSED, Rule, parse_rule
+from rankmill.nightly.rules.sides import Sides
+from rankmill.nightly.runs.drift import drift
+from rankmill.nightly.runs.earlier_runs import HELD, choose
+from rankmill.nightly.runs.runs import RecordedMetric as Recorded
+from rankmill.nightly.runs.runs import Run, new_name, rules_text
 from rankmill.semantics.choices import DEFAULT
 
 Rate = tuple[str, int, int, float, float]
@@ -49,7 +49,7 @@ def fresh(random: np.random.Generator, queries: int, rate: float) -> Number:
 
 def alarm(rule: Rule, night: Number, base: Number, queries: int) -> str:
     """Return the word of a rule about two runs that are not paired."""
-    one = Measured(Side(*night, queries), Side(*base, queries), bounds=UNIT)
+    one = Measurement(MeasuredSide(*night, queries), MeasuredSide(*base, queries), bounds=UNIT)
     found = interval_of(rule, one, rule.confidence)
     return "" if found is None else word_of(rule, found, rule.confidence)
 
@@ -142,16 +142,18 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
     ):
         rule = parse_rule(text)
 
-        def night(drop: float, n: int = n, rate: float = rate, paired: bool = paired) -> Measured:
+        def night(
+            drop: float, n: int = n, rate: float = rate, paired: bool = paired
+        ) -> Measurement:
             old = (random.random(n) < rate).astype(float)
             new = (random.random(n) < rate - drop).astype(float)
             if paired:  # 5 % of queries change, and `drop` more of them lose
                 luck = random.random(n)
                 gained = (luck < 0.025 / (1 - rate)).astype(float)
                 new = np.where(old > 0, luck >= (0.025 + drop) / rate, gained).astype(float)
-            one = Measured.of(column_of(new, old if paired else None, None), None, UNIT)
+            one = Measurement.of(column_of(new, old if paired else None, None), None, UNIT)
             if paired:
-                return Measured.of(column_of(new, old, None), column_of(old, None, None), UNIT)
+                return Measurement.of(column_of(new, old, None), column_of(old, None, None), UNIT)
             mean = column_of(old, None, None).mean
             base = {"base": mean.mean, "base_error": mean.standard_error, "base_queries": n}
             return one._replace(**base)
@@ -174,7 +176,7 @@ def power(random: np.random.Generator, repetitions: int) -> Iterator[Rate]:
         yield what, sum(words[0]), 2 * repetitions, most, max(0.0, least)
 
 
-def _of_one(rule: Rule, one: Measured) -> tuple[float, float]:
+def _of_one(rule: Rule, one: Measurement) -> tuple[float, float]:
     cases = [Case("", "", "", Sides(one, one.value))]
     (seen,), (chances,) = _seen(rule, cases), _chances([rule], None, (1, 1), [cases])
     return seen or 0.0, (chances or [0.0])[0]

@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import rankmill
 from browser import browser
-from rankmill.cli.paging import trends_of
-from rankmill.gate.asked import Request
-from rankmill.gate.gate import gate_as
-from rankmill.gate.record import record
-from rankmill.report import lists_of, page
+from rankmill.cli.page import trends_of
+from rankmill.nightly.gate.gate import gate_as
+from rankmill.nightly.gate.gate_request import GateRequest
+from rankmill.nightly.history.record import record
+from rankmill.nightly.report import lists_of, page
 
 DOCS = Path(rankmill.__file__).parent / "docs"
 QUERIES, ITEMS, LENGTH, NIGHTS = 60_000, 2_000, 12, 14
@@ -88,7 +88,7 @@ def main() -> None:
             tonight = night(made, number, *((0.03, 0.12) if last else ()))
             pq.write_table(tonight, runs["candidate"])
             inputs = "labels.parquet", runs["candidate"], RULES
-            request = Request(*inputs, baseline=runs["baseline"], **asked)
+            request = GateRequest(*inputs, baseline=runs["baseline"], **asked)
             found = gate_as(request, details=last)
             if last:
                 lists = lists_of(found.details, {"labels": "labels.parquet", "runs": runs})

@@ -6,13 +6,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rankmill.cli.face import face_of
-from rankmill.compare.asked import Request as Compared
-from rankmill.compare.compare import compare_as
+from rankmill.analysis.compare.compare import compare_as
+from rankmill.analysis.compare.comparison_request import CompareRequest as Compared
+from rankmill.config.face import face_of
 from rankmill.engine.evaluate import evaluate_runs, runs_of
 from rankmill.engine.job import Job, make_job
-from rankmill.gate.asked import Request as Gated
-from rankmill.gate.gate import gate_as
+from rankmill.nightly.gate.gate import gate_as
+from rankmill.nightly.gate.gate_request import GateRequest as Gated
 from rankmill.sources.nouns import Labels, Predictions
 
 

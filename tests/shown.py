@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
+from rankmill.analysis.explain.evaluators_view import EvaluatorDifferences
+from rankmill.analysis.explain.evaluators_view import view_of as view_of_differences
 from rankmill.cli import draw as drawing
-from rankmill.explain.evaluators_view import EvaluatorDifferences
-from rankmill.explain.evaluators_view import view_of as view_of_differences
+from rankmill.engine.plan_view import plan_view
+from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.metrics.registry import sides_of
-from rankmill.results import writers
-from rankmill.results.plan import plan_view
 from rankmill.results.result import Result, view_of
-from rankmill.results.systems import same_queries, systems_view
-from rankmill.results.tables import Column, Facts, Table, View
+from rankmill.show import writers
+from rankmill.show.tables import Column, Facts, Table, View
 
 
 def render(result: Result, format: str) -> str:

@@ -9,7 +9,7 @@ from statsmodels.regression.linear_model import OLS
 
 import rankmill
 from flat import flat
-from rankmill.compare.adjusted import fit_of
+from rankmill.analysis.statistics.covariate import fit_of
 from test_compare import made, table
 
 

@@ -14,9 +14,9 @@ import pytest
 import rankmill
 from rankmill.columns.ids import ids_to_arrow, take_ids
 from rankmill.metrics import registry
-from rankmill.metrics.aggregate import Aggregate, Asked, Scored, Totals, Value
+from rankmill.metrics.aggregate import Aggregate, AggregateSettings, ScoredBlock, Totals, Value
 from rankmill.metrics.base import MetricSpec
-from rankmill.metrics.record import kind
+from rankmill.metrics.records.record import kind
 
 pytestmark = pytest.mark.small
 
@@ -31,7 +31,7 @@ class Distinct(Aggregate):
 
     items: Annotated[frozenset[Any], kind(frozenset.union, read_items, sorted)] = frozenset()
 
-    def update(self, scored: Scored, asked: Asked) -> Self:
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         offsets = scored.lists.offsets
         ranks = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
         kept = take_ids(scored.lists.items, np.flatnonzero(ranks < asked.metric.limit))

@@ -10,12 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankmill.analysis.stability.halves import half_sums, halves_of, random_keys
+from rankmill.analysis.statistics.agreement import (
+    correlation,
+    order_of,
+    ranks_of,
+    signs_of,
+    tau_ap,
+    tau_b,
+)
+from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.sample_size import queries_needed, t_power
+from rankmill.analysis.statistics.significance import run_test
 from rankmill.columns.ids import to_ids
-from rankmill.compare.agreement import correlation, order_of, ranks_of, signs_of, tau_ap, tau_b
-from rankmill.compare.halves import half_sums, halves_of, random_keys
-from rankmill.compare.paired import paired_of
-from rankmill.compare.power import queries_needed, t_power
-from rankmill.compare.significance import run_test
 from rankmill.threads import Workers
 
 # ------------------------------------------------------------------ agreement of rankings

@@ -19,7 +19,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.errors import InputError, UsageError
-from rankmill.gate.record import record
+from rankmill.nightly.history.record import record
 from rankmill.results.answer import Answer
 
 GOLD = {1: [1], 2: [3], 3: [1], 4: [2]}

@@ -22,14 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
-import rankmill.sources.arrow_files
-import rankmill.sources.orc
+import rankmill.sources.readers.arrow_files
+import rankmill.sources.readers.orc
 from conftest import tells
 from rankmill import InputError
-from rankmill.sources.asked import Asked
-from rankmill.sources.files import File
-from rankmill.sources.ipc_blocks import read_blocks
-from rankmill.sources.opening import open_paths
+from rankmill.sources.files.files import File
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_paths
+from rankmill.sources.readers.ipc_blocks import read_blocks
 from strategies import examples, some
 
 METRICS = ["map@5", "ndcg", "first_hit", "gap"]
@@ -141,7 +141,7 @@ def test_folders_give_columns(tmp_path: Path, name: str) -> None:
     for day, rows in (("day=1", table.slice(0, 20)), ("day=2", table.slice(20))):
         (tmp_path / "run" / day).mkdir(parents=True)
         WRITERS[name](rows, tmp_path / "run" / day / name)
-    source = open_paths([str(tmp_path / "run")], Asked())
+    source = open_paths([str(tmp_path / "run")], InputOptions())
     for columns in (["day", "items"], ["day"]):
         batches = [batch.data for piece in source.pieces(columns) for batch in piece]
         found = pa.Table.from_batches(batches)
@@ -174,7 +174,7 @@ def test_only_the_needed_columns_are_read(tmp_path: Path) -> None:
     raw[at : at + 4] = b"ruin"
     path.write_bytes(raw)
     rankmill.evaluate(path, path, ["map"])
-    source = open_paths([str(path)], Asked())
+    source = open_paths([str(path)], InputOptions())
     with pytest.raises(InputError, match=r"a\.arrow is broken: record batch 0"):
         list(source.pieces(["more"])[0])
 
@@ -187,7 +187,7 @@ def test_large_batches_are_cut_and_small_ones_joined(tmp_path: Path) -> None:
                 tmp_path / name, table.schema
             ) as writer:
                 writer.write_table(table, max_chunksize=rows)
-            source = open_paths([str(tmp_path / name)], Asked())
+            source = open_paths([str(tmp_path / name)], InputOptions())
             assert source.rows == (150_000 if name == "a.arrow" else None)
             for _ in range(2):  # a stream, too, is read as often as asked
                 batches = [batch for piece in source.pieces(["query_id"]) for batch in piece]
@@ -237,7 +237,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, name: str, how: st
     _, table = tables("wide", "int")
     path = tmp_path / name
     WRITERS[name](table, path)
-    source = open_paths([str(path)], Asked())
+    source = open_paths([str(path)], InputOptions())
     if how == "replaced":
         WRITERS[name](table.slice(10), tmp_path / "other")
         os.replace(tmp_path / "other", path)
@@ -297,8 +297,12 @@ class Remote(File):
 def test_files_that_are_not_on_the_disk(tmp_path: Path, name: str) -> None:
     table = tables("wide", "int")[1].select(["query_id", "items"])
     WRITERS[name](table, tmp_path / name)
-    module = rankmill.sources.orc if name == "a.orc" else rankmill.sources.arrow_files
-    source = module.open_files([Remote(f"far:{name}", f"far:{tmp_path / name}")], "it", Asked())
+    module = (
+        rankmill.sources.readers.orc if name == "a.orc" else rankmill.sources.readers.arrow_files
+    )
+    source = module.open_files(
+        [Remote(f"far:{name}", f"far:{tmp_path / name}")], "it", InputOptions()
+    )
     batches = [batch.data for piece in source.pieces(table.column_names) for batch in piece]
     assert pa.Table.from_batches(batches) == table
 
@@ -341,7 +345,7 @@ def test_the_process_that_reads_orc_ends(
 ) -> None:
     path = tmp_path / "a.orc"
     orc(tables("wide", "int")[1], path)
-    with closing(open_paths([str(path)], Asked())) as source:
+    with closing(open_paths([str(path)], InputOptions())) as source:
         (child,) = children()
         os.kill(child, ended)
         with pytest.raises(error, match=told):
@@ -354,7 +358,7 @@ def test_the_process_that_reads_orc_ends(
 def test_no_process_that_reads_orc_is_left(tmp_path: Path) -> None:
     path = tmp_path / "a.orc"
     pyarrow.orc.write_table(pa.table({"query_id": range(200_000), "item_id": range(200_000)}), path)
-    with closing(open_paths([str(path)], Asked())) as source:
+    with closing(open_paths([str(path)], InputOptions())) as source:
         (piece,) = source.pieces(["item_id"])
         next(piece)
         assert len(children()) == 1
@@ -408,7 +412,7 @@ def ending(path: Path, table: pa.Table) -> str:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         try:
-            source = open_paths([str(path)], Asked())
+            source = open_paths([str(path)], InputOptions())
             pieces = source.pieces(table.column_names)
             found = pa.Table.from_batches([batch.data for piece in pieces for batch in piece])
             end = "same" if found.equals(table) else "values"

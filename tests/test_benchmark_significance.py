@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from rankmill.compare.significance import TESTS
+from rankmill.analysis.statistics.significance import TESTS
 
 SCRIPT = Path(__file__).resolve().parent.parent / "benchmarks" / "significance.py"
 

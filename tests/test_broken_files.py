@@ -18,8 +18,8 @@ import pytest
 
 import rankmill
 from rankmill import InputError
-from rankmill.sources.asked import Asked
-from rankmill.sources.opening import open_paths
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_paths
 
 ROW_GROUP = 40
 
@@ -37,7 +37,7 @@ def dump(rows: int, seed: int = 0) -> pa.Table:
 
 def read(path: Path, columns: list[str]) -> pa.Table:
     """All rows, as an evaluation reads them."""
-    source = open_paths([str(path)], Asked())
+    source = open_paths([str(path)], InputOptions())
     return pa.Table.from_batches(
         [batch.data for piece in source.pieces(columns) for batch in piece]
     )
@@ -144,9 +144,9 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, change: Any, batch
     for table, path in zip((old, new), paths, strict=True):
         pq.write_table(table, path, row_group_size=ROW_GROUP, compression="none")
     path = paths[0]
-    source = open_paths([str(path)], Asked())
+    source = open_paths([str(path)], InputOptions())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankmill.sources.parquet.BATCH_ROWS", ROW_GROUP)
+        patch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", ROW_GROUP)
         pieces = source.pieces(["items"])
     assert len(pieces) == 10
     given = [next(piece) for piece in pieces[:batches]]
@@ -195,7 +195,7 @@ def test_few_bytes_that_decode_to_many_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "p.parquet"
-    monkeypatch.setattr("rankmill.sources.footers.LONGEST_LIST", 1 << 18)
+    monkeypatch.setattr("rankmill.sources.files.footers.LONGEST_LIST", 1 << 18)
     for lengths in ([1 << 20], [3 << 18] * 4, [0] * 500 + [1 << 23]):
         write_constant(path, lengths)
         assert path.stat().st_size < 5000
@@ -205,7 +205,9 @@ def test_few_bytes_that_decode_to_many_items(
             assert f"{sum(lengths) + lengths.count(0)} values of" in str(told.value)
     write_constant(path, [1 << 18] * 8)  # long, but one can be read at a time
     batches = [
-        batch for piece in open_paths([str(path)], Asked()).pieces(["items"]) for batch in piece
+        batch
+        for piece in open_paths([str(path)], InputOptions()).pieces(["items"])
+        for batch in piece
     ]
     assert [batch.data.num_rows for batch in batches] == [4] * 2
 
@@ -220,7 +222,7 @@ def test_batches_are_bounded_in_values(tmp_path: Path) -> None:
         pq.write_table(table, path, row_group_size=row_group)
         batches = [
             batch.data
-            for piece in open_paths([str(path)], Asked()).pieces(["items"])
+            for piece in open_paths([str(path)], InputOptions()).pieces(["items"])
             for batch in piece
         ]
         assert max(len(batch["items"].flatten()) for batch in batches) <= 2 << 20

@@ -21,10 +21,10 @@ from flat import flat
 from rankmill import UsageError
 from rankmill.columns.ids import ids_to_arrow, to_ids
 from rankmill.kernels.identity import SIGNED, Ids
-from rankmill.metrics.exposed import Entropy, Gini
+from rankmill.metrics.aggregates.exposure_values import Entropy, Gini
 from rankmill.metrics.exposure import Exposure, ExposureCounters
-from rankmill.metrics.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
-from rankmill.metrics.item_counts import ItemCounts
+from rankmill.metrics.records.item_counter import NO_RANKS, NO_REPEATS, ItemCounter
+from rankmill.metrics.records.item_counts import ItemCounts
 from strategies import examples
 from test_parts_refused import resealed
 

@@ -12,9 +12,9 @@ import rankmill
 from conftest import tells
 from flat import flat
 from rankmill import InputError, UsageError
-from rankmill.gate.record import record
+from rankmill.nightly.history.record import record
 from rankmill.results.result import view_of
-from rankmill.results.writers import plain_text
+from rankmill.show.writers import plain_text
 from shown import view_all
 
 LABELS = {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}

@@ -16,12 +16,12 @@ from click.shell_completion import ShellComplete
 import rankmill
 from cli_runs import process
 from rankmill.cli import COMMANDS, main
-from rankmill.cli.inputs import check_outputs
+from rankmill.cli.output_checks import check_outputs
 from rankmill.config.click_options import parse_size
 from rankmill.config.given_inputs import system_names
 from rankmill.errors import UsageError
 from rankmill.metrics.registry import REGISTRY
-from rankmill.results.tables import size_text
+from rankmill.show.tables import size_text
 
 # Start, help and the shape of errors
 
@@ -56,7 +56,7 @@ def test_every_command_has_help_and_a_module(run):
 
 
 def test_the_page_of_files_names_only_aliases_that_are_known(run):
-    from rankmill.sources.roles import ALIASES, ITEM_ALIASES
+    from rankmill.sources.roles.roles import ALIASES, ITEM_ALIASES
 
     known = {name for names in (*ALIASES.values(), *ITEM_ALIASES.values()) for name in names}
     _, out, _ = run("docs", "files")

@@ -264,8 +264,8 @@ def test_few_descriptors_are_enough(large_dump, tmp_path):
 @LINUX
 def test_no_more_descriptors(large_dump, tmp_path):
     code = (
-        "import resource, sys, rankmill.cli.evaluate, rankmill.sources.parquet\n"
-        "import rankmill.engine.evaluate, rankmill.metrics.mean\n"
+        "import resource, sys, rankmill.cli.evaluate, rankmill.sources.readers.parquet\n"
+        "import rankmill.engine.evaluate, rankmill.metrics.aggregates.mean\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))\n"
         "rankmill.cli.main(sys.argv[1:])\n"
     )
@@ -308,8 +308,8 @@ def test_a_file_is_not_called_broken_where_memory_runs_out(tmp_path):
     code = f"""
 import resource, sys
 import rankmill.engine.evaluate
-from rankmill.sources.asked import Asked
-from rankmill.sources.opening import open_paths
+from rankmill.sources.input_options import InputOptions as Asked
+from rankmill.sources.inputs.any_source import open_paths
 source = open_paths([{str(path)!r}], Asked())
 pages = int(open("/proc/self/statm").read().split()[0])
 most = pages * {resource.getpagesize()} + (1 << 25)

@@ -9,9 +9,9 @@ from statsmodels.regression.linear_model import OLS
 
 import rankmill
 from flat import flat
-from rankmill.compare.clustered import ClusteredPaired, of_clusters
-from rankmill.compare.paired import paired_of
-from rankmill.compare.significance import run_test
+from rankmill.analysis.statistics.clusters import ClusteredPaired, of_clusters
+from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.significance import run_test
 from test_compare import made, table
 
 

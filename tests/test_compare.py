@@ -12,12 +12,12 @@ import pytest
 
 import rankmill
 from flat import flat
+from rankmill.analysis.compare.view.comparison import view_of
+from rankmill.analysis.statistics.corrections import CORRECTIONS, correct
+from rankmill.analysis.statistics.significance import TESTS
 from rankmill.columns.ids import to_ids
-from rankmill.compare.comparison import view_of
-from rankmill.compare.corrections import CORRECTIONS, correct
-from rankmill.compare.significance import TESTS
-from rankmill.metrics.gap_groups import groups_of
-from rankmill.results import writers
+from rankmill.metrics.gap.gap_groups import groups_of
+from rankmill.show import writers
 
 METRICS = ["map@3", "recall@2", "ndcg"]
 SKIP = {"unpredicted": "skip"}

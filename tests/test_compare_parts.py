@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import rankmill
 from flat import flat, job_of
-from rankmill.compare.compare import compared
-from rankmill.compare.cutting import Cuts
-from rankmill.compare.differences import Settings
-from rankmill.compare.joined import Reading, join
-from rankmill.compare.moved import lists_moved
-from rankmill.compare.segments import POPULARITY, class_of_items, class_of_median
-from rankmill.spark.found import Found
+from rankmill.analysis.compare.compare import compared
+from rankmill.analysis.compare.cuts.cuts import Cuts
+from rankmill.analysis.compare.cuts.segments import POPULARITY, class_of_items, class_of_median
+from rankmill.analysis.compare.differences.differences import Settings
+from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.analysis.compare.queries.join import Reading, join
+from rankmill.spark.exchange.findings import Findings
 from strategies import examples
 
 ALIKE = ("values", "differences", "queries", "left_out", "differing", "unpredicted", "moved")
@@ -100,10 +100,12 @@ def test_parts_merge_to_the_comparison_of_the_whole(
             Reading(threads=1),
         )
         rows = {name: one.num_rows for name, one in own.items()}
-        found.append(Found.of(joined, rows, settings.moved, crossed=True, values=False, alone=True))
+        found.append(
+            Findings.of(joined, rows, settings.moved, crossed=True, values=False, alone=True)
+        )
     draw.shuffle(found)
     while len(found) > 1:  # in any order, and after a journey
-        one, other = found.pop(), Found.from_row(found.pop(0).to_row())
+        one, other = found.pop(), Findings.from_row(found.pop(0).to_row())
         found.insert(draw.randrange(len(found) + 1), one.merge(other))
     (last,) = found
     results = {name: state.result() for name, state in last.states.items()}

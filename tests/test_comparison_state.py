@@ -9,8 +9,8 @@ import pytest
 
 import rankmill
 from flat import flat
-from rankmill.compare.state import _seal
-from rankmill.metrics.rows import SEAL
+from rankmill.analysis.compare.differences.comparison_state import _seal
+from rankmill.metrics.records.state_rows import SEAL
 
 QUERIES = 20
 KEY = b"rankmill comparison"

@@ -292,7 +292,7 @@ def test_compare_says_what_it_lacks() -> None:
 @pytest.mark.small
 def test_the_second_pass_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Metrics of the same confidences share their counts."""
-    from rankmill.metrics.gap_counts import GapCounter
+    from rankmill.metrics.gap.gap_counts import GapCounter
 
     made = []
     plain = GapCounter.__init__

@@ -19,7 +19,7 @@ from cli_runs import write_dump
 from conftest import tells
 from flat import flat
 from rankmill.errors import UsageError
-from rankmill.gate.rules import parse_rules
+from rankmill.nightly.rules.rules import parse_rules
 
 GOOD = 'labels = "l.parquet"\npredictions = "p.parquet"\n'
 

@@ -25,7 +25,7 @@ from rankmill.arrays import Ragged
 from rankmill.engine import wide_writer
 from rankmill.engine.job import open_job
 from rankmill.engine.memory import id_ranges
-from rankmill.sources import sorting
+from rankmill.sources.rows import sorted_rows
 from strategies import Case, cases
 
 METRICS = ["map@5", "ndcg", "first_hit", "recall@3", "judged@5", "gap"]
@@ -173,8 +173,8 @@ def test_more_rows_than_memory(
 ) -> None:
     """Runs are merged from a temporary file; later evaluations hold a range of ids at a time."""
     monkeypatch.setattr(wide_writer, "GROUP_ROWS", 500)
-    monkeypatch.setattr(sorting, "RUN_BATCH", 2000)
-    monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", 100)
+    monkeypatch.setattr(sorted_rows, "RUN_BATCH", 2000)
+    monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", 100)
     draw = np.random.default_rng(0)
     count = 5000
     queries = [ids(i) for i in draw.permutation(count).tolist()]
@@ -192,9 +192,9 @@ def test_more_rows_than_memory(
     path = tmp_path / "in.parquet"
     pq.write_table(table, path, row_group_size=400)
     merges = []
-    merged = sorting._merged
+    merged = sorted_rows._merged
     monkeypatch.setattr(
-        sorting, "_merged", lambda runs, name: merges.append(len(runs)) or merged(runs, name)
+        sorted_rows, "_merged", lambda runs, name: merges.append(len(runs)) or merged(runs, name)
     )
     check(tmp_path, path, path, memory=100_000)
     assert len(merges) == 2

@@ -14,7 +14,7 @@ import pytest
 import rankmill
 from flat import flat
 from rankmill.columns.seal import seal_of, seal_of_table
-from rankmill.gate.record import record
+from rankmill.nightly.history.record import record
 from strategies import examples
 
 pytestmark = pytest.mark.small

@@ -20,20 +20,20 @@ import rankmill
 from conftest import tells
 from flat import flat
 from rankmill import UsageError
-from rankmill.compare.comparison import view_of as comparison_view
-from rankmill.compare.paired import paired_of
-from rankmill.compare.significance import equivalence, noninferiority
-from rankmill.gate.judge import _of_metric
-from rankmill.gate.measured import Measured, Side, drop_of
-from rankmill.gate.record import record
-from rankmill.gate.rules import parse_rule
-from rankmill.gate.sides import Sides
+from rankmill.analysis.compare.view.comparison import view_of as comparison_view
+from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.significance import equivalence, noninferiority
 from rankmill.metrics.registry import REGISTRY, is_defined, parse
-from rankmill.report import page
-from rankmill.results import writers
+from rankmill.nightly.gate.judge import _of_metric
+from rankmill.nightly.history.record import record
+from rankmill.nightly.report import page
+from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
+from rankmill.nightly.rules.rules import parse_rule
+from rankmill.nightly.rules.sides import Sides
 from rankmill.results.result import Result
-from rankmill.results.tables import Best, Table
 from rankmill.semantics.choices import Choices
+from rankmill.show import writers
+from rankmill.show.tables import Best, Table
 from shown import view_all
 
 LOWER = {
@@ -338,7 +338,7 @@ def test_a_drop_is_a_change_for_the_worse() -> None:
 
 @pytest.mark.parametrize("relative", [True, False])
 def test_a_rise_is_the_drop_the_other_way_round(relative: bool) -> None:
-    one = Measured(Side(0.5, 0.02, 90), Side(0.4, 0.03, 90), 0.01)
+    one = Measurement(MeasuredSide(0.5, 0.02, 90), MeasuredSide(0.4, 0.03, 90), 0.01)
     down = drop_of(one, 0.95, relative=relative)
     up = drop_of(one, 0.95, relative=relative, better="lower")
     assert down is not None
@@ -351,7 +351,7 @@ def test_a_rise_is_the_drop_the_other_way_round(relative: bool) -> None:
     [(0.0, 0.0, "not enough data"), (0.3, 0.01, "regressed"), (0.01, 0.01, "not enough data")],
 )
 def test_a_rise_from_nothing_keeps_no_share(value: float, error: float, word: str) -> None:
-    one = Measured(Side(value, error, 90), Side(0.0, 0.0, 90), error)
+    one = Measurement(MeasuredSide(value, error, 90), MeasuredSide(0.0, 0.0, 90), error)
     outcome = _of_metric(
         parse_rule("unjudged@5 drop <= 1% confidence 0.95"), "", Sides(one, one.value), 0.95
     )

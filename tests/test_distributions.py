@@ -5,7 +5,7 @@ import math
 import pytest
 from scipy import stats
 
-from rankmill.compare.distributions import (
+from rankmill.analysis.statistics.distributions import (
     normal_quantile,
     normal_tail,
     sign_tail,

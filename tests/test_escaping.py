@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 import rankmill
 from cli_runs import on_a_terminal
-from rankmill.results.escaping import csv_cell, markdown_text, visible, visible_message
+from rankmill.io.inert_text import csv_cell, markdown_text, visible, visible_message
 from shown import csv_text, html_table, markdown, plain_lines, plain_table
 
 HOSTILE = [

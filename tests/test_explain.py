@@ -12,8 +12,8 @@ import rankmill
 from dumps import dump
 from flat import flat
 from rankmill import InputError, Semantics, UsageError, evaluate, explain
+from rankmill.analysis.explain.walk import check_walk
 from rankmill.arrays import Ragged
-from rankmill.explain.walk import check_walk
 from rankmill.metrics.registry import check_defined, parse
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS

@@ -9,9 +9,9 @@ import pytest
 
 from dumps import dump
 from rankmill import InputError, UsageError, evaluate, explain_evaluators
-from rankmill.engine import labels as engine_labels
-from rankmill.explain import evaluators
-from rankmill.explain.evaluators import ONLY_FOR
+from rankmill.analysis.explain import evaluators
+from rankmill.analysis.explain.evaluators import ONLY_FOR
+from rankmill.engine import held_labels as engine_labels
 from rankmill.metrics.registry import REGISTRY
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.presets import PRESETS

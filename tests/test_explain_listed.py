@@ -18,7 +18,7 @@ from conftest import tells
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.metrics.aggregate import aggregate_of, list_walk_of
-from rankmill.metrics.listed import GroupShare, ListMean
+from rankmill.metrics.aggregates.list_means import GroupShare, ListMean
 from rankmill.metrics.needs import Confidences
 from rankmill.metrics.registry import REGISTRY, parse
 from strategies import examples

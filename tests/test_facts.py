@@ -10,8 +10,8 @@ import pytest
 import rankmill
 from rankmill.columns.ids import id_value
 from rankmill.errors import InputError
-from rankmill.sources.facts import read_facts
-from rankmill.sources.inputs import open_input
+from rankmill.sources.inputs.inputs import open_input
+from rankmill.sources.rows.facts import read_facts
 from rankmill.threads import Workers
 
 

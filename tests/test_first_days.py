@@ -409,7 +409,7 @@ def refused_cache() -> str:
 
 def dripped() -> str:
     with served(Files(Path.cwd())) as web, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rankmill.stores.fsspec_files.WHOLE_SECONDS", 0.2)
+        patch.setattr("rankmill.io.stores.fsspec_files.WHOLE_SECONDS", 0.2)
         web.pause = 0.05
         return message(lambda: rankmill.evaluate(f"{web.url}/l.csv", LISTS, "map"))
 

@@ -14,10 +14,10 @@ import strategies
 from rankmill import InputError
 from rankmill.kernels import footers as fields
 from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
-from rankmill.sources.asked import Asked
-from rankmill.sources.files import File
-from rankmill.sources.footers import chunks_of, read_footer, row_groups
-from rankmill.sources.opening import open_paths
+from rankmill.sources.files.files import File
+from rankmill.sources.files.footers import chunks_of, read_footer, row_groups
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_paths
 
 
 @pytest.mark.parametrize("kind", [*strategies.INTEGER_TYPES, *strategies.STRING_TYPES], ids=str)
@@ -116,7 +116,7 @@ def test_lists_of_every_type_are_counted_as_footers_count_them(
         for version in ("1.0", "2.0"):
             options = {"row_group_size": row_group, "data_page_version": version}
             pq.write_table(table, path, use_compliant_nested_type=compliant, **options)
-            source = open_paths([str(path)], Asked())
+            source = open_paths([str(path)], InputOptions())
             batches = [batch.data for piece in source.pieces(["items"]) for batch in piece]
             assert [row for data in batches for row in data["items"].to_pylist()] == lists
 

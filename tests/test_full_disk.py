@@ -10,7 +10,7 @@ import pytest
 
 from cli_runs import write_dump
 from rankmill import evaluate
-from rankmill.gate.record import record
+from rankmill.nightly.history.record import record
 
 pytestmark = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 
@@ -108,15 +108,15 @@ def test_standard_output_on_a_full_disk(folder, arguments):
 
 def test_a_folder_that_others_write_to_stays(tmp_path, monkeypatch):
     """Another process records a run while this one fails."""
-    from rankmill.results import files
+    from rankmill.io import whole_files
 
-    folder, usual = tmp_path / "runs", files._write_files
+    folder, usual = tmp_path / "runs", whole_files._write_files
 
     def write(contents):
         (folder / "other").touch()
         usual(contents)
 
-    monkeypatch.setattr(files, "_write_files", write)
+    monkeypatch.setattr(whole_files, "_write_files", write)
     with no_room(), pytest.raises(OSError, match="File too large"):
-        files.write_files([(folder, None), (folder / "a", "x" * 100)])
+        whole_files.write_files([(folder, None), (folder / "a", "x" * 100)])
     assert os.listdir(folder) == ["other"]

@@ -23,9 +23,9 @@ import strategies
 from conftest import tells
 from flat import flat
 from rankmill import InputError, UsageError
-from rankmill.fuse import runs as reading
-from rankmill.fuse.methods import METHODS, NORMS
-from rankmill.results.fused import Fused
+from rankmill.analysis.fuse import input_runs as reading
+from rankmill.analysis.fuse.fusion_view import Fused
+from rankmill.analysis.fuse.methods import METHODS, NORMS
 
 Listed = list[tuple[Any, float]]
 Lists = dict[Any, Listed]

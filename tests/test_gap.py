@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rankmill
-from rankmill.metrics.gap import Gap
-from rankmill.metrics.gap_counts import GapCounter
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_counts import GapCounter
 from rankmill.threads import Workers
 
 
@@ -44,7 +44,7 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     correct = generator.random(5000) < 0.1
     values = set()
     for portion in (64, 4 * 99, 4 * 2500, 4 * 5000, 1 << 26):
-        monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", portion)
+        monkeypatch.setattr("rankmill.metrics.gap.gap_counts.PORTION", portion)
         values.add(rankmill.arrays.global_average_precision(confidences, correct, 700).hex())
     assert len(values) == 1
 
@@ -52,7 +52,7 @@ def test_portions_do_not_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory_is_that_of_a_portion(monkeypatch: pytest.MonkeyPatch) -> None:
     """At most one portion and its sorted copy are in memory, for any number of confidences."""
     portion = 1 << 20
-    monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", portion)
+    monkeypatch.setattr("rankmill.metrics.gap.gap_counts.PORTION", portion)
     generator = np.random.default_rng(0)
     confidences = generator.random(20 * portion // 4, dtype=np.float32)
     correct = np.zeros(len(confidences), np.bool_)

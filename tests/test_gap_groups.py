@@ -19,8 +19,8 @@ from rankmill.columns.ids import to_ids
 from rankmill.engine.evaluate import score_systems
 from rankmill.engine.state import State
 from rankmill.kernels.gap import sum_ties, sum_without
-from rankmill.metrics.gap import Gap
-from rankmill.metrics.gap_groups import (
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_groups import (
     GROUPS,
     GapGroups,
     LeftOut,

@@ -19,14 +19,14 @@ from cli_runs import on_a_terminal
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.cli import draw
-from rankmill.gate.broken import broken_words, slice_keys
-from rankmill.gate.gate import gate
-from rankmill.gate.measured import Measured, Side, drop_of
-from rankmill.gate.record import record
-from rankmill.gate.reports import junit, lines, markdown
-from rankmill.gate.rules import parse_rule
-from rankmill.results.files import write_table
-from rankmill.results.tables import Bad
+from rankmill.io.whole_files import write_table
+from rankmill.nightly.gate.gate import gate
+from rankmill.nightly.history.record import record
+from rankmill.nightly.rules.breaches import broken_words, slice_keys
+from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
+from rankmill.nightly.rules.reports import junit, lines, markdown
+from rankmill.nightly.rules.rules import parse_rule
+from rankmill.show.tables import Bad
 
 QUERIES = 1500
 COUNTRIES = ("de", "fr", "it")
@@ -125,8 +125,8 @@ def test_intervals_of_drops_are_those_of_resampled_queries(relative):
     before = draw.random(400)
     after = np.clip(before * 0.9 + draw.normal(0, 0.1, 400), 0, 1)
     error = stats.sem(after - before)
-    sides = (Side(each.mean(), stats.sem(each), 400) for each in (after, before))
-    one = Measured(*sides, error)
+    sides = (MeasuredSide(each.mean(), stats.sem(each), 400) for each in (after, before))
+    one = Measurement(*sides, error)
     found = drop_of(one, 0.95, relative=relative)
     drop, spread = plain_drop(before, after, relative)
     assert found.number == pytest.approx(drop, rel=1e-12)
@@ -140,7 +140,9 @@ def test_intervals_of_drops_are_those_of_resampled_queries(relative):
 def test_unpaired_drops_are_those_of_welch():
     draw = np.random.default_rng(3)
     before, after = draw.random(50), draw.random(300) * 0.8
-    one = Measured(*(Side(each.mean(), stats.sem(each), len(each)) for each in (after, before)))
+    one = Measurement(
+        *(MeasuredSide(each.mean(), stats.sem(each), len(each)) for each in (after, before))
+    )
     found = drop_of(one, 0.95, relative=False)
     test = stats.ttest_ind(before, after, equal_var=False).confidence_interval()
     assert (found.low, found.high) == pytest.approx((test.low, test.high), rel=1e-9)
@@ -148,10 +150,19 @@ def test_unpaired_drops_are_those_of_welch():
 
 def test_a_drop_from_nothing():
     assert (
-        drop_of(Measured(Side(0.0, 0.0, 9), Side(0.0, 0.0, 9), 0.0), 0.9, relative=True).number == 0
+        drop_of(
+            Measurement(MeasuredSide(0.0, 0.0, 9), MeasuredSide(0.0, 0.0, 9), 0.0),
+            0.9,
+            relative=True,
+        ).number
+        == 0
     )
-    assert drop_of(Measured(Side(), Side(0.5, 0.1, 9)), 0.9, relative=True) is None
-    assert drop_of(Measured(Side(0.5, None, 1), Side(1.0, None, 1)), 0.9, relative=True) == (
+    assert (
+        drop_of(Measurement(MeasuredSide(), MeasuredSide(0.5, 0.1, 9)), 0.9, relative=True) is None
+    )
+    assert drop_of(
+        Measurement(MeasuredSide(0.5, None, 1), MeasuredSide(1.0, None, 1)), 0.9, relative=True
+    ) == (
         0.5,
         None,
         None,

@@ -11,7 +11,7 @@ from statsmodels.regression.linear_model import OLS
 import rankmill
 from flat import flat
 from rankmill import gate, gate_power
-from rankmill.gate.record import record
+from rankmill.nightly.history.record import record
 
 N = 300
 RULE = "map@2 drop <= 5% confidence 0.95"

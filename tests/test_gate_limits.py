@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 import rankmill
 from rankmill import gate
-from rankmill.gate.limits import range_of
-from rankmill.gate.measured import Measured, Side, drop_of
-from rankmill.gate.rules import parse_rule
 from rankmill.metrics.registry import REGISTRY, parse
+from rankmill.nightly.rules.limits import range_of
+from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of
+from rankmill.nightly.rules.rules import parse_rule
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,10 @@ def test_a_rule_that_is_refused_has_one_word_for_all_values(spec, relative, limi
     value, base = (ends[0] + share * (ends[1] - ends[0]) for share in shares)
     text = f"{spec.example} drop <= {100 * limit if relative else limit}{'%' * relative}"
     found = drop_of(
-        Measured(Side(value, None, 9), Side(base)), None, relative=relative, better=spec.better
+        Measurement(MeasuredSide(value, None, 9), MeasuredSide(base)),
+        None,
+        relative=relative,
+        better=spec.better,
     )
     if found is None:
         return

@@ -17,11 +17,11 @@ import rankmill
 from flat import flat
 from rankmill import gate, gate_power
 from rankmill.errors import InputError, UsageError
-from rankmill.gate.folder import Folder, open_folder
-from rankmill.gate.history import History
-from rankmill.gate.levels import levelled
-from rankmill.gate.record import record
-from rankmill.gate.rules import parse_rules
+from rankmill.nightly.gate.levels import levelled
+from rankmill.nightly.history.history import History
+from rankmill.nightly.history.record import record
+from rankmill.nightly.rules.rules import parse_rules
+from rankmill.nightly.runs.folder import Folder, open_folder
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
 QUERIES = 900
@@ -203,7 +203,9 @@ def test_slices_of_runs_that_others_joined(tmp_path):
 def test_the_last_try_of_a_night_is_the_one_recorded_last(later, tmp_path, monkeypatch):
     # A try after midnight, for the date before, has an earlier time of the day.
     seconds = itertools.count(1_790_000_000.0, 0.01)
-    monkeypatch.setattr(sys.modules["rankmill.gate.runs"], "seconds_now", lambda: next(seconds))
+    monkeypatch.setattr(
+        sys.modules["rankmill.nightly.runs.runs"], "seconds_now", lambda: next(seconds)
+    )
     record(gate(LABELS, dump(1, 0.5), "hit@1 >= 0.1"), tmp_path, time=BEGIN)
     record(gate(LABELS, dump(1, 0.7), "hit@1 >= 0.1"), tmp_path, time=BEGIN + later)
     found = rankmill.History(tmp_path)

@@ -11,8 +11,8 @@ from scipy import stats
 import rankmill
 from flat import flat
 from rankmill import gate
-from rankmill.gate.record import record
-from rankmill.gate.reports import junit, lines, markdown
+from rankmill.nightly.history.record import record
+from rankmill.nightly.rules.reports import junit, lines, markdown
 
 N = 300
 RULE = "map@2 drop <= 5%"

@@ -30,17 +30,17 @@ from conftest import tells
 from rankmill.columns.buffers import table_of
 from rankmill.columns.seal import seal_of
 from rankmill.errors import InputError, UsageError
-from rankmill.gate.drift import RATE, drift
-from rankmill.gate.folder import END, open_folder
-from rankmill.gate.history import History, moment, prune
-from rankmill.gate.history_view import sparkline
-from rankmill.gate.record import SCHEMA, record
-from rankmill.gate.runs import SUMMARY, read_summary, rules_text, seal_of_row
-from rankmill.gate.verdict import Outcome, Verdict
-from rankmill.results.drawing import Marker, Text
+from rankmill.nightly.history.history import History, moment, prune
+from rankmill.nightly.history.record import SCHEMA, record
+from rankmill.nightly.rules.verdict import RuleOutcome, Verdict
+from rankmill.nightly.runs.drift import RATE, drift
+from rankmill.nightly.runs.folder import END, open_folder
+from rankmill.nightly.runs.history_view import sparkline
+from rankmill.nightly.runs.runs import SUMMARY, read_summary, rules_text, seal_of_row
 from rankmill.results.result import Result
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import Scope
+from rankmill.show.marks import Marker, Text
 
 BEGIN = datetime(2026, 1, 1, 3, tzinfo=UTC)
 
@@ -310,7 +310,7 @@ def test_damaged_summaries_raise_nothing(noise: bytes, cut: int) -> None:
 
 WRITE = """
 import sys
-from rankmill.gate.record import record
+from rankmill.nightly.history.record import record
 from rankmill.results.result import Result
 result = Result({"map": 0.5}, {"map": None}, {}, 1)
 for number in range(int(sys.argv[2])):
@@ -393,7 +393,9 @@ def test_runs_that_count_otherwise_are_named_and_left_out(tmp_path: Path) -> Non
 
 def test_another_definition_is_another_metric(tmp_path: Path, monkeypatch: Any) -> None:
     night(tmp_path, 0, 0.9)
-    monkeypatch.setattr(sys.modules["rankmill.gate.record"], "_definition", lambda metric: "?")
+    monkeypatch.setattr(
+        sys.modules["rankmill.nightly.history.record"], "_definition", lambda metric: "?"
+    )
     night(tmp_path, 1, 0.1)
     trend = History(tmp_path).trend("map@12")
     assert [point.value for point in trend.points] == [0.1]
@@ -513,7 +515,7 @@ def test_a_later_try_of_a_night_replaces_the_earlier_one(tmp_path: Path) -> None
 
 
 def test_what_the_data_did_not_decide_is_recorded_as_such(tmp_path: Path) -> None:
-    left = Outcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
+    left = RuleOutcome("map@12 drop <= 1%", "not enough data", "", 0.2, 0.2, 0, -1, 1, 0.01, "")
     record(Verdict("held", [left], made(0.2)), tmp_path, time=BEGIN)
     found = History(tmp_path)
     assert found.runs[0].verdict == "not enough data"
@@ -770,7 +772,7 @@ def test_an_output_that_fails_leaves_no_run(tmp_path: Path, run: Any, monkeypatc
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rankmill.results.files._link", full)
+    monkeypatch.setattr("rankmill.io.whole_files._link", full)
     more = ("-o", tmp_path / "out.json", "--history", tmp_path / "h")
     assert run("evaluate", labels, predictions, *more)[0] == 4
     assert not (tmp_path / "out.json").exists()
@@ -798,7 +800,7 @@ def test_a_history_in_a_store(tmp_path: Path, run: Any) -> None:
 
 
 def test_a_picture_shows_each_metric_over_time(recorded: Path, tmp_path: Path, run: Any) -> None:
-    from rankmill.gate.history_plot import plot_trends
+    from rankmill.nightly.runs.history_plot import plot_trends
 
     later = datetime.now(UTC) + timedelta(days=1)
     record(Verdict("regressed", [], made(0.1, "map@3")), recorded, time=later)

@@ -11,7 +11,7 @@ import rankmill
 from rankmill.columns.ids import id_text, ids_to_arrow, join_ids, plain, slice_ids, take_ids, to_ids
 from rankmill.kernels.identity import home
 from rankmill.matching.index import LabelIndex
-from rankmill.matching.labels import NO_GAINS, LabelLists
+from rankmill.matching.label_lists import NO_GAINS, LabelLists
 
 # Longer than any list whose items are compared one by one.
 LONG = 200

@@ -9,16 +9,16 @@ from scipy import optimize, stats
 
 import rankmill
 from flat import flat
-from rankmill.compare.differences import Settings
-from rankmill.compare.distributions import beta_tail, largest_share
-from rankmill.compare.judging import differences, judged
-from rankmill.compare.ratios import Pair, largest_ratio, least_ratio
-from rankmill.compare.sums import Sums, column_of
-from rankmill.compare.unseen import Spread, chance_of_less, least_mean
-from rankmill.gate.judge import word_of
-from rankmill.gate.measured import Measured, Side, drop_of, value_of
-from rankmill.gate.rules import parse_rule
+from rankmill.analysis.compare.differences.differences import Settings
+from rankmill.analysis.compare.differences.judgement import differences, judged
+from rankmill.analysis.compare.differences.sums import Sums, column_of
+from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, least_mean
+from rankmill.analysis.statistics.distributions import beta_tail, largest_share
+from rankmill.analysis.statistics.ratios import Pair, largest_ratio, least_ratio
 from rankmill.metrics.registry import REGISTRY, parse
+from rankmill.nightly.gate.judge import word_of
+from rankmill.nightly.rules.measurements import MeasuredSide, Measurement, drop_of, value_of
+from rankmill.nightly.rules.rules import parse_rule
 
 pytestmark = pytest.mark.small
 
@@ -26,11 +26,11 @@ UNIT = (0.0, 1.0)
 
 
 def spread_of(values):
-    return Spread(values.mean(), stats.sem(values), len(values))
+    return MeanSpread(values.mean(), stats.sem(values), len(values))
 
 
 def measured(old, new, bounds=UNIT, weights=None):
-    return Measured.of(column_of(new, old, weights), column_of(old, None, weights), bounds)
+    return Measurement.of(column_of(new, old, weights), column_of(old, None, weights), bounds)
 
 
 def word(rule, old, new, confidence=0.95, better="higher"):
@@ -147,11 +147,11 @@ def test_two_queries_do_not_regress():
 
 
 def test_values_that_are_alike_do_not_keep_a_limit():
-    one = Measured(Side(1.0, 0.0, 2), bounds=UNIT)
+    one = Measurement(MeasuredSide(1.0, 0.0, 2), bounds=UNIT)
     assert value_of(one, 0.95).low == pytest.approx(1 - (1 - math.sqrt(0.025)))
     assert value_of(one, 0.95).high == 1
     assert value_of(one._replace(bounds=(0.0, math.inf)), 0.95) == (1.0, None, None)
-    down = value_of(Measured(Side(0.0, 0.0, 2), bounds=UNIT), 0.95, up=False)
+    down = value_of(Measurement(MeasuredSide(0.0, 0.0, 2), bounds=UNIT), 0.95, up=False)
     assert (down.low, down.high) == (0, pytest.approx(1 - math.sqrt(0.025)))
 
 
@@ -164,7 +164,7 @@ def test_queries_that_all_win_by_the_same(by, expected):
         assert 0 < one.low < 0.2 < one.high
         swapped = compared([0.4] * 40, [0.2] * 40, metric="p@5")
         assert (swapped.low, swapped.high) == pytest.approx((-one.high, -one.low))
-    chance = min(1.0, 2 * chance_of_less(Spread(by, 0.0, 40), -1.0, 0.0))
+    chance = min(1.0, 2 * chance_of_less(MeanSpread(by, 0.0, 40), -1.0, 0.0))
     assert (chance <= 0.05) == (expected == "better")
 
 

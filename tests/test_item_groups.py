@@ -21,9 +21,9 @@ from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.elementary import discounts, log2
 from rankmill.kernels import grouped as kernels
-from rankmill.metrics.parity import Parity, worths
+from rankmill.metrics.aggregates.parity import Parity, worths
 from rankmill.results.result import view_of
-from rankmill.results.writers import write
+from rankmill.show.writers import write
 from strategies import examples
 from test_catalogue import KINDS, LISTS, assert_values, table
 from test_parts_refused import resealed

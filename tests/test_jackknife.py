@@ -17,11 +17,15 @@ from scipy.special import logit
 
 import rankmill
 from flat import job_of
-from rankmill.compare.differences import Difference, Estimate
-from rankmill.compare.jackknife import Spread, estimate, jackknife_test
-from rankmill.compare.pooled import leave_out, pooled_difference, pooled_estimates
+from rankmill.analysis.compare.differences.differences import Difference, Estimate
+from rankmill.analysis.compare.differences.gap_differences import (
+    leave_out,
+    pooled_difference,
+    pooled_estimates,
+)
+from rankmill.analysis.statistics.jackknife import JackknifeError, estimate, jackknife_test
 from rankmill.engine.evaluate import score_systems
-from rankmill.metrics.gap_groups import LeftOut
+from rankmill.metrics.gap.gap_groups import LeftOut
 from rankmill.threads import Workers
 
 
@@ -69,11 +73,11 @@ def test_of_a_mean_it_is_the_standard_error_of_the_mean() -> None:
 def test_edge_cases_are_never_nan() -> None:
     assert estimate(0.5, np.array([]), np.array([])) is None
     assert estimate(0.5, np.array([0.4]), np.array([7])) is None
-    assert estimate(0.5, np.array([0.5, 0.5]), np.array([7, 1])) == Spread(0.0, 1)
+    assert estimate(0.5, np.array([0.5, 0.5]), np.array([7, 1])) == JackknifeError(0.0, 1)
     assert jackknife_test(0.1, None, 0.95) == (None, None, None, None, 0)
     assert jackknife_test(0.0, None, 0.95) == (None, None, None, None, 0)
-    assert jackknife_test(0.0, Spread(0.0, 9), 0.95) == (1.0, None, None, None, 0)
-    assert jackknife_test(0.1, Spread(0.0, 9), 0.95) == (None, None, None, None, 0)
+    assert jackknife_test(0.0, JackknifeError(0.0, 9), 0.95) == (1.0, None, None, None, 0)
+    assert jackknife_test(0.1, JackknifeError(0.0, 9), 0.95) == (None, None, None, None, 0)
 
 
 # ------------------------------------------------------------------ systems

@@ -35,7 +35,7 @@ from rankmill.kaggle import (
     recall,
     rel_at_k,
 )
-from rankmill.metrics.mean import Mean
+from rankmill.metrics.aggregates.mean import Mean
 
 pytestmark = pytest.mark.small
 

@@ -19,9 +19,9 @@ import rankmill
 from flat import flat
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
-from rankmill.sources.asked import key_of
-from rankmill.sources.inputs import open_input
-from rankmill.spark.layout import check_one_query
+from rankmill.sources.input_options import key_of
+from rankmill.sources.inputs.inputs import open_input
+from rankmill.spark.exchange.layout import check_one_query
 from strategies import examples
 
 METRICS = ["map", "recall@2", "first_hit"]

@@ -6,7 +6,7 @@ import pytest
 
 from rankmill.columns.ids import to_ids
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
-from rankmill.matching.labels import NO_GAINS, LabelLists
+from rankmill.matching.label_lists import NO_GAINS, LabelLists
 from rankmill.matching.lookup import look_up, row_type
 
 

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rankmill
-from rankmill.compare.comparison import view_of
-from rankmill.compare.corrections import CORRECTIONS as ALL_CORRECTIONS
-from rankmill.compare.paper import CORRECTIONS, TITLES
-from rankmill.compare.significance import TESTS, TUKEY
-from rankmill.results.escaping import latex_text, visible
-from rankmill.results.tables import Best, Column, Marked, Table, View
-from rankmill.results.writers import write
+from rankmill.analysis.compare.view.comparison import view_of
+from rankmill.analysis.compare.view.paper import CORRECTIONS, TITLES
+from rankmill.analysis.statistics.corrections import CORRECTIONS as ALL_CORRECTIONS
+from rankmill.analysis.statistics.significance import TESTS, TUKEY
+from rankmill.io.inert_text import latex_text, visible
+from rankmill.show.tables import Best, Column, Marked, Table, View
+from rankmill.show.writers import write
 from test_compare import compare, made, table
 from test_escaping import HOSTILE, TEXTS
 from test_slices import cut

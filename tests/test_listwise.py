@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from conftest import tells
 from rankmill import InputError, UsageError
+from rankmill.adapters.torch import listwise
+from rankmill.adapters.torch.listwise import listwise_ap, listwise_ap_loss
 from rankmill.arrays import Ragged, average_precision
-from rankmill.training import listwise
-from rankmill.training.listwise import listwise_ap, listwise_ap_loss
 
 pytestmark = pytest.mark.small
 

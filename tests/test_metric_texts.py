@@ -12,9 +12,9 @@ import rankmill
 from rankmill.cli import main
 from rankmill.cli.completion import complete_metrics
 from rankmill.errors import UsageError
-from rankmill.gate.rules import parse_rule
 from rankmill.metrics.registry import parse, parse_all
 from rankmill.metrics.texts import SETS
+from rankmill.nightly.rules.rules import parse_rule
 
 LABELS = {"q1": {"a": 1, "b": 2}, "q2": {"c": 1}}
 RUN = {"q1": [("a", 2.0), ("x", 1.0)], "q2": [("b", 2.0), ("c", 1.0)]}

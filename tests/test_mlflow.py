@@ -18,7 +18,7 @@ import pytest
 
 from cli_runs import FIRST_HIT, MAP, write_dump
 from conftest import tells
-from rankmill.gate.mlflow import names_for_mlflow
+from rankmill.nightly.gate.mlflow import names_for_mlflow
 from rankmill.version import install
 
 HAS_SERVER = importlib.util.find_spec("mlflow") and importlib.util.find_spec("mlflow.server")

@@ -14,21 +14,22 @@ import pytest
 
 import rankmill
 from rankmill.columns.seal import seal_of
-from rankmill.metrics import registry, rows
+from rankmill.metrics import registry
 from rankmill.metrics.aggregate import (
     Aggregate,
-    Asked,
+    AggregateSettings,
     Closing,
     Need,
     Needs,
-    Scored,
+    ScoredBlock,
     Sizes,
     Totals,
     Value,
 )
 from rankmill.metrics.base import MetricSpec
 from rankmill.metrics.needs import TrainingRows, training_of
-from rankmill.metrics.record import Count, Counts, Fixed
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.record import Count, Counts, Fixed
 
 pytestmark = pytest.mark.small
 
@@ -42,7 +43,7 @@ class New(Need):
     needs: ClassVar[Needs] = (TrainingRows,)
 
     @classmethod
-    def find(cls, scored: Scored, catalogue: Any) -> np.ndarray:
+    def find(cls, scored: ScoredBlock, catalogue: Any) -> np.ndarray:
         BLOCKS.append("new")
         return scored.needs[TrainingRows] < 0
 
@@ -63,22 +64,24 @@ class Places(Aggregate, Need):
     largest: Fixed = 0
 
     @classmethod
-    def init(cls, asked: Asked) -> Self:
+    def init(cls, asked: AggregateSettings) -> Self:
         return cls(largest=max(one.k or 0 for one in asked.users))
 
     @classmethod
-    def bytes(cls, asked: Asked, sizes: Sizes) -> int:
+    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
         return 1_000_000 * sizes.items + 7 * len(asked.users)
 
-    def update(self, scored: Scored, asked: Asked) -> Self:
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         BLOCKS.append("places")
         lengths = np.diff(scored.lists.offsets)
         reached = np.array([(lengths > rank).sum() for rank in range(RANKS)])
         return self.merge(type(self)(reached, self.largest))
 
-    def check(self, row: rows.Row, prefix: str) -> None:
+    def check(self, row: state_rows.Row, prefix: str) -> None:
         if len(self.counts) != RANKS:
-            raise rows.damaged(f"{prefix}counts holds {len(self.counts)} numbers, not {RANKS}")
+            raise state_rows.damaged(
+                f"{prefix}counts holds {len(self.counts)} numbers, not {RANKS}"
+            )
 
 
 @dataclass(frozen=True)
@@ -95,10 +98,10 @@ class NewShare(Aggregate):
     cutoff: Fixed = 0
 
     @classmethod
-    def init(cls, asked: Asked) -> Self:
+    def init(cls, asked: AggregateSettings) -> Self:
         return cls(cutoff=asked.metric.k or 0)
 
-    def update(self, scored: Scored, asked: Asked) -> Self:
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         offsets, new = scored.lists.offsets, scored.needs[New]
         ranks = np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
         return self.merge(type(self)(int((new & (ranks < self.cutoff)).sum())))
@@ -195,7 +198,7 @@ def test_a_damaged_row_is_refused(field: str, value: Any, message: str) -> None:
     row = {name: one for name, one in row.items() if name != "row_checksum"} | {field: value}
     row = {name: one for name, one in row.items() if one is not None}
     with pytest.raises(rankmill.UsageError, match=message):
-        rankmill.parts.State.from_row(rows.sealed(row))
+        rankmill.parts.State.from_row(state_rows.sealed(row))
 
 
 def test_a_plan_counts_what_it_holds_and_an_error_what_it_lacks() -> None:

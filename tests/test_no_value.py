@@ -11,7 +11,7 @@ import rankmill
 from cli_runs import on_a_terminal
 from flat import flat
 from rankmill.errors import InputError
-from rankmill.metrics.mean import Mean
+from rankmill.metrics.aggregates.mean import Mean
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.presets import PRESETS
 

@@ -12,7 +12,7 @@ import pytest
 
 import rankmill
 from cli_runs import process
-from rankmill.gate.folder import open_folder
+from rankmill.nightly.runs.folder import open_folder
 
 LABELS = "user_id,item_id\n1,10\n2,20\n"
 RULES = ("--rule", "map@12 >= 0.5", "--rule", "repeated_items == 0")
@@ -108,7 +108,7 @@ def test_a_mistake_of_rankmill_is_no_verdict(night, tmp_path, monkeypatch):
     def fail(*given):
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(sys.modules["rankmill.gate.gate"], "verdict_of", fail)
+    monkeypatch.setattr(sys.modules["rankmill.nightly.gate.gate"], "verdict_of", fail)
     assert night().exit_code == 70
     check_all_say(tmp_path, 70, "rankmill failed in a way it should not: RuntimeError: boom")
 
@@ -117,7 +117,7 @@ def test_a_lack_of_memory_is_no_verdict(night, tmp_path, monkeypatch):
     def fail(*given):
         raise MemoryError
 
-    monkeypatch.setattr(sys.modules["rankmill.gate.gate"], "verdict_of", fail)
+    monkeypatch.setattr(sys.modules["rankmill.nightly.gate.gate"], "verdict_of", fail)
     assert night().exit_code == 4
     check_all_say(tmp_path, 4, "not enough memory")
     assert "nothing written" not in (tmp_path / "gate.md").read_text()
@@ -237,16 +237,16 @@ def test_standard_output_says_so_where_a_program_reads_it(night, tmp_path, run_c
 
 
 def test_what_cannot_be_written_is_told_and_stops_no_other(night, tmp_path, monkeypatch):
-    from rankmill.cli import no_verdict
+    from rankmill.cli import failed_outputs
 
-    whole, before = no_verdict.write_files, texts(tmp_path)
+    whole, before = failed_outputs.write_files, texts(tmp_path)
 
     def refuse(contents):
         if any(path == "page.html" for path, _ in contents):
             raise rankmill.UsageError("cannot write to page.html: no room")
         whole(contents)
 
-    monkeypatch.setattr(no_verdict, "write_files", refuse)
+    monkeypatch.setattr(failed_outputs, "write_files", refuse)
     outcome = night(predictions="none.csv")
     assert "warning: not every output says that there is no verdict" in outcome.stderr
     after = texts(tmp_path)

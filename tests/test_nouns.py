@@ -12,7 +12,7 @@ import pytest
 
 import rankmill
 from rankmill import Catalogue, Labels, Predictions, Rules, Semantics, Tests, UsageError
-from rankmill.sources.opening import open_source
+from rankmill.sources.inputs.any_source import open_source
 
 TABLE = pa.table({"user_id": [7], "items": [[1, 2]]})
 NOUNS = [
@@ -118,12 +118,12 @@ def test_each_input_is_opened_once(monkeypatch: pytest.MonkeyPatch) -> None:
         opened.append(value)
         return open_source(value, asked, **more)
 
-    monkeypatch.setattr("rankmill.sources.inputs.open_source", spy)
-    monkeypatch.setattr("rankmill.sources.catalogue.open_source", spy)
-    monkeypatch.setattr("rankmill.sources.features.open_source", spy)
-    monkeypatch.setattr("rankmill.engine.catalogue.open_source", spy)
+    monkeypatch.setattr("rankmill.sources.inputs.inputs.open_source", spy)
+    monkeypatch.setattr("rankmill.sources.inputs.catalogue_items.open_source", spy)
+    monkeypatch.setattr("rankmill.sources.inputs.item_vectors.open_source", spy)
+    monkeypatch.setattr("rankmill.engine.catalogue_inputs.open_source", spy)
     # The function of this name hides the folder from pytest.
-    monkeypatch.setattr(import_module("rankmill.explain.evaluators"), "open_source", spy)
+    monkeypatch.setattr(import_module("rankmill.analysis.explain.evaluators"), "open_source", spy)
     labels, predictions, train = (
         pa.table({"query": [1, 2], "items": lists})
         for lists in ([[1], [2]], [[1, 2], [3, 1]], [[3], [4]])

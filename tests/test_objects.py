@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 import rankmill
 from flat import flat
 from rankmill import InputError, RankmillError, UsageError
-from rankmill.sources.asked import Asked
-from rankmill.sources.opening import open_source
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_source
 from strategies import examples
 
 METRICS = ["map@3", "ndcg", "first_hit", "gap"]
@@ -379,7 +379,7 @@ def test_rows_are_taken_as_they_are_needed() -> None:
         for taken in range(10**6):
             yield ScoredDoc(taken, 1, 0.5)
 
-    source = open_source(rows(), Asked("predictions"))
+    source = open_source(rows(), InputOptions("predictions"))
     assert taken < 1000
     next(source.pieces(["query_id"])[0])
     assert taken < 10**5

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import rankmill
+from rankmill.analysis.fuse.methods import METHODS, NORMS
+from rankmill.analysis.statistics.significance import TESTS, TUKEY
 from rankmill.cli import COMMANDS
-from rankmill.compare.significance import TESTS, TUKEY
 from rankmill.config.option import FILE, Option
 from rankmill.config.options import OPTIONS, keys, options_of
-from rankmill.fuse.methods import METHODS, NORMS
 from rankmill.metrics.texts import SETS
 from rankmill.semantics.choices import CHOICES
 from test_package import SOURCE

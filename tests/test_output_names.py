@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankmill import evaluate
-from rankmill.gate.record import record
-from rankmill.results.table_files import write_by_suffix
+from rankmill.io.table_files import write_by_suffix
+from rankmill.nightly.history.record import record
 
 pytestmark = pytest.mark.small
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankmill.stores.opened import gathered, is_opened, opened
+from rankmill.io.stores.read_paths import gathered, is_opened, opened
 
 pytestmark = pytest.mark.small
 

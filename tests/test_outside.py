@@ -19,8 +19,8 @@ import pytest
 import rankmill
 from rankmill import InputError
 from rankmill.errors import Otherwise, outside
-from rankmill.gate.record import record
-from rankmill.sources.ipc_blocks import buffers_of
+from rankmill.nightly.history.record import record
+from rankmill.sources.readers.ipc_blocks import buffers_of
 
 TABLE = pa.table({"query_id": ["a", "b"], "items": [["x"], ["y", "z"]]})
 Run = Callable[..., Any]

@@ -26,34 +26,29 @@ SOURCE = ROOT / "src" / "rankmill"
 FILES = sorted(SOURCE.rglob("*.py"))
 
 # The rooms of the house: what each folder may import besides itself and BASE, and what those may.
-# `results` serve the terminal too, so that `threads` stand apart: what prints needs none.
 HOUSE: dict[str, set[str]] = {
     "kernels": set(),
     "threads": set(),
     "columns": {"kernels"},
     "semantics": {"kernels"},
-    "stores": set(),
-    "results": {"columns", "semantics", "stores"},
-    # Reading rankmill.toml loads nothing heavy, so that its mistakes are told before any work.
-    # Its table of options names formats and the default metrics.
-    "config": {"metrics", "sources"},
-    "sources": {"columns", "semantics", "threads", "stores"},
+    "io": set(),
+    "show": {"columns", "semantics", "io"},
+    "sources": {"columns", "semantics", "io", "threads"},
     "matching": {"columns", "semantics", "threads"},
-    "metrics": {"matching", "results"},
-    "engine": {"sources", "metrics"},
-    "kaggle": {"metrics"},
-    "training": {"metrics"},
-    "explain": {"engine"},
-    "compare": {"engine"},
-    "spark": {"config", "gate"},  # rankmill.spark.compare and gate merge states, and judge them
-    "fuse": {"engine"},
-    "gate": {"compare", "config"},
-    # A page shows the lists of the queries that moved, as the walk down a list has them.
-    "report": {"compare", "explain"},
-    "cli": {
-        *("config", "explain", "fuse", "gate", "kaggle", "report", "spark", "training", "compare")
-    },
+    "metrics": {"matching", "show"},
+    "results": {"show"},
+    # The table of options names formats and the default metrics.
+    "config": {"metrics", "results", "sources"},
+    "engine": {"metrics", "results", "sources"},
+    "adapters": {"metrics"},
+    "analysis": {"engine"},
+    "nightly": {"analysis", "config"},
+    "spark": {"nightly"},  # rankmill.spark.compare and gate merge states, and judge them
+    "cli": {"adapters", "spark"},
 }
+# Tests of differences know no system: only numbers, and the exact sums of them.
+STATISTICS = {"kernels", "columns", "threads", "metrics"}
+MOST_ROOMS, MOST_FLOORS = 28, 6
 # What anything may import: errors, the version, how public names are handed on, and how a process
 # that is ended cleans up.
 BASE = {"errors", "homes", "version", "signals"}
@@ -61,7 +56,7 @@ BASE = {"errors", "homes", "version", "signals"}
 ENTRIES = {"", "__main__"}
 # The public modules, which only hand names on. Those that are folders do so in their __init__.
 PUBLIC = ("arrays", "config", "kaggle", "metrics", "parts", "spark", "torch")
-ENTRIES |= {"arrays", "parts", "torch"}
+ENTRIES |= {"arrays", "kaggle", "parts", "torch"}
 
 
 def run_python(code: str) -> str:
@@ -176,10 +171,8 @@ def test_public_names_are_listed() -> None:
         rankmill.no_such_name  # noqa: B018
 
 
-@pytest.mark.parametrize("loads", ["import rankmill.explain.walk", "import rankmill.explain as _"])
-def test_a_function_is_not_hidden_by_the_folder_of_its_name(loads: str) -> None:
-    for order in (f"{loads}; import rankmill", f"import rankmill; rankmill.explain; {loads}"):
-        assert run_python(f"{order}; print(rankmill.explain)").startswith("<function explain")
+def test_no_module_hides_a_function() -> None:
+    assert {room(module) for module in MODULES}.isdisjoint(rankmill.__all__)
 
 
 @pytest.mark.parametrize("module", PUBLIC)
@@ -361,6 +354,53 @@ def test_imports_keep_to_the_table(module: str) -> None:
         assert own_imports(module) <= shared | {"rankmill.kernels", "rankmill.kernels.identity"}
 
 
+def test_statistics_know_no_system() -> None:
+    for module in MODULES:
+        if module.startswith("rankmill.analysis.statistics."):
+            used = {name for name in own_imports(module) if room(name) not in BASE | STATISTICS}
+            assert {name.rpartition(".")[0] for name in used} <= {"rankmill.analysis.statistics"}
+
+
+def test_the_house_has_few_rooms() -> None:
+    assert len({room(module) for module in MODULES}) <= MOST_ROOMS
+
+
+FOLDERS = sorted({module.rpartition(".")[0] for module in MODULES} - {"", "rankmill"})
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_what_is_in_a_folder_stands_on_few_floors(folder: str) -> None:
+    """The files and folders of a folder import each other in one direction."""
+    depth = folder.count(".") + 2
+    graph: dict[str, set[str]] = {}
+    for module in MODULES:
+        if module.startswith(f"{folder}."):
+            below = [name for name in own_imports(module) if name.startswith(f"{folder}.")]
+            one = ".".join(module.split(".")[:depth])
+            used = {".".join(name.split(".")[:depth]) for name in below}
+            graph.setdefault(one, set()).update(used - {one})
+    floors: dict[str, int] = {}
+    for one in graphlib.TopologicalSorter(graph).static_order():
+        floors[one] = 1 + max((floors[each] for each in graph[one]), default=0)
+    assert max(floors.values()) <= MOST_FLOORS
+
+
+def test_a_class_name_stands_once() -> None:
+    names = [
+        node.name
+        for path in FILES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert [name for name in set(names) if names.count(name) > 1] == []
+
+
+def test_files_are_called_by_nouns() -> None:
+    # A kernel keeps its name: what is compiled is kept for it.
+    stems = [path.stem for path in FILES if path.parent.name != "kernels"]
+    assert [stem for stem in stems if re.search("(ing|ed)$", stem)] == []
+
+
 def test_no_import_goes_in_a_circle() -> None:
     # The package itself is left out: it holds the lazy public names, and all import its version.
     # cli/__init__.py is a group of commands, which are files beside it.
@@ -374,27 +414,27 @@ def test_foreign_imports(module: str) -> None:
     allowed = {"numpy", "numba"} if room(module) == "kernels" else {"numpy", "pyarrow"}
     if room(module) in ("cli", "__main__"):
         allowed = {"click", "rich", "numpy", "pyarrow"}
-    if module == "rankmill.config.click_options":
+    if module in ("rankmill.config.click_options", "rankmill.config.config"):
         allowed = allowed | {"click"}
     if module in ("rankmill.kernels.intrinsics", "rankmill.kernels.jit"):
         allowed = allowed | {"llvmlite"}  # a part of numba
-    if module == "rankmill.stores.fsspec_files":
+    if module == "rankmill.io.stores.fsspec_files":
         allowed = allowed | {"fsspec", "aiohttp"}  # only for URLs that pyarrow does not know
-    if module == "rankmill.training.torch":
+    if module == "rankmill.adapters.torch.loss":
         allowed = {"torch"}
     if room(module) == "spark":
         allowed = allowed | {"pyspark", "py4j"}  # only inside functions, as it is an extra
-    if module == "rankmill.gate.mlflow":
+    if module == "rankmill.nightly.gate.mlflow":
         allowed = allowed | {"mlflow"}  # only for --mlflow
-    if module in ("rankmill.results.canvas", "rankmill.results.pictures"):
+    if module in ("rankmill.show.canvas", "rankmill.show.pictures"):
         allowed = allowed | {"matplotlib"}  # only for who asks for a picture in PNG or PDF
     if module == "rankmill.results.answer":
         allowed = allowed | {"polars"}  # only for who asks for a frame
-    if module == "rankmill.gate.reports":
+    if module == "rankmill.nightly.rules.reports":
         allowed = allowed | {"junitparser"}  # only for who asks for --junit
-    if module == "rankmill.report.pages":
+    if module == "rankmill.nightly.report.pages":
         allowed = allowed | {"jinja2"}  # only for who asks for a page
-    if module == "rankmill.kaggle.confidence":
+    if module == "rankmill.adapters.kaggle.gap_vector":
         allowed = allowed | {"pandas"}  # only for who asks for its table
     assert foreign_imports(module) <= allowed
 

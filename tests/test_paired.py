@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankmill.compare.paired import Paired, paired_of
+from rankmill.analysis.statistics.paired_differences import Paired, paired_of
 from rankmill.errors import InputError
 
 pytestmark = pytest.mark.small

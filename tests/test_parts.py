@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import rankmill
 from flat import flat
-from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.gap.gap_counts import Among
 from rankmill.semantics.presets import preset
 from strategies import examples
 

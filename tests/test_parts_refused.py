@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import rankmill
 from flat import flat
-from rankmill.metrics.fingerprints import PIECE, Seen
-from rankmill.metrics.rows import SEAL, sealed
+from rankmill.metrics.records.fingerprints import PIECE, Seen
+from rankmill.metrics.records.state_rows import SEAL, sealed
 from strategies import examples
 from test_parts import FIELDS, METRICS, counted, merged, random_parts, sent
 

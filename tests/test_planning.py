@@ -14,7 +14,7 @@ from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.ids import to_ids
 from rankmill.engine.plan import plan_runs
-from rankmill.metrics.item_counter import ItemCounter, bytes_of_counter
+from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
 
 PEAK = """
 import resource, sys, rankmill

@@ -14,13 +14,18 @@ import pytest
 import rankmill
 from browser import FOUND, browser
 from flat import flat
-from rankmill.compare.differences import Estimate
-from rankmill.compare.plots import MOST_ROWS, columns_of, plot_comparison, plot_cutoffs
+from rankmill.analysis.compare.differences.differences import Estimate
+from rankmill.analysis.compare.view.plots import (
+    MOST_ROWS,
+    columns_of,
+    plot_comparison,
+    plot_cutoffs,
+)
 from rankmill.errors import UsageError
-from rankmill.results import charts
-from rankmill.results.drawing import COLOURS, Area, Marker, Stroke, Text
-from rankmill.results.escaping import brief, visible
-from rankmill.results.pictures import Panel, rendered, text_width
+from rankmill.io.inert_text import brief, visible
+from rankmill.show import charts
+from rankmill.show.marks import COLOURS, AreaMark, Marker, Stroke, Text
+from rankmill.show.pictures import Panel, rendered, text_width
 from rankmill.version import install
 from test_compare import compare, made, table
 from test_escaping import HOSTILE
@@ -75,7 +80,7 @@ def test_each_metric_has_a_column_of_panels_with_its_numbers(sliced):
         assert [whole.title, spread.title] == [metric, told]
         assert [by_country.title, by_age.title] == ways
         assert labels_of(whole) == ["good"]
-        assert of(Area, whole)  # the margin
+        assert of(AreaMark, whole)  # the margin
         countries = [one for one in sliced.slices if one.by == ("country",)]
         assert labels_of(by_country) == [
             f"{one.value[0] or '(unknown)'} ({one.queries})" for one in countries
@@ -111,7 +116,7 @@ def intervals_are_drawn(panel: Panel, differences: list) -> None:
 def test_a_bin_holds_queries_that_are_won_or_lost_and_none_that_tie(sliced):
     for metric, (_, spread, *_) in zip(sliced.values, panels(sliced), strict=True):
         one = sliced.differences[metric]["good"]
-        bars = of(Area, spread)
+        bars = of(AreaMark, spread)
         ticks = {text.text: text.y for text in of(Text, spread)}
         middle = (11.0 + 98.0) / 2
         ground, decade = max(bar.top + bar.high for bar in bars), ticks["1"] - ticks["10"]
@@ -211,10 +216,12 @@ def test_a_metric_that_is_no_mean_has_a_point_and_says_so():
 
 
 def test_with_weights_the_differences_of_queries_are_left_out(sliced):
-    from rankmill.compare.sums import Column, Sums
+    from rankmill.analysis.compare.differences.sums import Sums, SystemColumn
 
     columns = sliced.state.whole.columns
-    bare = {m: {n: Column(one.mean, None) for n, one in of.items()} for m, of in columns.items()}
+    bare = {
+        m: {n: SystemColumn(one.mean, None) for n, one in of.items()} for m, of in columns.items()
+    }
     sums = Sums(sliced.queries, bare, {})
     found = columns_of(sliced.whole, [], sliced.settings, sums)
     assert [[one.title for one in column] for column in found] == [["map@3"], ["recall@2"]]
@@ -245,7 +252,7 @@ def test_svg_needs_no_matplotlib_and_pyplot_is_not_used():
     pytest.importorskip("matplotlib")
     code = """
 import sys, pyarrow as pa, rankmill
-from rankmill.results.pictures import rendered
+from rankmill.show.pictures import rendered
 labels = pa.table({"query": [1, 2], "items": [[1], [2]]})
 picture = rankmill.compare(labels, {"a": labels, "b": labels}, ["map@3"]).plot()
 picture.svg()
@@ -377,7 +384,7 @@ def test_all_files_are_written_or_none(files, run_cli, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr(import_module("rankmill.results.pictures"), "rendered", fail)
+    monkeypatch.setattr(import_module("rankmill.show.pictures"), "rendered", fail)
     before = {*Path.cwd().iterdir()}
     more = ["-o", "a.json", "--per-query", "q.parquet", "--plot", "a.svg"]
     assert run_cli("compare", *files, "-m", "map@3", *more).exit_code != 0
@@ -396,7 +403,9 @@ def test_all_files_are_written_or_none(files, run_cli, monkeypatch):
     ],
 )
 def test_what_is_wrong_is_told_before_any_work(options, told, files, run_cli, monkeypatch):
-    monkeypatch.setattr(import_module("rankmill.compare.compare"), "compare", None)  # not come to
+    monkeypatch.setattr(
+        import_module("rankmill.analysis.compare.compare"), "compare", None
+    )  # not come to
     Path("labels.svg").write_bytes(Path(files[0]).read_bytes())
     ran = run_cli("compare", "labels.svg", *files[1:], "--labels-as", "parquet", *options)
     assert ran.exit_code == 2

@@ -16,9 +16,9 @@ import pytest
 
 import rankmill
 from flat import flat
-from rankmill.metrics.gap import Gap
-from rankmill.metrics.gap_counts import Among, GapCounter, gap_of_counts
-from rankmill.metrics.mean import Mean
+from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_counts import Among, GapCounter, gap_of_counts
 from rankmill.threads import Workers
 
 METRICS = ["map@3", "first_hit", "ndcg@5", "recall@2", "gap", "gap@1"]
@@ -101,11 +101,11 @@ def test_rows_row_groups_threads_files_and_memory_do_not_change_a_bit(
     dump: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = score(dump)
-    monkeypatch.setattr("rankmill.metrics.gap_counts.PORTION", 1000)
+    monkeypatch.setattr("rankmill.metrics.gap.gap_counts.PORTION", 1000)
     for seed, (rows, threads, memory) in enumerate(
         [(7, 1, 1), (100, 3, 1), (1000, 2, 1 << 30), (5000, 4, 10_000)]
     ):
-        monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", rows)
+        monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", rows)
         paths = []
         for name, path in zip(("labels", "predictions"), dump, strict=True):
             whole = pq.read_table(path)

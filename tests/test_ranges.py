@@ -22,8 +22,8 @@ from rankmill.engine import first_pass
 from rankmill.engine.job import make_job, open_job
 from rankmill.engine.memory import id_ranges
 from rankmill.semantics.presets import PRESETS
-from rankmill.sources.files import File
-from rankmill.sources.footers import read_footer, row_groups
+from rankmill.sources.files.files import File
+from rankmill.sources.files.footers import read_footer, row_groups
 from strategies import Case, examples
 
 METRICS = ["map@3", "ndcg", "first_hit@2", "gap", "gap@2", "recall@5"]

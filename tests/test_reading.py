@@ -16,13 +16,13 @@ from pyarrow import feather
 import rankmill
 from rankmill import InputError
 from rankmill.arrays import Ragged
-from rankmill.sources import long
-from rankmill.sources.asked import Asked
-from rankmill.sources.base import BATCH_BYTES
-from rankmill.sources.inputs import map_lists
-from rankmill.sources.opening import open_source
-from rankmill.sources.roles import find_columns
-from rankmill.sources.stream import FEW_BYTES, SMALL_ROWS, joined
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.inputs.inputs import map_lists
+from rankmill.sources.roles.roles import find_columns
+from rankmill.sources.roles.source import BATCH_BYTES
+from rankmill.sources.roles.streams import FEW_BYTES, SMALL_ROWS, joined
+from rankmill.sources.rows import long
 from rankmill.threads import Workers
 
 METRICS = ["map@3", "ndcg", "first_hit@5", "gap", "gap@2"]
@@ -73,12 +73,12 @@ def test_streamed_grouped_and_spilled_are_the_same_to_the_bit(tmp_path: Path, te
 
 
 def test_rows_that_stand_together_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", 300)
+    monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", 300)
     _, predictions = dump(5000, 3)
     path = tmp_path / "predictions.parquet"
     pq.write_table(predictions, path, row_group_size=300)
-    source = open_source(str(path), Asked("predictions"))
-    columns = find_columns(source, Asked("predictions"))
+    source = open_source(str(path), InputOptions("predictions"))
+    columns = find_columns(source, InputOptions("predictions"))
     with Workers(2) as workers:
         portions = list(map_lists(lambda lists: lists, source, columns, workers, together=True))
     assert len(portions) > 10
@@ -88,8 +88,8 @@ def test_rows_that_stand_together_stream(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_scattered_rows_are_told_from_those_together() -> None:
     _, predictions = dump(50, 4)
-    source = open_source(shuffled(predictions, 5), Asked("predictions"))
-    columns = find_columns(source, Asked("predictions"))
+    source = open_source(shuffled(predictions, 5), InputOptions("predictions"))
+    columns = find_columns(source, InputOptions("predictions"))
     with Workers(2) as workers, pytest.raises(long.ScatteredRowsError):
         list(map_lists(lambda lists: lists, source, columns, workers, together=True))
 
@@ -175,7 +175,7 @@ def test_small_chunks_are_read_together(kind: pa.DataType) -> None:
     items = pa.array([[int(one), 7] for one in queries], kind)
     whole = pa.table({"query_id": queries, "items": items})
     chunks = pa.concat_tables([whole.slice(start, 3) for start in range(0, 3000, 3)])
-    source = open_source(chunks, Asked("predictions"))
+    source = open_source(chunks, InputOptions("predictions"))
     batches = list(source.pieces(["query_id", "items"])[0])
     assert sum(batch.data.num_rows for batch in batches) == 3000
     if kind == pa.list_(pa.int64()):
@@ -206,7 +206,7 @@ def test_a_reader_that_stops_early_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page header has fewer values than the footer, and no checksum covers it."""
-    monkeypatch.setattr("rankmill.sources.parquet.BATCH_ROWS", 100)  # row groups one by one
+    monkeypatch.setattr("rankmill.sources.readers.parquet.BATCH_ROWS", 100)  # row groups one by one
     rows = 400
     table = pa.table({"query_id": np.arange(rows) // 4, "item_id": np.arange(rows)})
     path = tmp_path / "p.parquet"

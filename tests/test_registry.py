@@ -14,7 +14,7 @@ from conftest import tells
 from rankmill import InputError, UsageError
 from rankmill.metrics.base import REL, Metric, MetricSpec, Parameter, kernel_of
 from rankmill.metrics.registry import REGISTRY, parse, parse_all, spellings
-from rankmill.results.spelling import canonical
+from rankmill.show.metric_names import canonical
 
 LABELS = pa.table({"query": [1], "items": [["a", "b", "c", "d"]], "gain": [[2.0, 0.0, 1.0, 0.0]]})
 PREDICTIONS = pa.table({"query": [1], "items": [["b", "x", "a", "d", "c"]]})
@@ -176,7 +176,7 @@ def test_the_rows_are_whole() -> None:
 def test_a_metric_without_a_walk_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from dataclasses import replace
 
-    from rankmill.explain.walks import WALKS
+    from rankmill.analysis.explain.walks import WALKS
     from rankmill.metrics import registry
 
     monkeypatch.delitem(WALKS, "sum_precisions")

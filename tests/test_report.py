@@ -25,25 +25,31 @@ import rankmill
 from cli_runs import on_a_terminal
 from dumps import dump
 from flat import flat
-from rankmill.compare.aside import bins_of
-from rankmill.compare.comparison import Comparison
-from rankmill.compare.details import Details, Point, evaluate_in_detail, histogram
-from rankmill.compare.differences import Difference, Estimate, Slice
+from rankmill.analysis.compare.differences.differences import Difference, Estimate, Slice
+from rankmill.analysis.compare.queries.page_metrics import bins_of
+from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.analysis.compare.view.details import (
+    CutoffPoint,
+    Details,
+    evaluate_in_detail,
+    histogram,
+)
+from rankmill.analysis.explain.side_by_side import side_by_side
 from rankmill.errors import UsageError
-from rankmill.explain.side_by_side import side_by_side
-from rankmill.gate.gate import gate
-from rankmill.metrics.gap_groups import GapGroups, Tagged
-from rankmill.report import lists_of, page, words
-from rankmill.report.audit_words import audit_title, findings
-from rankmill.report.pages import sheet
-from rankmill.report.text import name, say
-from rankmill.results import audit, charts
-from rankmill.results.drawing import LOOKS
-from rankmill.results.escaping import brief
+from rankmill.io.inert_text import brief
+from rankmill.metrics.gap.gap_groups import GapGroups, Tagged
+from rankmill.nightly.gate.gate import gate
+from rankmill.nightly.report import lists_of, page, words
+from rankmill.nightly.report.audit_words import audit_title, findings
+from rankmill.nightly.report.pages import sheet
+from rankmill.nightly.report.text import name, say
+from rankmill.results import audit
 from rankmill.results.result import Result
-from rankmill.results.scales import half_width, number, percent, scale_of, signed, tick_texts
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
+from rankmill.show import charts
+from rankmill.show.marks import LOOKS
+from rankmill.show.scales import half_width, number, percent, scale_of, signed, tick_texts
 from rankmill.threads import Workers
 from strategies import examples
 from test_package import run_python
@@ -110,7 +116,7 @@ def test_cutoffs_and_hits_equal_what_evaluate_says(seed: int, metric: str) -> No
     for point in details.cutoffs[f"{metric}@6"]["s0"]:
         alone = rankmill.evaluate(labels, runs["s0"], [f"{metric}@{point.cutoff}"])
         (value,), (error,) = alone.metrics.values(), alone.standard_errors.values()
-        assert point == Point(point.cutoff, value, error)
+        assert point == CutoffPoint(point.cutoff, value, error)
     assert [one.cutoff for one in details.cutoffs[f"{metric}@6"]["s0"]] == [1, 2, 3, 5, 6]
     counted = [query for query, items in labels.items() if items]
     for rank, share in enumerate(details.hits["s0"], 1):
@@ -275,9 +281,9 @@ def test_slices_are_told_worst_first() -> None:
 
 def test_cutoffs_are_told() -> None:
     def told(*values: float, other: tuple[float, ...] = ()) -> str:
-        lines = {"new": [Point(i, v, 0.0) for i, v in enumerate(values, 1)]}
+        lines = {"new": [CutoffPoint(i, v, 0.0) for i, v in enumerate(values, 1)]}
         if other:
-            lines["old"] = [Point(i, v, 0.0) for i, v in enumerate(other, 1)]
+            lines["old"] = [CutoffPoint(i, v, 0.0) for i, v in enumerate(other, 1)]
         return words.cutoffs_words("map@3", lines, list(lines)).plain
 
     assert told(0.1, 0.2, 0.3) == "map rises from 0.100 at 1 to 0.300 at 3"

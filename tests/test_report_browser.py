@@ -14,9 +14,9 @@ import pytest
 import rankmill
 from browser import FOUND, Browser, browser
 from flat import flat
-from rankmill.compare.details import evaluate_in_detail
-from rankmill.gate.gate import gate
-from rankmill.report import lists_of, page
+from rankmill.analysis.compare.view.details import evaluate_in_detail
+from rankmill.nightly.gate.gate import gate
+from rankmill.nightly.report import lists_of, page
 from test_report import HOSTILE, data
 
 pytestmark = pytest.mark.skipif(FOUND is None, reason="no Chromium to look at pages with")

@@ -11,7 +11,7 @@ import pytest
 import rankmill
 from rankmill.results import audit
 from rankmill.results.result import Result, view_of
-from rankmill.results.writers import write
+from rankmill.show.writers import write
 from shown import aligned_numbers, plain_table
 
 
@@ -185,7 +185,7 @@ def test_notable_counts_leave_out_zeros_and_headlines():
 
 def test_a_result_needs_neither_numba_nor_pyarrow():
     code = (
-        "import sys, rankmill.results.result, rankmill.results.audit, rankmill.results.files\n"
+        "import sys, rankmill.results.result, rankmill.results.audit, rankmill.io.whole_files\n"
         "print(sorted({'numba', 'pyarrow', 'numpy', 'rich'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

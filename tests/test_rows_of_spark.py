@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from rankmill.errors import InputError
-from rankmill.spark.rows import Returned, RowFormat
+from rankmill.spark.exchange.typed_rows import Returned, RowFormat
 
 KINDS = ["i8", "i4", "u1", "u8", "f8", "f4"]
 

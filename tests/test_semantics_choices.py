@@ -23,8 +23,8 @@ from rankmill import InputError, UsageError
 from rankmill.columns.ids import to_ids
 from rankmill.columns.lists import offsets_of
 from rankmill.matching.hits import Hits, group_hits
-from rankmill.metrics.gain import LARGEST_IDEAL
-from rankmill.metrics.gap_rows import Pooled, rank_pooled
+from rankmill.metrics.families.gain import LARGEST_IDEAL
+from rankmill.metrics.gap.gap_rows import PooledPredictions, rank_pooled
 from rankmill.semantics.choices import CHOICES, Choices
 
 Lists = dict[int, list[tuple[Any, Any]]]
@@ -403,7 +403,7 @@ def test_the_terms_of_ranked_predictions_add_up_to_gap(ties: str) -> None:
     predictions = pa.table(
         {"query": range(9), "items": [[1]] * 9, "score": [[one] for one in confidences]}
     )
-    pooled = Pooled(
+    pooled = PooledPredictions(
         to_ids(np.arange(9), "queries"),
         to_ids(np.ones(9, np.int64), "items"),
         np.array(confidences),

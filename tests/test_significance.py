@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankmill.compare.corrections import CORRECTIONS, correct
-from rankmill.compare.paired import paired_of
-from rankmill.compare.resampling import bootstrap_means, flipped_sums
-from rankmill.compare.significance import (
+from rankmill.analysis.statistics.corrections import CORRECTIONS, correct
+from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.random_draws import bootstrap_means, flipped_sums
+from rankmill.analysis.statistics.significance import (
     TESTS,
     equivalence,
     noninferiority,

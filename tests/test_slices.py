@@ -14,11 +14,11 @@ from scipy import stats
 
 import rankmill
 from flat import flat
-from rankmill.compare.comparison import view_of
-from rankmill.compare.corrections import correct
-from rankmill.compare.segments import natural
+from rankmill.analysis.compare.cuts.segments import natural
+from rankmill.analysis.compare.view.comparison import view_of
+from rankmill.analysis.statistics.corrections import correct
 from rankmill.errors import UsageError
-from rankmill.results import writers
+from rankmill.show import writers
 from test_compare import made, numbers, table
 
 METRICS = ["map@3", "recall@2"]

@@ -12,7 +12,7 @@ import pytest
 
 import rankmill
 from flat import flat
-from rankmill.compare.power import queries_needed
+from rankmill.analysis.statistics.sample_size import queries_needed
 from test_agreement import slow_halves, slow_tau_ap
 
 CUTOFFS = (1, 2, 4)

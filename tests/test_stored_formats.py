@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import rankmill
+from rankmill.analysis.explain.evaluators import EvaluatorDifferences
+from rankmill.analysis.fuse.fusion_view import Fused
 from rankmill.columns.seal import seal_of_json
 from rankmill.config import read_config
 from rankmill.errors import InputError, UsageError
-from rankmill.explain.evaluators import EvaluatorDifferences
-from rankmill.gate import runs
+from rankmill.nightly.runs import runs
 from rankmill.parts import ComparisonState, State, compare_part, evaluate_part, second_pass
-from rankmill.results.fused import Fused
 from rankmill.version import FORMAT, __version__
 
 SAMPLES = Path(__file__).parent / "samples"

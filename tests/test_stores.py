@@ -22,9 +22,9 @@ import pytest
 
 import rankmill
 from rankmill.errors import InputError, UsageError
-from rankmill.results.files import check_target, write_files, write_table, write_text
-from rankmill.sources.files import find_files
-from rankmill.stores.urls import is_url, local_path, parse, redacted, shown
+from rankmill.io.stores.urls import is_url, local_path, parse, redacted, shown
+from rankmill.io.whole_files import check_target, write_files, write_table, write_text
+from rankmill.sources.files.files import find_files
 from rankmill.version import install
 from store_server import FAILS_EVERY, Files, Proxy, s3_server, served
 
@@ -171,7 +171,7 @@ def test_a_store_that_fails_at_times_was_tested(proxy: Proxy) -> None:
 def test_an_object_that_changes_is_refused(
     proxy: Proxy, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rankmill.sources import parquet
+    from rankmill.sources.readers import parquet
 
     read = parquet._batches
 
@@ -490,7 +490,7 @@ def test_a_process_that_ends_in_an_upload_leaves_nothing(
 def test_a_server_that_sends_a_byte_now_and_then_is_given_up(
     folder: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rankmill.stores.fsspec_files.WHOLE_SECONDS", 0.4)
+    monkeypatch.setattr("rankmill.io.stores.fsspec_files.WHOLE_SECONDS", 0.4)
     with served(Files(folder)) as web:
         web.pause = 0.05  # there is always a next byte within the limit for one
         url = f"{web.url}/labels.parquet"
@@ -503,7 +503,7 @@ def test_a_server_that_sends_a_byte_now_and_then_is_given_up(
 
 def test_a_large_range_is_asked_for_in_parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     local = rankmill.evaluate(folder / "labels.parquet", folder / "labels.parquet", ["map"])
-    monkeypatch.setattr("rankmill.stores.fsspec_files.LARGEST_RANGE", 100)
+    monkeypatch.setattr("rankmill.io.stores.fsspec_files.LARGEST_RANGE", 100)
     with served(Files(folder)) as web:
         url = f"{web.url}/labels.parquet"
         assert rankmill.evaluate(url, url, ["map"]).metrics == local.metrics
@@ -546,7 +546,7 @@ def test_no_output_holds_credentials(folder: Path, run: Any, tmp_path: Path) -> 
 def test_no_stack_trace_holds_credentials(
     folder: Path, run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rankmill.sources import opening
+    from rankmill.sources.inputs import any_source
 
     def bug(*arguments: Any) -> Any:
         raise RuntimeError(f"lost https://me:{SECRET}@host/a?sig={SECRET}") from KeyError(
@@ -555,7 +555,7 @@ def test_no_stack_trace_holds_credentials(
 
     for debug in ("", "1"):
         with monkeypatch.context() as patch:
-            patch.setattr(opening, "find_files", bug)
+            patch.setattr(any_source, "find_files", bug)
             patch.setenv("RANKMILL_DEBUG", debug)
             code, _, error = run("evaluate", f"https://host/a?sig={SECRET}", "p.parquet")
             assert code == 70

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rankmill
 from conftest import tells
 from rankmill import UsageError
-from rankmill.metrics.distribution import Distribution
+from rankmill.metrics.aggregates.distribution import Distribution
 from rankmill.metrics.registry import parse
 from test_registry import long_table, random_run
 

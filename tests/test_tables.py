@@ -8,9 +8,9 @@ from html import escape
 import pytest
 
 from rankmill.cli.draw import draw
-from rankmill.results.escaping import markdown_text, visible
-from rankmill.results.tables import Best, Column, Facts, Table, View, listing
-from rankmill.results.writers import plain_text, write
+from rankmill.io.inert_text import markdown_text, visible
+from rankmill.show.tables import Best, Column, Facts, Table, View, listing
+from rankmill.show.writers import plain_text, write
 from test_escaping import ESCAPES, HOSTILE, SHOWN
 
 ALL_KINDS = Table(

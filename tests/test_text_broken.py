@@ -19,7 +19,7 @@ import text_files as text
 from flat import flat
 from rankmill.errors import RankmillError
 from rankmill.kernels.text import scan_delimited
-from rankmill.sources.text import integers, numbers
+from rankmill.sources.files.text_blocks import integers, numbers
 from test_text_formats import PREDICTIONS, side
 
 # Bytes that mean something in one of the formats.
@@ -157,8 +157,8 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: Any) 
     lists = side("int", "predictions")
     path = Path(text.write(tmp_path, "p.csv", text.long_text(lists, "score")))
     labels = text.twin(side("int", "labels"), "gain", wide=True)
-    monkeypatch.setattr("rankmill.sources.text.BLOCK_BYTES", 100)
-    import rankmill.sources.long as long
+    monkeypatch.setattr("rankmill.sources.files.text_blocks.BLOCK_BYTES", 100)
+    import rankmill.sources.rows.long as long
 
     rows, calls = long.long_rows, []
 

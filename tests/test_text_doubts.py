@@ -20,9 +20,9 @@ from rankmill.columns.place import Place
 from rankmill.engine.head import head
 from rankmill.errors import InputError, UsageError
 from rankmill.kernels.doubts import has_stray_return, lines_with_return
-from rankmill.sources.doubts import Doubts, doubt_lists
-from rankmill.sources.text import TextBlock
-from rankmill.sources.text_lists import split
+from rankmill.sources.files.doubts import Doubts, doubt_lists
+from rankmill.sources.files.text_blocks import TextBlock
+from rankmill.sources.files.text_lists import split
 
 ROWS = 1000
 LABELS = {f"q{i}": ["a"] for i in range(ROWS)}
@@ -104,7 +104,7 @@ def test_blanks_around_items_are_no_doubt(tmp_path: Path, cell: str) -> None:
 def test_a_semicolon_behind_the_first_rows_of_single_items(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rankmill.sources.delimited.SAMPLED_ROWS", 5)
+    monkeypatch.setattr("rankmill.sources.readers.separated_values.SAMPLED_ROWS", 5)
     rows = "".join(f"q{i},a\n" for i in range(9))
     path = text.write(tmp_path, "p.csv", f"query,item\n{rows}q9,a;b\n".encode())
     with pytest.raises(InputError, match=r"line 11: the item 'a;b' may be one item or a list"):
@@ -310,7 +310,7 @@ def rows_of(name: str, items: list[str]) -> str:
 def test_text_that_is_not_utf_8(
     tmp_path: Path, name: str, block: int, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rankmill.sources.text.BLOCK_BYTES", block)
+    monkeypatch.setattr("rankmill.sources.files.text_blocks.BLOCK_BYTES", block)
     content = rows_of(name, ["a", "b", "ü", "é"])
     path = text.write(tmp_path, name, content.encode("latin-1"), kind)
     wanted = {f"q{i}": [item] for i, item in enumerate(["a", "b", "ü", "é"])}

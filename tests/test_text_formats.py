@@ -153,7 +153,7 @@ def test_blocks_may_end_anywhere(
     lists = side("str", "predictions")
     labels = text.twin(side("str", "labels"), "gain", wide=True)
     path = text.write(tmp_path, name, writer(lists))
-    monkeypatch.setattr("rankmill.sources.text.BLOCK_BYTES", size)
+    monkeypatch.setattr("rankmill.sources.files.text_blocks.BLOCK_BYTES", size)
     expected = scored(labels, text.twin(lists, "score", wide=wide))
     assert scored(labels, path, **options) == expected
 

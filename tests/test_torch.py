@@ -11,12 +11,12 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch (extra torch) is not installed")
 
-import rankmill.training.torch  # noqa: E402
+import rankmill.adapters.torch.loss  # noqa: E402
 from conftest import tells  # noqa: E402
 from listwise_autograd import dense_loss, scattered_loss  # noqa: E402
 from rankmill import InputError, UsageError  # noqa: E402
-from rankmill.training.listwise import listwise_ap_loss  # noqa: E402
-from rankmill.training.torch import ListwiseAPLoss  # noqa: E402
+from rankmill.adapters.torch.listwise import listwise_ap_loss  # noqa: E402
+from rankmill.adapters.torch.loss import ListwiseAPLoss  # noqa: E402
 from rankmill.version import install  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,7 +151,7 @@ def test_no_gradient_is_computed_where_none_is_wanted(monkeypatch):
         asked.append(gradient)
         return listwise_ap_loss(*arguments, gradient=gradient, **settings)
 
-    monkeypatch.setattr(rankmill.training.torch, "listwise_ap_loss", watched)
+    monkeypatch.setattr(rankmill.adapters.torch.loss, "listwise_ap_loss", watched)
     scores, relevance = batch()
     with torch.no_grad():
         quiet = ListwiseAPLoss()(scores, relevance)
@@ -217,12 +217,14 @@ def run_python(code: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_only_its_own_module_loads_torch():
-    code = "import rankmill, rankmill.training.listwise, sys; print('torch' in sys.modules)"
+    code = "import rankmill, rankmill.adapters.torch.listwise, sys; print('torch' in sys.modules)"
     assert run_python(code).stdout == "False\n"
 
 
 def test_without_torch_the_error_says_what_to_install():
-    finished = run_python("import sys; sys.modules['torch'] = None; import rankmill.training.torch")
+    finished = run_python(
+        "import sys; sys.modules['torch'] = None; import rankmill.adapters.torch.loss"
+    )
     assert finished.returncode == 1
     last = finished.stderr.splitlines()[-1]
     assert last.startswith("ImportError: ")

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
 USES = """
 import itertools
 import numpy as np, pyarrow as pa, pyarrow.parquet as pq, pyarrow.types, rankmill
-from rankmill.metrics import confidence, diversity
+from rankmill.metrics.families import confidence, diversity
 from rankmill.metrics.registry import examples, parse
 from rankmill.semantics.choices import CHOICES
 others = (*confidence.METRICS, *diversity.METRICS)
@@ -93,12 +93,12 @@ topics = rankmill.Labels(topics, subtopic="subtopic")
 rankmill.evaluate(topics, {"1": ["a", "c"]}, diverse)
 rankmill.fuse(["p.parquet", "p.parquet"], method="combmed", top=3, weights=[1, 2])
 rankmill.arrays.global_average_precision(np.float16([1, 2]), [True, False], 2)
-from rankmill.training.listwise import listwise_ap, listwise_ap_loss
+from rankmill.adapters.torch.listwise import listwise_ap, listwise_ap_loss
 for scores in (np.float16([[1, 0]]), np.float32([[1, 0]]), [[1, 0]]):
     listwise_ap(scores, [[0, 1]], 5, tied=True)
     listwise_ap_loss(scores, [[True, False]], 5, -1, 1, weights=[2])
-from rankmill.compare.paired import paired_of
-from rankmill.compare.significance import TESTS, run_test, tukey
+from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.significance import TESTS, run_test, tukey
 for differences in ([0.1, 0.2, 0.4] * 7, np.float32([1, 2, 3] * 60), range(2000)):
     for name in TESTS:
         run_test(name, paired_of(differences), replicates=50, seed=-1)

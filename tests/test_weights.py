@@ -22,14 +22,14 @@ import strategies
 from flat import flat
 from rankmill import InputError, UsageError
 from rankmill.columns.ids import slice_ids, take_ids, to_ids
-from rankmill.engine import labels as labels_of_jobs
+from rankmill.engine import held_labels as labels_of_jobs
 from rankmill.engine import memory
 from rankmill.matching.index import LabelIndex
-from rankmill.matching.labels import LabelLists
+from rankmill.matching.label_lists import LabelLists
 from rankmill.metrics.registry import parse
 from rankmill.parts import State
 from rankmill.semantics.presets import preset
-from rankmill.sources.facts import Facts
+from rankmill.sources.rows.facts import QueryFacts
 from strategies import Case, examples
 from test_parts_refused import resealed
 from test_semantics import (
@@ -173,11 +173,11 @@ def test_weights_are_joined_by_id(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = numbers(rankmill.evaluate(rankmill.Labels(labels, weight="w"), predictions, SOME))
     in_order = labels_of_jobs.read_facts
 
-    def reversed_facts(*arguments: Any, **options: Any) -> Facts:
+    def reversed_facts(*arguments: Any, **options: Any) -> QueryFacts:
         found = in_order(*arguments, **options)
         places = np.arange(len(found.queries.keys))[::-1].copy()
         columns = {name: column.take(pa.array(places)) for name, column in found.columns.items()}
-        return Facts(take_ids(found.queries, places), columns)
+        return QueryFacts(take_ids(found.queries, places), columns)
 
     monkeypatch.setattr(labels_of_jobs, "read_facts", reversed_facts)
     assert (
@@ -274,7 +274,7 @@ def test_several_systems_and_their_joined_table(tmp_path: Path) -> None:
             semantics={"unpredicted": "skip"},
         )
         assert numbers(one) == numbers(alone)
-    from rankmill.compare.aligned import join_per_query
+    from rankmill.analysis.compare.queries.alignment import join_per_query
 
     joined = join_per_query(results)
     assert joined.column_names == ["query", "a:map", "b:map", "weight"]

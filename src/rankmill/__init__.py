@@ -25,9 +25,6 @@ Importing rankmill is cheap: modules that need NumPy, numba or pyarrow are loade
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-
 from rankmill.homes import handed_on
 from rankmill.version import __version__ as __version__
 
@@ -43,11 +40,15 @@ if TYPE_CHECKING:
     from rankmill import parts as parts
     from rankmill import spark as spark
     from rankmill import torch as torch
-    from rankmill.compare.asked import Tests as Tests
-    from rankmill.compare.compare import compare as compare
-    from rankmill.compare.comparison import Comparison as Comparison
-    from rankmill.compare.stability import stability as stability
-    from rankmill.compare.stability_view import Stability as Stability
+    from rankmill.analysis.compare.compare import compare as compare
+    from rankmill.analysis.compare.comparison_request import Tests as Tests
+    from rankmill.analysis.compare.view.comparison import Comparison as Comparison
+    from rankmill.analysis.explain.evaluators import explain_evaluators as explain_evaluators
+    from rankmill.analysis.explain.trace import explain as explain
+    from rankmill.analysis.explain.trace_view import Trace as Trace
+    from rankmill.analysis.fuse.fuse import fuse as fuse
+    from rankmill.analysis.stability.stability import stability as stability
+    from rankmill.analysis.stability.stability_view import Stability as Stability
     from rankmill.engine.convert import convert as convert
     from rankmill.engine.evaluate import evaluate as evaluate
     from rankmill.engine.evaluate import evaluate_runs as evaluate_runs
@@ -59,15 +60,11 @@ if TYPE_CHECKING:
     from rankmill.errors import RegressionError as RegressionError
     from rankmill.errors import ResourceError as ResourceError
     from rankmill.errors import UsageError as UsageError
-    from rankmill.explain.evaluators import explain_evaluators as explain_evaluators
-    from rankmill.explain.trace import explain as explain
-    from rankmill.explain.trace_view import Trace as Trace
-    from rankmill.fuse.fuse import fuse as fuse
-    from rankmill.gate.asked import Rules as Rules
-    from rankmill.gate.gate import gate as gate
-    from rankmill.gate.history import History as History
-    from rankmill.gate.power import gate_power as gate_power
-    from rankmill.gate.verdict import Verdict as Verdict
+    from rankmill.nightly.gate.gate import gate as gate
+    from rankmill.nightly.gate.gate_request import Rules as Rules
+    from rankmill.nightly.gate.power import gate_power as gate_power
+    from rankmill.nightly.history.history import History as History
+    from rankmill.nightly.rules.verdict import Verdict as Verdict
     from rankmill.results.result import Result as Result
     from rankmill.semantics.semantics import Semantics as Semantics
     from rankmill.sources.nouns import Catalogue as Catalogue
@@ -77,8 +74,8 @@ if TYPE_CHECKING:
 # Public name -> the module that defines it.
 _HOMES = {
     "Catalogue": "sources.nouns",
-    "Comparison": "compare.comparison",
-    "History": "gate.history",
+    "Comparison": "analysis.compare.view.comparison",
+    "History": "nightly.history.history",
     "InputError": "errors",
     "Labels": "sources.nouns",
     "Predictions": "sources.nouns",
@@ -87,25 +84,25 @@ _HOMES = {
     "ResourceError": "errors",
     "Result": "results.result",
     "Results": "engine.results",
-    "Rules": "gate.asked",
+    "Rules": "nightly.gate.gate_request",
     "Semantics": "semantics.semantics",
-    "Stability": "compare.stability_view",
-    "Tests": "compare.asked",
-    "Trace": "explain.trace_view",
+    "Stability": "analysis.stability.stability_view",
+    "Tests": "analysis.compare.comparison_request",
+    "Trace": "analysis.explain.trace_view",
     "UsageError": "errors",
-    "Verdict": "gate.verdict",
-    "compare": "compare.compare",
+    "Verdict": "nightly.rules.verdict",
+    "compare": "analysis.compare.compare",
     "convert": "engine.convert",
     "evaluate": "engine.evaluate",
     "evaluate_runs": "engine.evaluate",
-    "explain": "explain.trace",
-    "explain_evaluators": "explain.evaluators",
-    "fuse": "fuse.fuse",
-    "gate": "gate.gate",
-    "gate_power": "gate.power",
+    "explain": "analysis.explain.trace",
+    "explain_evaluators": "analysis.explain.evaluators",
+    "fuse": "analysis.fuse.fuse",
+    "gate": "nightly.gate.gate",
+    "gate_power": "nightly.gate.power",
     "head": "engine.head",
     "plan": "engine.plan",
-    "stability": "compare.stability",
+    "stability": "analysis.stability.stability",
 }
 # The public modules, which hand the other names on.
 _MODULES = ("arrays", "config", "kaggle", "metrics", "parts", "spark", "torch")
@@ -144,18 +141,3 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = handed_on(__name__, _HOMES, _MODULES)
-
-
-class _Package(ModuleType):
-    """A package that keeps a public function when a subpackage of the same name is imported.
-
-    Python sets each imported subpackage as an attribute of its package. Without this class,
-    ``rankmill.explain`` would become the subpackage as soon as one of its modules is imported.
-    """
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in _HOMES or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

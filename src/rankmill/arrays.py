@@ -1,6 +1,6 @@
 """Metrics of arrays and lists in memory, query by query, and the array of lists they take."""
 
-from rankmill.columns.ragged import Ragged
+from rankmill.columns.ragged_lists import Ragged
 from rankmill.metrics.arrays import (
     average_precision,
     dcg,
@@ -12,7 +12,7 @@ from rankmill.metrics.arrays import (
     r_precision,
     recall,
 )
-from rankmill.metrics.gap_array import global_average_precision
+from rankmill.metrics.gap.gap_array import global_average_precision
 
 __all__ = [
     "Ragged",

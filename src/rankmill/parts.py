@@ -1,7 +1,7 @@
 """Evaluating and comparing in parts, as on a cluster: exact states, which merge."""
 
-from rankmill.compare.compare import compare_part, compare_state
-from rankmill.compare.state import ComparisonState
+from rankmill.analysis.compare.compare import compare_part, compare_state
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
 from rankmill.engine.parts import evaluate_part, second_pass
 from rankmill.engine.state import State
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 from rankmill.homes import handed_on
 
 if TYPE_CHECKING:
-    from rankmill.training.listwise import ListwiseLoss as ListwiseLoss
-    from rankmill.training.listwise import listwise_ap as listwise_ap
-    from rankmill.training.listwise import listwise_ap_loss as listwise_ap_loss
-    from rankmill.training.torch import ListwiseAPLoss as ListwiseAPLoss
+    from rankmill.adapters.torch.listwise import ListwiseLoss as ListwiseLoss
+    from rankmill.adapters.torch.listwise import listwise_ap as listwise_ap
+    from rankmill.adapters.torch.listwise import listwise_ap_loss as listwise_ap_loss
+    from rankmill.adapters.torch.loss import ListwiseAPLoss as ListwiseAPLoss
 
 __all__ = [
     "ListwiseAPLoss",
@@ -21,9 +21,9 @@ __all__ = [
 __getattr__, __dir__ = handed_on(
     __name__,
     {
-        "ListwiseAPLoss": "training.torch",
-        "ListwiseLoss": "training.listwise",
-        "listwise_ap": "training.listwise",
-        "listwise_ap_loss": "training.listwise",
+        "ListwiseAPLoss": "adapters.torch.loss",
+        "ListwiseLoss": "adapters.torch.listwise",
+        "listwise_ap": "adapters.torch.listwise",
+        "listwise_ap_loss": "adapters.torch.listwise",
     },
 )

@@ -12,7 +12,8 @@ from data import same, tables
 
 import rankmill
 import rankmill.spark
-from rankmill.spark import broadcasting, counting, merging, placing, tasks
+from rankmill.spark import broadcast, confidence_counts, placement
+from rankmill.spark.exchange import collection, tasks
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -75,7 +76,7 @@ def harming(monkeypatch: pytest.MonkeyPatch, kind: type, what: str, folder: Path
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # executors do not have this file
-    usual, flag = merging.function_of, folder / "harmed"
+    usual, flag = collection.function_of, folder / "harmed"
 
     def function_of(task: Any) -> Any:
         run = usual(task)
@@ -91,7 +92,7 @@ def harming(monkeypatch: pytest.MonkeyPatch, kind: type, what: str, folder: Path
 
         return harmed
 
-    for module in (merging, broadcasting):
+    for module in (collection, broadcast):
         monkeypatch.setattr(module, "function_of", function_of)
     return flag
 
@@ -109,7 +110,7 @@ def test_a_failure_in_a_pass_changes_no_bit(
 ) -> None:
     shape = "wide" if what in ("executor", "slow") else "long"
     labels, predictions = tables("integers", "wide", shape)
-    kind = tasks.Scoring if number == "first" else counting.Counting
+    kind = tasks.Scoring if number == "first" else confidence_counts.Counting
     flag = harming(monkeypatch, kind, what, tmp_path)
     both = [cluster.createDataFrame(one) for one in (labels, predictions)]
     found = rankmill.spark.evaluate(*both, METRICS, partitions=4)
@@ -123,12 +124,12 @@ def test_a_failure_with_all_labels_in_each_task_changes_no_bit(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     labels, predictions = tables("integers", "wide", "wide")
-    flag = harming(monkeypatch, broadcasting.Matching, what, tmp_path)
+    flag = harming(monkeypatch, broadcast.Matching, what, tmp_path)
     both = [cluster.createDataFrame(one) for one in (labels, predictions)]
     both[1] = both[1].repartition(4)
     with pytest.MonkeyPatch.context() as patch:
         # What was given twice is not taken for a query in two partitions.
-        patch.delattr(placing, "_shuffled")
+        patch.delattr(placement, "_shuffled")
         found = rankmill.spark.evaluate(*both, METRICS)
     assert flag.exists()
     same(found, rankmill.evaluate(labels, predictions, METRICS))

@@ -16,10 +16,11 @@ import pytest
 
 import rankmill.spark
 from flat import flat
-from rankmill.spark import broadcasting, merging, planning
-from rankmill.spark.broadcasting import Matching
-from rankmill.spark.counting import Counting
-from rankmill.spark.tasks import Scoring
+from rankmill.spark import broadcast, estimate
+from rankmill.spark.broadcast import Matching
+from rankmill.spark.confidence_counts import Counting
+from rankmill.spark.exchange import collection
+from rankmill.spark.exchange.tasks import Scoring
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -119,8 +120,8 @@ def test_a_task_needs_the_memory_that_the_plan_tells(
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not have this file
-    measuring = recorded(str(tmp_path), merging.function_of)
-    for module in (merging, broadcasting):
+    measuring = recorded(str(tmp_path), collection.function_of)
+    for module in (collection, broadcast):
         monkeypatch.setattr(module, "function_of", measuring)
     frames = [spark.read.parquet(path) for path in files[shape]]
     options = {"partitions": 1 if placing == "shuffle" else None}
@@ -132,4 +133,4 @@ def test_a_task_needs_the_memory_that_the_plan_tells(
     peak, size = max(peak for _, peak in tasks.values()), max(size for size, _ in tasks.values())
     assert size > 20_000_000
     assert peak <= told["task_memory"] <= 4 * peak
-    assert peak <= planning.A_TASK + planning.TIMES_HELD * size
+    assert peak <= estimate.A_TASK + estimate.TIMES_HELD * size

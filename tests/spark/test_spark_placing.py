@@ -25,11 +25,12 @@ from flat import flat, job_of
 from rankmill.cli.spark import command
 from rankmill.engine.parts import evaluate_part
 from rankmill.engine.state import State
-from rankmill.spark import broadcasting, placing
-from rankmill.spark.broadcasting import broadcast
-from rankmill.spark.partitions import partition_count
-from rankmill.spark.placing import placing_of
-from rankmill.spark.request import Request, request_of
+from rankmill.spark import broadcast as broadcasting
+from rankmill.spark import placement
+from rankmill.spark.broadcast import broadcast
+from rankmill.spark.exchange.partitions import partition_count
+from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.placement import placing_of
 
 pytest.importorskip("pyspark", reason="pyspark is missing: scripts/test-spark installs it")
 pytest_plugins = ["spark_sessions"]
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of Spark are not ours
 METRICS = ["map@3", "gap", "gap@2", "first_hit", "ndcg"]
 
 
-def request_for(labels: Any, predictions: Any, metrics: Any, **options: Any) -> Request:
+def request_for(labels: Any, predictions: Any, metrics: Any, **options: Any) -> SparkRequest:
     """Return the request to score one system."""
     partitions = options.pop("partitions", None)
     job, *inputs = job_of(labels, {"": predictions}, metrics, options, part=True, keep_values=False)
@@ -50,13 +51,13 @@ def ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How rows came to the tasks, in the order of the jobs."""
     found: list[str] = []
     for name in ("broadcast", "score_joined", "_shuffled"):
-        usual = getattr(placing, name)
+        usual = getattr(placement, name)
 
         def noted(*arguments: Any, name: str = name, usual: Any = usual) -> Any:
             found.append(name.strip("_"))
             return usual(*arguments)
 
-        monkeypatch.setattr(placing, name, noted)
+        monkeypatch.setattr(placement, name, noted)
     return found
 
 
@@ -240,9 +241,9 @@ def test_partitions_too_large_for_a_task_are_shuffled(
     request = request_for(both[0], both[1], "map")
     assert placing_of(request, 1).tasks == 4
     size = sum(request.sizes)
-    monkeypatch.setattr(placing, "LARGEST", size // 4)
+    monkeypatch.setattr(placement, "LARGEST", size // 4)
     assert placing_of(request, 1).how == "in place"
-    monkeypatch.setattr(placing, "LARGEST", size // 4 - 1)
+    monkeypatch.setattr(placement, "LARGEST", size // 4 - 1)
     assert placing_of(request, 1).how == "shuffle"
 
 

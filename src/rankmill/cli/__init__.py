@@ -15,11 +15,11 @@ import click
 
 from rankmill import signals
 from rankmill.cli import process
-from rankmill.cli.recording import FAILED
+from rankmill.cli.run_record import FAILED
 from rankmill.errors import InputError, RankmillError, ResourceError, speak_to_command_line
-from rankmill.results.escaping import visible_message
-from rankmill.stores.opened import gathered
-from rankmill.stores.urls import redacted
+from rankmill.io.inert_text import visible_message
+from rankmill.io.stores.read_paths import gathered
+from rankmill.io.stores.urls import redacted
 from rankmill.version import install
 
 COMMANDS: dict[str, tuple[str, str]] = {

@@ -9,7 +9,7 @@ import click
 
 from rankmill.cli import process
 from rankmill.cli.completion import complete_metrics, complete_presets
-from rankmill.cli.recording import TIME, recording_of
+from rankmill.cli.run_record import TIME, recording_of
 from rankmill.config.click_options import click_option
 from rankmill.config.option import Option
 from rankmill.config.options import options_of

@@ -12,16 +12,16 @@ from click.core import ParameterSource
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
 from rankmill.cli.explain import command as explain_command
-from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs
-from rankmill.cli.paging import page_of, trends_of
-from rankmill.cli.progress import Progress
-from rankmill.cli.recording import Recording
+from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.page import page_of, trends_of
+from rankmill.cli.progress_bar import Progress
+from rankmill.cli.run_record import Recording
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.config.keys import joined
 from rankmill.errors import InputError, UsageError
-from rankmill.stores.urls import redacted
+from rankmill.io.stores.urls import redacted
 
 # Options of both commands that do not change what is counted, or that each query has its own of.
 _OWN = ("labels", "predictions", "metrics", "format", "output", "memory", "threads")
@@ -61,7 +61,7 @@ def command(
 ) -> None:
     """Check what can be checked, compare, and write the outcome whole or not at all."""
     from rankmill.metrics.registry import parse_under
-    from rankmill.results.pictures import check_picture, rendered
+    from rankmill.show.pictures import check_picture, rendered
 
     output = None if output == "-" else output
     parse_under(metrics, options["semantics"])
@@ -76,15 +76,15 @@ def command(
     if plot is not None:
         check_picture(plot)
 
-    from rankmill.compare.asked import Request
-    from rankmill.compare.compare import compare, compare_as
-    from rankmill.compare.comparison import view_of
+    from rankmill.analysis.compare.compare import compare, compare_as
+    from rankmill.analysis.compare.comparison_request import CompareRequest
+    from rankmill.analysis.compare.view.comparison import view_of
 
     with Progress() as progress:
         names = {text: name for name, text in systems.items()}
         options |= {"baseline": names.get(baseline or "", baseline), "progress": progress}
         given = face_of(compare, label_source, runs, options | {"metrics": metrics})
-        found = compare_as(Request(**given), details=report is not None)
+        found = compare_as(CompareRequest(**given), details=report is not None)
     more = [] if per_query is None else [(per_query, found.per_query)]
     if plot is not None:
         more.append((plot, rendered(found.plot(), plot)))

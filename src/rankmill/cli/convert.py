@@ -8,9 +8,9 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.face import face_of
-from rankmill.cli.inputs import check_outputs
-from rankmill.cli.progress import Progress
+from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.progress_bar import Progress
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 
 _HELP = """Write INPUT, labels or predictions of any kind, to OUTPUT as wide Parquet.
@@ -37,8 +37,8 @@ def command(source: str, output: str, **options: Any) -> None:
     """Check the names, convert, and tell what was written."""
     paths = source_of(source, "INPUT")
     from rankmill.engine.convert import check_path, convert
-    from rankmill.results.converted import converted_lines
-    from rankmill.results.writers import plain_text
+    from rankmill.engine.convert_view import converted_lines
+    from rankmill.show.writers import plain_text
 
     check_path(output)
     check_outputs(output, [paths])

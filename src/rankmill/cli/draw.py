@@ -11,11 +11,11 @@ import click
 from rankmill import signals
 from rankmill.cli.process import is_terminal
 from rankmill.cli.suffixes import FORMAT_OF_SUFFIX, check_suffix
-from rankmill.results import files as writing
-from rankmill.results.escaping import visible
-from rankmill.results.table_files import suffix_of
-from rankmill.results.tables import Bad, Best, Facts, Part, Table, View
-from rankmill.results.writers import write
+from rankmill.io import whole_files as writing
+from rankmill.io.inert_text import visible
+from rankmill.io.table_files import suffix_of
+from rankmill.show.tables import Bad, Best, Facts, Part, Table, View
+from rankmill.show.writers import write
 
 if TYPE_CHECKING:
     import pyarrow as pa

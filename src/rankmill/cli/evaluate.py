@@ -6,18 +6,18 @@ from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs
-from rankmill.cli.paging import page_of, trends_of
-from rankmill.cli.progress import Progress
-from rankmill.cli.recording import Recording, by_system
+from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.page import page_of, trends_of
+from rankmill.cli.progress_bar import Progress
+from rankmill.cli.run_record import Recording, by_system
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
+from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.errors import UsageError
+from rankmill.io.table_files import suffix_of
 from rankmill.results.result import Result, check_values, view_of
-from rankmill.results.systems import same_queries, systems_view
-from rankmill.results.table_files import suffix_of
-from rankmill.results.writers import write
+from rankmill.show.writers import write
 
 _HELP = """Score ranked PREDICTIONS against LABELS. Each is a file, a quoted glob ('run/*.parquet'),
 a folder, several files between commas, a URL, or - for standard input. A single FILE.toml in the
@@ -75,7 +75,7 @@ def command(
 
     if only_plan:
         from rankmill.engine.plan import plan_runs
-        from rankmill.results.plan import plan_view
+        from rankmill.engine.plan_view import plan_view
 
         asked = face_of(plan_runs, label_source, runs, options)
         deliver(plan_view(plan_runs(**asked)), chosen, output)
@@ -89,7 +89,7 @@ def command(
             given = face_of(evaluate_runs, label_source, runs, options | {"progress": progress})
             results = evaluate_runs(**given)
     else:
-        from rankmill.compare.details import evaluate_in_detail
+        from rankmill.analysis.compare.view.details import evaluate_in_detail
 
         del options["per_query"]
         with Progress() as progress:
@@ -130,7 +130,7 @@ def _deliver(
         more = [(per_query, only.per_query)] if per_query is not None else []
         deliver(view_of(only), format, output, [*more, *tables])
         return
-    from rankmill.compare.aligned import join_per_query
+    from rankmill.analysis.compare.queries.alignment import join_per_query
     from rankmill.metrics.registry import sides_of
 
     more = [(per_query, join_per_query(results))] if per_query is not None else []

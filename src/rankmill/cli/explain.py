@@ -8,13 +8,13 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.face import face_of
-from rankmill.cli.inputs import catalogue_sources, check_outputs
-from rankmill.cli.progress import Progress
+from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.progress_bar import Progress
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import InputError
-from rankmill.results import files as writing
-from rankmill.results.table_files import SUFFIXES, suffix_of
+from rankmill.io import whole_files as writing
+from rankmill.io.table_files import SUFFIXES, suffix_of
 
 _HELP = """Walk down one query's list of PREDICTIONS, and show how a metric comes about.
 
@@ -66,8 +66,8 @@ def command(
     if rows is None and chosen in ("table", "markdown", "latex"):
         rows = _ROWS
 
-    from rankmill.explain.trace import explain
-    from rankmill.explain.trace_view import view_of
+    from rankmill.analysis.explain.trace import explain
+    from rankmill.analysis.explain.trace_view import view_of
 
     with Progress() as progress:
         options |= {"metric": metric, "query_id": query_id, "rows": rows, "progress": progress}

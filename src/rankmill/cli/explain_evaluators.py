@@ -8,9 +8,9 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.face import face_of
-from rankmill.cli.inputs import check_outputs
-from rankmill.cli.progress import Progress
+from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.progress_bar import Progress
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 
 _HELP = """Score PREDICTIONS as several evaluators do, and tell where the difference is from.
@@ -55,8 +55,8 @@ def command(
     chosen = format_for(format, output)
     named = None if presets is None else [name.strip() for name in presets.split(",")]
 
-    from rankmill.explain.evaluators import explain_evaluators
-    from rankmill.explain.evaluators_view import view_of
+    from rankmill.analysis.explain.evaluators import explain_evaluators
+    from rankmill.analysis.explain.evaluators_view import view_of
 
     with Progress() as progress:
         options |= {"metric": metric, "presets": named, "progress": progress}

@@ -8,9 +8,9 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.face import face_of
-from rankmill.cli.inputs import check_outputs
-from rankmill.cli.progress import Progress
+from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.progress_bar import Progress
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.errors import UsageError
 
@@ -44,7 +44,7 @@ def command(
     """Check the names, fuse, and tell what was written."""
     inputs = dict(zip(system_names(runs), (source_of(one, "RUN") for one in runs), strict=True))
     options["weights"] = None if weights is None else _weights(weights)
-    from rankmill.fuse.fuse import check_path, fuse
+    from rankmill.analysis.fuse.fuse import check_path, fuse
 
     check_path(output)
     check_outputs(output, list(inputs.values()))

@@ -13,23 +13,23 @@ from click.core import ParameterSource
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, emit, format_for
-from rankmill.cli.face import face_of
+from rankmill.cli.failed_outputs import Outputs, append
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs
-from rankmill.cli.no_verdict import Outputs, append
-from rankmill.cli.paging import page_of, trends_of
-from rankmill.cli.progress import Progress
-from rankmill.cli.recording import FAILED
+from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.page import page_of, trends_of
+from rankmill.cli.progress_bar import Progress
+from rankmill.cli.run_record import FAILED
 from rankmill.cli.suffixes import STANDARD_OUTPUT
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
-from rankmill.results.files import write_files
-from rankmill.stores.opened import times_opened
-from rankmill.stores.urls import redacted
+from rankmill.io.stores.read_paths import times_opened
+from rankmill.io.stores.urls import redacted
+from rankmill.io.whole_files import write_files
 
 if TYPE_CHECKING:
-    from rankmill.cli.recording import Recording
-    from rankmill.gate.verdict import Verdict
+    from rankmill.cli.run_record import Recording
+    from rankmill.nightly.rules.verdict import Verdict
 
 _HELP = """Evaluate PREDICTIONS, and tell by the exit code whether they keep rules (0) or not (1).
 
@@ -77,10 +77,10 @@ def command(
 ) -> None:
     """Check what can be checked, judge, write all outputs or none, and exit with the verdict."""
     from rankmill.config.baseline_choice import is_choice
-    from rankmill.gate.reports import check_junit, lines, summary_line
-    from rankmill.gate.reports import markdown as markdown_of
-    from rankmill.gate.rules import parse_rules
-    from rankmill.gate.verdict import view_of
+    from rankmill.nightly.rules.reports import check_junit, lines, summary_line
+    from rankmill.nightly.rules.reports import markdown as markdown_of
+    from rankmill.nightly.rules.rules import parse_rules
+    from rankmill.nightly.rules.verdict import view_of
 
     output = None if output == "-" else output
     parse_rules(rules)
@@ -111,15 +111,15 @@ def command(
         times_opened(),
     )
     context.meta[FAILED] = outputs.fail
-    from rankmill.gate.asked import Request
-    from rankmill.gate.gate import gate, gate_as
+    from rankmill.nightly.gate.gate import gate, gate_as
+    from rankmill.nightly.gate.gate_request import GateRequest
     from rankmill.sources.nouns import Predictions
 
     with Progress() as progress:
         asked = {"rules": rules, "baseline": base, "history": recording.history, **options}
         asked |= {"time": recording.time, "progress": progress}
         given = face_of(gate, sources[0], sources[1], asked)
-        found = gate_as(Request(**given), details=report is not None)
+        found = gate_as(GateRequest(**given), details=report is not None)
     shown = report is not None or summary is not None
     trends = trends_of(found, recording.history, recording.time) if shown else {}
     texts = {"summary": summary_line(found, trends)} if summary is not None else {}
@@ -194,8 +194,8 @@ def _show_power(
     output: str | None,
 ) -> None:
     """Show what the rules see; nothing is judged, and no run is recorded."""
-    from rankmill.gate.power import gate_power
-    from rankmill.gate.power_view import view_of
+    from rankmill.nightly.gate.power import gate_power
+    from rankmill.nightly.gate.power_view import view_of
 
     left = {name: one for name, one in options.items() if name not in ("undecided", "moved")}
     with Progress() as progress:
@@ -207,7 +207,7 @@ def _show_power(
 
 def _content(name: str, found: Verdict) -> Any:
     """Return what one of the files holds."""
-    from rankmill.gate import reports
+    from rankmill.nightly.rules import reports
 
     if name == "json":
         return found.to_json(indent=2) + "\n"

@@ -8,10 +8,10 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver
-from rankmill.cli.face import face_of
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
+from rankmill.engine.head_view import head_view
 from rankmill.errors import InputError
-from rankmill.results.understood import head_view
 
 _HELP = """Show how INPUT, labels or predictions of any kind, would be understood.
 

@@ -8,7 +8,7 @@ import click
 
 from rankmill.cli.command import Command, table_command
 from rankmill.cli.draw import deliver, emit, format_for
-from rankmill.cli.inputs import check_outputs
+from rankmill.cli.output_checks import check_outputs
 from rankmill.errors import plural
 
 _HELP = """Show how metrics moved over the runs of a HISTORY: the folder or URL that --history of
@@ -38,7 +38,7 @@ The time in the name of a file decides; files that other programs wrote stay. Gi
 @table_command("prune", [click.Argument(["history"])], help=_PRUNE_HELP)
 def prune(history: str, keep: str | None, keep_last: int | None, dry_run: bool) -> None:
     """Remove old runs, or list them."""
-    from rankmill.gate import history as histories
+    from rankmill.nightly.history import history as histories
 
     old, left = histories.prune(history, keep=keep, keep_last=keep_last, dry_run=dry_run)
     listed = "".join(f"{name}\n" for name in old) if dry_run else ""
@@ -71,14 +71,14 @@ def command(
     output: str | None,
 ) -> None:
     """Read the history, and write its trends whole or not at all."""
-    from rankmill.gate import history as histories
-    from rankmill.gate.history_view import view_of
+    from rankmill.nightly.history import history as histories
+    from rankmill.nightly.runs.history_view import view_of
 
     output = None if output == "-" else output
     check_outputs(output, [], plot=plot)
     chosen = format_for(format, output)
     if plot is not None:
-        from rankmill.results.pictures import check_picture, rendered
+        from rankmill.show.pictures import check_picture, rendered
 
         check_picture(plot)
     found = histories.History(history, since)
@@ -88,7 +88,7 @@ def command(
     ]
     more = []
     if plot is not None:
-        from rankmill.gate.history_plot import plot_trends
+        from rankmill.nightly.runs.history_plot import plot_trends
 
         more.append((plot, rendered(plot_trends(trends), plot)))
     deliver(view_of(found, trends, runs=bool(metrics)), chosen, output, more)

@@ -13,14 +13,14 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.face import face_of, options_taken
-from rankmill.cli.progress import Progress
-from rankmill.config.filling import dates_in, is_filled, with_holes
+from rankmill.cli.progress_bar import Progress
+from rankmill.config.face import face_of, options_taken
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.config.options import keys
+from rankmill.config.placeholders import dates_in, is_filled, with_holes
 from rankmill.errors import InputError, UsageError
-from rankmill.results import files as writing
-from rankmill.stores.urls import is_url, shown
+from rankmill.io import whole_files as writing
+from rankmill.io.stores.urls import is_url, shown
 
 if TYPE_CHECKING:
     from rankmill.results.result import Result
@@ -72,13 +72,13 @@ def command(
     if given.get("gain_function") == "linear":  # the default
         del given["gain_function"]
 
-    from rankmill.config.written import Found, written
+    from rankmill.config.first_file import FoundInput, written
 
     folder = "" if output == "-" else os.path.dirname(output)
     paths = {name: _paths(source, folder) for name, source in sources.items()}
     date = _date_of([paths[names[0]], paths["LABELS"]])
     found = {
-        name: Found(_dated(paths[name], date), _told(source, name == "LABELS", given))
+        name: FoundInput(_dated(paths[name], date), _told(source, name == "LABELS", given))
         for name, source in sources.items()
     }
     first = found.pop("LABELS")

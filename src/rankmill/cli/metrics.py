@@ -11,8 +11,8 @@ from rankmill.cli.command import table_command
 from rankmill.cli.completion import complete_metrics
 from rankmill.cli.draw import emit
 from rankmill.errors import UsageError
-from rankmill.results.tables import Column, Facts, Table, View, listing
-from rankmill.results.writers import write
+from rankmill.show.tables import Column, Facts, Table, View, listing
+from rankmill.show.writers import write
 
 if TYPE_CHECKING:
     from rankmill.metrics.base import MetricSpec

@@ -9,10 +9,10 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
-from rankmill.results.tables import Column, Table, listing
-from rankmill.results.writers import write
 from rankmill.semantics.choices import CHOICES
 from rankmill.semantics.presets import PRESETS, Preset
+from rankmill.show.tables import Column, Table, listing
+from rankmill.show.writers import write
 
 _LEGEND = """\
 How other evaluators count, for --preset NAME. Each field is a question on which evaluators differ;

@@ -15,8 +15,8 @@ import click
 
 from rankmill import signals
 from rankmill.errors import RankmillError, ResourceError, UsageError, shortage
-from rankmill.results.escaping import visible_message
-from rankmill.stores.urls import redacted
+from rankmill.io.inert_text import visible_message
+from rankmill.io.stores.urls import redacted
 
 EXIT_CODES = """
 0    done

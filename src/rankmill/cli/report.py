@@ -7,16 +7,16 @@ from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import emit
-from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import catalogue_sources, check_outputs
-from rankmill.cli.paging import page_of, trends_of
+from rankmill.cli.output_checks import catalogue_sources, check_outputs
+from rankmill.cli.page import page_of, trends_of
 from rankmill.cli.process import is_terminal
-from rankmill.cli.progress import Progress
+from rankmill.cli.progress_bar import Progress
 from rankmill.cli.suffixes import check_names
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
 from rankmill.errors import UsageError
-from rankmill.results import files as writing
+from rankmill.io import whole_files as writing
 
 _HELP = """Write a page about PREDICTIONS: what the metrics are, for whom, and where to look.
 
@@ -59,9 +59,9 @@ def command(
     if len(runs) == 1 and baseline is not None:
         raise UsageError("--baseline names one of several systems: give its PREDICTIONS too")
 
-    from rankmill.compare.asked import Request
-    from rankmill.compare.compare import compare, compare_as
-    from rankmill.compare.details import evaluate_in_detail
+    from rankmill.analysis.compare.compare import compare, compare_as
+    from rankmill.analysis.compare.comparison_request import CompareRequest
+    from rankmill.analysis.compare.view.details import evaluate_in_detail
     from rankmill.results.result import check_values
 
     found: Any
@@ -78,7 +78,7 @@ def command(
             base = names.get(baseline or "", baseline) or [*runs][min(1, len(runs) - 1)]
             options |= {"baseline": base, "progress": progress}
             given = face_of(compare, source, runs, options)
-            found = compare_as(Request(**given), details=True)
+            found = compare_as(CompareRequest(**given), details=True)
     page = page_of(found, given, trends_of(found, history), details)
     writing.write_files([] if report is None else [(report, page)])
     if report is None:

@@ -8,17 +8,17 @@ from typing import Any
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.face import face_of
 from rankmill.cli.file_command import FileCommand
-from rankmill.cli.inputs import check_outputs
-from rankmill.cli.recording import Recording, by_system
+from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.run_record import Recording, by_system
 from rankmill.cli.suffixes import check_suffix
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of
+from rankmill.engine.results_view import systems_view
 from rankmill.errors import UsageError
-from rankmill.results.cluster_plan import cluster_plan_view
+from rankmill.io.stores.urls import is_url, redacted
 from rankmill.results.result import Result, check_values, view_of
-from rankmill.results.systems import systems_view
-from rankmill.stores.urls import is_url, redacted
+from rankmill.spark.cluster_plan import cluster_plan_view
 
 _HELP = """Score ranked PREDICTIONS against LABELS on Spark. Each is a path or URL that Spark reads,
 several between commas, or with --labels-as table the name of a table.
@@ -83,9 +83,9 @@ def command(
     check_outputs(output, [p for p in inputs if os.path.isfile(p)], history=recording.place)
     chosen = format_for(format, output)
 
-    from rankmill.spark.comparing import values_of_runs
-    from rankmill.spark.run import evaluate_runs
+    from rankmill.spark.evaluation import evaluate_runs
     from rankmill.spark.session import read, session, write
+    from rankmill.spark.systems import values_of_runs
 
     spark = session()
     frame = read(spark, labels, labels_as, label_columns or columns, label_encoding or encoding)
@@ -93,7 +93,7 @@ def command(
         name: read(spark, text, predictions_as, columns, encoding) for name, text in systems.items()
     }
     if only_plan:
-        from rankmill.spark.planning import plan_runs
+        from rankmill.spark.estimate import plan_runs
 
         planned = plan_runs(**face_of(plan_runs, frame, runs, options))
         deliver(cluster_plan_view(planned), chosen, output)

@@ -8,12 +8,12 @@ import click
 
 from rankmill.cli.command import table_command
 from rankmill.cli.draw import deliver, format_for
-from rankmill.cli.face import face_of
-from rankmill.cli.inputs import check_outputs
-from rankmill.cli.progress import Progress
+from rankmill.cli.output_checks import check_outputs
+from rankmill.cli.progress_bar import Progress
+from rankmill.config.face import face_of
 from rankmill.config.given_inputs import source_of, system_names
 from rankmill.errors import InputError
-from rankmill.stores.urls import redacted
+from rankmill.io.stores.urls import redacted
 
 _HELP = """Tell how far the ranking of systems depends on the cutoff, the metric and the queries.
 
@@ -46,7 +46,7 @@ def command(
     **options: Any,
 ) -> None:
     """Check what can be checked, evaluate, and write the outcome whole or not at all."""
-    from rankmill.results.pictures import check_picture, rendered
+    from rankmill.show.pictures import check_picture, rendered
 
     output = None if output == "-" else output
     label_source = source_of(labels, "LABELS")
@@ -56,8 +56,8 @@ def command(
     if plot is not None:
         check_picture(plot)
 
-    from rankmill.compare.stability import stability
-    from rankmill.compare.stability_view import view_of
+    from rankmill.analysis.stability.stability import stability
+    from rankmill.analysis.stability.stability_view import view_of
 
     with Progress() as progress:
         runs = dict(zip(system_names(predictions), sources, strict=True))

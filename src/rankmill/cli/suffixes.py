@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 
 from rankmill.errors import UsageError
-from rankmill.results.table_files import check_table_name, suffix_of
-from rankmill.stores.urls import shown
+from rankmill.io.stores.urls import shown
+from rankmill.io.table_files import check_table_name, suffix_of
 
 STANDARD_OUTPUT = "-"
 FORMAT_OF_SUFFIX = {

@@ -19,7 +19,7 @@ for this command and for all later runs.
 @table_command("warmup", help=_HELP)
 def command() -> None:
     """Compile all kernels and print a summary."""
-    from rankmill.cli.warming import warmup
+    from rankmill.cli.compilation import warmup
 
     done = warmup()
     kept = ", ".join(done.folders) or "nowhere: the next process compiles them anew"

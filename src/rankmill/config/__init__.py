@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from rankmill.homes import handed_on
 
 if TYPE_CHECKING:
-    from rankmill.cli.config import Config as Config
-    from rankmill.cli.config import read_config as read_config
+    from rankmill.config.config import Config as Config
+    from rankmill.config.config import read_config as read_config
 
 __all__ = [
     "Config",
@@ -17,7 +17,7 @@ __all__ = [
 __getattr__, __dir__ = handed_on(
     __name__,
     {
-        "Config": "cli.config",
-        "read_config": "cli.config",
+        "Config": "config.config",
+        "read_config": "config.config",
     },
 )

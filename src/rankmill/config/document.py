@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from rankmill.config.filling import fill
+from rankmill.config.placeholders import fill
 from rankmill.errors import UsageError
-from rankmill.stores.opened import opened
+from rankmill.io.stores.read_paths import opened
 
 Place = tuple[str | int, ...]
 """The keys that lead to a value; the elements of an array have their number, from 0."""

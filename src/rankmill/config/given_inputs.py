@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rankmill.errors import UsageError
-from rankmill.stores.urls import is_url, redacted, shown
+from rankmill.io.stores.urls import is_url, redacted, shown
 
 __all__ = ["source_of", "system_names"]
 
@@ -68,7 +68,7 @@ def system_names(texts: Sequence[str]) -> list[str]:
 
 def _parts(text: str) -> list[str]:
     """Return the folders and the name of an input, without its suffix and its wildcards."""
-    from rankmill.sources.formats import without_suffix
+    from rankmill.sources.files.formats import without_suffix
 
     paths = [text] if os.path.exists(text) else text.split(",")
     if is_url(paths[0]):

@@ -199,7 +199,7 @@ FUSING = (
         "of the normalised confidences; combmnz: the sum times the number of lists that have the "
         "item; combanz: divided by it.",
         default="rrf",
-        # As in fuse/methods.py, which loads NumPy. A test holds them equal.
+        # As in analysis/fuse/methods.py, which loads NumPy. A test holds them equal.
         choices=("rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed"),
     ),
     _fuse(

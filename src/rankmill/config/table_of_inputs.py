@@ -4,7 +4,7 @@ from functools import partial
 
 from rankmill.config.option import FILE, SIDES, Option
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.sources.formats import FORMATS
+from rankmill.sources.files.formats import FORMATS
 
 _LOCAL = "evaluate compare gate report"
 _PRESETS = f"{FILE} stability explain"

@@ -3,8 +3,8 @@
 from functools import partial
 
 from rankmill.config.option import FILE, SIDES, Option
-from rankmill.results.table_files import NAMED
-from rankmill.results.writers import FORMATS
+from rankmill.io.table_files import NAMED
+from rankmill.show.writers import FORMATS
 from rankmill.version import install
 
 _LOCAL = "evaluate compare gate report stability explain explain-evaluators"

@@ -13,12 +13,12 @@ from rankmill.engine.role import open_as
 from rankmill.engine.wide_rows import RowBlocks
 from rankmill.engine.wide_writer import write_rows
 from rankmill.errors import UsageError, positive
-from rankmill.results.files import check_target
-from rankmill.sources.asked import MEMORY, Role
-from rankmill.sources.comparable import check_comparable
-from rankmill.sources.inputs import Input, map_lists, with_integer_ids
-from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.sorting import RepeatedRowError, sorted_rows
+from rankmill.io.whole_files import check_target
+from rankmill.sources.input_options import MEMORY, Role
+from rankmill.sources.inputs.inputs import Input, map_lists, with_integer_ids
+from rankmill.sources.roles.comparable_ids import check_comparable
+from rankmill.sources.rows.long import ScatteredRowsError
+from rankmill.sources.rows.sorted_rows import RepeatedRowError, sorted_rows
 from rankmill.threads import Workers
 
 SUFFIX = ".parquet"

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from rankmill.engine.finish import finish, sealed
 from rankmill.engine.first_pass import run
+from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, make_job, open_job
-from rankmill.engine.labels import HeldLabels
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.results import Results
 from rankmill.engine.tally import Tally
@@ -16,10 +16,10 @@ from rankmill.errors import UsageError
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.results.result import Result
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.asked import MEMORY
-from rankmill.sources.facts import NO_FACTS, Kind
-from rankmill.sources.inputs import Input
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.rows.facts import NO_FACTS, Kind
 from rankmill.threads import Workers
 
 
@@ -172,7 +172,7 @@ def runs_of(runs: Any) -> dict[str, Predictions]:
     return {name: Predictions.of(one) for name, one in runs.items()}
 
 
-class Scored(NamedTuple):
+class ScoredSystem(NamedTuple):
     """A scored system: its tally and result, and the inputs that they came from."""
 
     name: str
@@ -204,7 +204,7 @@ def score_systems(
     threads: int | None = None,
     progress: Progress | bool | None = None,
     facts: Mapping[str, Kind] = NO_FACTS,
-) -> Generator[Scored, None, None]:
+) -> Generator[ScoredSystem, None, None]:
     """Score one system after the other; the caller closes the generator.
 
     `facts` are columns of the labels with a value a query, which the caller reads while a system is
@@ -221,6 +221,6 @@ def score_systems(
         for name, one in inputs.items():
             tally = next(tallies)  # zip would hold it while the next system is scored
             result = finish(tally, label_input, one, workers, began, several=several)
-            yield Scored(name, tally, result, label_input, one)
+            yield ScoredSystem(name, tally, result, label_input, one)
             del tally
             began = time.perf_counter()

@@ -16,12 +16,12 @@ from rankmill.columns.seal import seal_of_table
 from rankmill.engine.second_pass import count_among
 from rankmill.engine.tally import Tally
 from rankmill.errors import plural
-from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.gap.gap_counts import Among
 from rankmill.results.result import PER_QUERY, WEIGHT, CountedQueries, Result
 from rankmill.semantics.choices import DEFAULT
 from rankmill.semantics.scope import WHOLE
-from rankmill.sources.inputs import Input
-from rankmill.sources.made import SAY_PADDING, USUAL_PADDING
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.roles.derived_columns import SAY_PADDING, USUAL_PADDING
 from rankmill.threads import Workers
 
 

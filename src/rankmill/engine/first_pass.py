@@ -6,9 +6,9 @@ from contextlib import closing
 from functools import partial
 from typing import Any, cast
 
-from rankmill.engine.catalogue import with_catalogue
+from rankmill.engine.catalogue_inputs import with_catalogue
+from rankmill.engine.held_labels import HeldLabels, check_labelled, read_labels
 from rankmill.engine.job import Job
-from rankmill.engine.labels import HeldLabels, check_labelled, read_labels
 from rankmill.engine.memory import IdRange, id_ranges, restrict
 from rankmill.engine.progress import Progress
 from rankmill.engine.score import score_lists
@@ -17,9 +17,9 @@ from rankmill.engine.tally import Tally
 from rankmill.errors import InputError
 from rankmill.matching.index import LabelIndex, RepeatedQueryError
 from rankmill.results import audit
-from rankmill.sources.inputs import Input, map_lists
-from rankmill.sources.long import ScatteredRowsError
-from rankmill.sources.ranges_of_ids import UnsortedError
+from rankmill.sources.inputs.inputs import Input, map_lists
+from rankmill.sources.rows.long import ScatteredRowsError
+from rankmill.sources.rows.ranges_of_ids import UnsortedError
 from rankmill.threads import Workers
 
 Report = Callable[[int], None]

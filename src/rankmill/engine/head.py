@@ -7,19 +7,19 @@ from dataclasses import replace
 from typing import Any
 
 from rankmill.columns.ids import id_value
-from rankmill.columns.ranked import Lists
+from rankmill.columns.ranked_lists import Lists
+from rankmill.engine.head_view import head_view
 from rankmill.engine.role import open_as
 from rankmill.errors import InputError, RankmillError
-from rankmill.results.understood import head_view
-from rankmill.results.writers import plain_text
-from rankmill.sources.asked import MEMORY
-from rankmill.sources.base import Batch, Source, batch_of
-from rankmill.sources.formats import compression_of
-from rankmill.sources.inputs import Input
-from rankmill.sources.long import group_lists, long_rows
+from rankmill.show.writers import plain_text
+from rankmill.sources.files.formats import compression_of
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Given
-from rankmill.sources.opening import open_source
-from rankmill.sources.wide import wide_lists
+from rankmill.sources.roles.source import Batch, Source, batch_of
+from rankmill.sources.rows.long import group_lists, long_rows
+from rankmill.sources.rows.wide import wide_lists
 
 QUERIES = 3
 ITEMS = 5

@@ -12,23 +12,23 @@ from rankmill.matching.gains import canonical_gain_function, least_gain
 from rankmill.metrics.aggregate import (
     OF_GROUPS,
     Aggregate,
-    Asked,
+    AggregateSettings,
     Need,
     aggregate_of,
     kinds_of,
     needs_of,
 )
 from rankmill.metrics.base import NO_CUTOFF, REL, Metric
-from rankmill.metrics.diversity import heeds_gains, is_of_subtopics
+from rankmill.metrics.families.diversity import heeds_gains, is_of_subtopics
 from rankmill.metrics.needs import TrainingRows
 from rankmill.metrics.registry import check_defined, parse_under
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import WHOLE, Scope
 from rankmill.semantics.semantics import Counting, Semantics
-from rankmill.sources.asked import MEMORY
-from rankmill.sources.facts import NO_FACTS, Kind
-from rankmill.sources.inputs import Input, open_inputs
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.inputs import Input, open_inputs
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.sources.rows.facts import NO_FACTS, Kind
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Job:
         return [metric for metric in self.metrics if metric.spec.kernel]
 
     @cached_property
-    def needs(self) -> dict[type[Need], Asked]:
+    def needs(self) -> dict[type[Need], AggregateSettings]:
         """What its metrics need, each behind what it needs itself."""
         users: dict[type[Need], tuple[Metric, ...]] = {}
         for metric in (*self.metrics, *self.aside):
@@ -92,7 +92,7 @@ class Job:
         given = self.beside.train, self.beside.items, self.beside.features
         beside = any(one is not None for one in given)
         return {
-            need: Asked(
+            need: AggregateSettings(
                 some[0], self.semantics, catalogue=self.catalogue, beside=beside, users=some
             )
             for need, some in users.items()
@@ -146,7 +146,7 @@ class Job:
         return "".join(need.rows_held(one.users, *how) for need, one in self.needs.items())
 
     @cached_property
-    def asked(self) -> dict[str, Asked]:
+    def asked(self) -> dict[str, AggregateSettings]:
         """How to make each aggregate: of each metric, those aside among them, and of needs.
 
         They share the memory for confidences; metrics without a cutoff keep the same ones.
@@ -156,11 +156,13 @@ class Job:
         memory = 0 if self.part else self.memory // max(1, len(kept) - max(0, whole - 1))
         more = (memory, self.holds_rows, self.part, self.catalogue)
         every = {one.text: one for one in (*self.metrics, *self.aside)}
-        asked = {name: Asked(metric, self.semantics, *more) for name, metric in every.items()}
+        asked = {
+            name: AggregateSettings(metric, self.semantics, *more) for name, metric in every.items()
+        }
         left_out = [name for name in self.kinds if name.endswith(OF_GROUPS)]
         for name in left_out:
             metric, room = every[name.removesuffix(OF_GROUPS)], self.memory // len(left_out)
-            asked[name] = Asked(metric, self.semantics, room)
+            asked[name] = AggregateSettings(metric, self.semantics, room)
         return asked | {need.name: one for need, one in self.needs.items() if need.name}
 
     @cached_property

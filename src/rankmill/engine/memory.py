@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from rankmill.columns.ids import is_text_type
 from rankmill.columns.lists import is_list_type
 from rankmill.engine.job import Job
-from rankmill.sources.footers import RowGroup
-from rankmill.sources.inputs import Input
+from rankmill.sources.files.footers import RowGroup
+from rankmill.sources.inputs.inputs import Input
 
 # The bytes of a query of the labels: its key and its offset; whether it has labels, was seen and
 # was predicted; and its share of a hash table, which is needed if the ids do not ascend.

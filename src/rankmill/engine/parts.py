@@ -6,17 +6,17 @@ from dataclasses import replace
 from typing import Any
 
 from rankmill.engine.first_pass import run
+from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job, make_job, open_job
-from rankmill.engine.labels import HeldLabels
 from rankmill.engine.progress import Progress, progress_of
 from rankmill.engine.second_pass import reread_among
 from rankmill.engine.state import State
 from rankmill.errors import UsageError, positive
 from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.gap.gap_counts import Among
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.asked import MEMORY
-from rankmill.sources.inputs import check_told, open_input
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.inputs import check_told, open_input
 from rankmill.sources.nouns import Catalogue, Labels, Predictions
 from rankmill.threads import Workers
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rankmill.engine.catalogue import beside, described_beside, opened
+from rankmill.engine.catalogue_inputs import beside, described_beside, opened
 from rankmill.engine.evaluate import runs_of
 from rankmill.engine.job import Job, make_job, open_job
 from rankmill.engine.memory import (
@@ -17,10 +17,10 @@ from rankmill.engine.memory import (
 from rankmill.metrics.aggregate import Sizes
 from rankmill.metrics.defaults import DEFAULT_METRICS
 from rankmill.semantics.semantics import Counting
-from rankmill.sources.asked import MEMORY
-from rankmill.sources.inputs import Input
-from rankmill.sources.long import BYTES_A_ROW
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.inputs import Input
 from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.sources.rows.long import BYTES_A_ROW
 from rankmill.threads import thread_count
 
 # The bytes of Python, NumPy, numba, pyarrow and the compiled kernels.

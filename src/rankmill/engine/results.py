@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from rankmill.engine.results_view import same_queries, systems_view
 from rankmill.metrics.registry import sides_of
 from rankmill.results.answer import Answer
 from rankmill.results.result import Result
-from rankmill.results.systems import same_queries, systems_view
-from rankmill.results.tables import View
+from rankmill.show.tables import View
 from rankmill.version import stamp
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from rankmill.errors import InputError, RankmillError
-from rankmill.sources.asked import Role
-from rankmill.sources.base import Source
-from rankmill.sources.inputs import Input, check_told, open_input
+from rankmill.sources.input_options import Role
+from rankmill.sources.inputs.inputs import Input, check_told, open_input
 from rankmill.sources.nouns import Given, Labels, Predictions
+from rankmill.sources.roles.source import Source
 
 
 def open_as(source: Any, memory: int) -> tuple[Role, Input]:

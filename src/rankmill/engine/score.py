@@ -9,7 +9,7 @@ import numpy as np
 
 from rankmill.columns.ids import id_text, take_ids
 from rankmill.columns.place import Place
-from rankmill.columns.ranked import Lists
+from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.job import Job
 from rankmill.errors import InputError
 from rankmill.kernels.identity import Ids
@@ -17,13 +17,13 @@ from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits, Patterns, alone, group_hits, match, match_judged
 from rankmill.matching.index import NO_COUNTS, LabelIndex
 from rankmill.matching.order import arrange
-from rankmill.matching.scope import within
+from rankmill.matching.scope_filter import within
 from rankmill.matching.ties import with_hits_at_ends
-from rankmill.metrics.aggregate import Aggregate, Need, Scored
+from rankmill.metrics.aggregate import Aggregate, Need, ScoredBlock
 from rankmill.metrics.base import Metric
-from rankmill.metrics.undefined import no_value, skipping
+from rankmill.metrics.no_value import no_value, skipping
 from rankmill.metrics.values import Matched
-from rankmill.sources.made import padded_tails
+from rankmill.sources.roles.derived_columns import padded_tails
 
 # To group queries with gains takes as long as so many metrics of all of them.
 WORTH_GROUPING = 4
@@ -127,7 +127,7 @@ def match_block(
 
 def whole_block(
     lists: Lists, found: Hits, judged: Hits | None, predicted: np.ndarray, job: Job
-) -> tuple[Scored, Hits | None]:
+) -> tuple[ScoredBlock, Hits | None]:
     """The block as aggregates take it, and the hits among judged items in the same order."""
     order = job.semantics.order if lists.numbers is not None else "given"
     hits = found
@@ -136,14 +136,14 @@ def whole_block(
         hits = at_ends(hits, lists.offsets, lists.confidences)
         judged = judged and at_ends(judged, lists.offsets, lists.confidences)
     needs: dict[type[Need], Any] = {}
-    whole = Scored(lists, hits, order, found, predicted, needs=needs)
+    whole = ScoredBlock(lists, hits, order, found, predicted, needs=needs)
     for need in job.needs:  # which may look at those before it
         needs[need] = need.find(whole, job.catalogue)
     return whole, judged
 
 
 def _scored(
-    whole: Scored,
+    whole: ScoredBlock,
     judged: Hits | None,
     own: np.ndarray,
     weights: np.ndarray | None,
@@ -213,14 +213,16 @@ def score_unpredicted(
     for name, asked in job.asked.items():
         if asked.metric.spec.counts_empty:
             values[name] = one.values(asked.metric)
-            scored = Scored(lists, hits, "given", hits, predicted, values[name], weights=weights)
+            scored = ScoredBlock(
+                lists, hits, "given", hits, predicted, values[name], weights=weights
+            )
             _check_values(values[name], None, scored, job, asked.metric)
             aggregates[name] = empty[name].update(scored, asked)
     return aggregates, values
 
 
 def _check_values(
-    values: np.ndarray, patterns: Patterns | None, block: Scored, job: Job, metric: Metric
+    values: np.ndarray, patterns: Patterns | None, block: ScoredBlock, job: Job, metric: Metric
 ) -> None:
     """Raise InputError for the first query that a metric has no value for."""
     missing = np.isnan(values)

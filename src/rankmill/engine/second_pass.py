@@ -9,11 +9,11 @@ from typing import Any
 from rankmill.engine.state import State
 from rankmill.matching.order import arrange, changes_lists
 from rankmill.metrics.base import NO_CUTOFF
-from rankmill.metrics.fingerprints import NOTHING, Seen
-from rankmill.metrics.gap import first_confidences
-from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.gap.gap import first_confidences
+from rankmill.metrics.gap.gap_counts import Among
+from rankmill.metrics.records.fingerprints import NOTHING, Seen
 from rankmill.metrics.registry import parse
-from rankmill.sources.inputs import Input, map_confidences
+from rankmill.sources.inputs.inputs import Input, map_confidences
 from rankmill.threads import Workers
 
 

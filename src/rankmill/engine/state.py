@@ -11,7 +11,6 @@ import numpy as np
 
 from rankmill.engine.job import Job
 from rankmill.errors import UsageError
-from rankmill.metrics import rows
 from rankmill.metrics.aggregate import (
     OF_GROUPS,
     Aggregate,
@@ -23,8 +22,9 @@ from rankmill.metrics.aggregate import (
     table_of_groups,
 )
 from rankmill.metrics.elsewhere import notes_on
-from rankmill.metrics.fingerprints import FORMAT, digest
-from rankmill.metrics.gap_counts import Among
+from rankmill.metrics.gap.gap_counts import Among
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.fingerprints import FORMAT, digest
 from rankmill.metrics.registry import parse, parse_all, spellings
 from rankmill.results import audit
 from rankmill.results.result import Result
@@ -250,7 +250,7 @@ class State:
         row |= {f"audit.{name}": count for name, count in self.audit.items()}
         for name, one in self.aggregates.items():
             row |= {f"{name}.{key}": value for key, value in one.to_row().items()}
-        return rows.sealed(row)
+        return state_rows.sealed(row)
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
@@ -261,22 +261,22 @@ class State:
         UsageError
             If the row has another format version, is damaged, or is not a row of a state.
         """
-        rows.check_format(row)
-        names = rows.texts(row, "metrics")
+        state_rows.check_format(row)
+        names = state_rows.texts(row, "metrics")
         prefixes = tuple(f"{name}." for name in ("audit", *names, *_beside(names)))
-        rows.check_seal(row, prefixes, _FIELDS)
+        state_rows.check_seal(row, prefixes, _FIELDS)
         metrics, scope = parse_all(names), _read(Scope, row, "scope")
         left_out = any(f"{one.text}{OF_GROUPS}.complete" in row for one in metrics)
         kinds = kinds_of(metrics, scope.weight, left_out)
         state = cls(
             metrics=tuple(one.text for one in metrics),
             semantics=_read(Choices, row, "semantics"),
-            gain_function=rows.text(row, "gain_function"),
+            gain_function=state_rows.text(row, "gain_function"),
             scope=scope,
-            catalogue=rows.text(row, "catalogue"),
-            queries=rows.count(row, "queries"),
-            gap_total=rows.count(row, "gap_total"),
-            audit={name: rows.count(row, f"audit.{name}") for name in audit.FIELDS},
+            catalogue=state_rows.text(row, "catalogue"),
+            queries=state_rows.count(row, "queries"),
+            gap_total=state_rows.count(row, "gap_total"),
+            audit={name: state_rows.count(row, f"audit.{name}") for name in audit.FIELDS},
             aggregates={name: kind.from_row(row, f"{name}.") for name, kind in kinds.items()},
         )
         for aggregate in state.aggregates.values():
@@ -285,12 +285,12 @@ class State:
             count = row.get(f"{one.text}.count", state.queries)
             positive = row.get(f"{one.text}.positive", 0)
             if count != state.queries or positive > count:
-                raise rows.damaged(
+                raise state_rows.damaged(
                     f"{one.text} is a mean over {max(count, positive):,} of {state.queries:,} "
                     "queries"
                 )
-        if rows.text(row, "fingerprint") != state.fingerprint:
-            raise rows.damaged(
+        if state_rows.text(row, "fingerprint") != state.fingerprint:
+            raise state_rows.damaged(
                 "its fingerprint is not that of its metrics, semantics and gain function, or its "
                 "scope"
             )
@@ -307,6 +307,6 @@ def _beside(names: list[str]) -> list[str]:
 def _read(kind: type[Counting], row: Mapping[str, Any], name: str) -> Counting:
     """Return the rules that a field of a row holds as JSON."""
     try:
-        return kind(**json.loads(rows.text(row, name)))
+        return kind(**json.loads(state_rows.text(row, name)))
     except (TypeError, ValueError) as error:
-        raise rows.damaged(f"{name}: {error}") from None
+        raise state_rows.damaged(f"{name}: {error}") from None

@@ -18,9 +18,9 @@ from rankmill.kernels.lists import first_seen
 from rankmill.matching.index import LabelIndex, repeated_query
 from rankmill.matching.lookup import look_up
 from rankmill.metrics.aggregate import Closing
-from rankmill.metrics.gap_counts import Among
-from rankmill.metrics.undefined import no_value, skipping
-from rankmill.metrics.weighted import sum_weights
+from rankmill.metrics.aggregates.weighted_mean import sum_weights
+from rankmill.metrics.gap.gap_counts import Among
+from rankmill.metrics.no_value import no_value, skipping
 from rankmill.results import audit
 
 

@@ -10,14 +10,14 @@ import pyarrow.types as kinds
 from rankmill.columns.buffers import arrow_of
 from rankmill.columns.ids import id_type, ids_to_arrow
 from rankmill.columns.lists import is_list_type
-from rankmill.columns.ranked import Lists
+from rankmill.columns.ranked_lists import Lists
 from rankmill.engine.progress import Progress
 from rankmill.errors import InputError
-from rankmill.sources.asked import Role
-from rankmill.sources.inputs import Input
+from rankmill.sources.input_options import Role
+from rankmill.sources.inputs.inputs import Input
 
 
-class Block(NamedTuple):
+class WideBlock(NamedTuple):
     """The rows of a block of lists, and what was counted in it."""
 
     rows: Any
@@ -55,7 +55,7 @@ class RowBlocks:
         self.schema = pa.schema(fields, {"text": ",".join(named)})
         self.rows = self.nulls = self.tied = 0
 
-    def of(self, lists: Lists) -> Block:
+    def of(self, lists: Lists) -> WideBlock:
         """The rows of some lists."""
         source = lists.place.source
         offsets = arrow_of(lists.offsets)
@@ -70,9 +70,9 @@ class RowBlocks:
                 pa.LargeListArray.from_arrays(offsets, arrow_of(numbers).cast(self._number))
             )
         rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
-        return Block(rows, lists.rows, lists.nulls, lists.tied)
+        return WideBlock(rows, lists.rows, lists.nulls, lists.tied)
 
-    def counted(self, blocks: Iterable[Block], progress: Progress | None) -> Iterator[Any]:
+    def counted(self, blocks: Iterable[WideBlock], progress: Progress | None) -> Iterator[Any]:
         """Yield the rows of blocks, and count them."""
         for block in blocks:
             self.rows += block.input_rows

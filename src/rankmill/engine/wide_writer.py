@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankmill.results.files import whole_file
+from rankmill.io.whole_files import whole_file
 
 # A row group ends at either of these. Small ones make narrow ranges of ids and several threads
 # possible, large ones are read and compressed best.

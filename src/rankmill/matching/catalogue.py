@@ -10,7 +10,7 @@ from rankmill.columns.checksum import SEEDS, sum_ids, sum_pairs
 from rankmill.columns.elementary import log2
 from rankmill.columns.groups import Groups
 from rankmill.columns.ids import to_ids
-from rankmill.columns.ranked import Lists
+from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import plural
 from rankmill.kernels.identity import Ids
 from rankmill.matching.features import Features

@@ -10,7 +10,7 @@ from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import match_lists
 from rankmill.kernels.patterns import group_graded, group_patterns
 from rankmill.matching.gains import powers
-from rankmill.matching.labels import LabelLists
+from rankmill.matching.label_lists import LabelLists
 
 
 class Hits(NamedTuple):

@@ -12,7 +12,7 @@ from rankmill.columns.place import Place
 from rankmill.errors import InputError
 from rankmill.kernels.ascending import find_in_order, first_descent
 from rankmill.kernels.identity import SIGNED, STRING, Ids
-from rankmill.matching.labels import NO_GAINS, NO_OFFSETS, LabelLists
+from rankmill.matching.label_lists import NO_GAINS, NO_OFFSETS, LabelLists
 from rankmill.matching.lookup import Lookup, look_up
 
 NO_COUNTS: Mapping[str, int] = MappingProxyType({})
@@ -94,8 +94,8 @@ class LabelStore:
 
     def __init__(self, rows: int, labels: int) -> None:
         self._queries = IdStore(rows)
-        self._lists = _Lists(rows, labels)
-        self._judged: _Lists | None = None
+        self._lists = _GrowingLists(rows, labels)
+        self._judged: _GrowingLists | None = None
         self._places: list[tuple[int, Place]] = []
         self._count = 0
 
@@ -104,7 +104,7 @@ class LabelStore:
         self._queries.add(queries)
         self._lists.add(labels)
         if labels.judged is not None:
-            self._judged = self._judged or _Lists(0, 0)  # all blocks have gains, or none
+            self._judged = self._judged or _GrowingLists(0, 0)  # all blocks have gains, or none
             self._judged.add(labels.judged)
         self._places.append((self._count, place))
         self._count += len(queries.keys)
@@ -131,7 +131,7 @@ class LabelStore:
             raise repeated_query(queries, error.row, place, error.row - start) from None
 
 
-class _Lists:
+class _GrowingLists:
     """Lists of items and gains, with room for so many at first."""
 
     def __init__(self, rows: int, labels: int) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from rankmill.columns.buffers import arrow_of, numbers_of
 from rankmill.columns.ids import id_text, ids_to_arrow, take_ids
 from rankmill.columns.lists import sort_values
-from rankmill.columns.ranked import Lists
+from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import InputError
 from rankmill.kernels.identity import SEED, Ids
 from rankmill.kernels.matching import mark_repeats

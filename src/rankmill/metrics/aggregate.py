@@ -1,9 +1,10 @@
 """The protocol of aggregates, which is what a metric adds up to, and of what they need.
 
 An aggregate is immutable, exact and mergeable. Its fields say how they merge and travel
-(`rankmill.metrics.record`). `init` makes it before any query; `update` adds a block of queries, on
-any thread; `close` adds what is known once an input is read; `finish` gives the value. To add one,
-write a file in this folder and name its class (``module.Class``) in the row of its metric.
+(`rankmill.metrics.records.record`). `init` makes it before any query; `update` adds a block of
+queries, on any thread; `close` adds what is known once an input is read; `finish` gives the value.
+To add one, write a file in this folder and name its class (``module.Class``) in the row of its
+metric.
 
 What it looks at beside lists and hits it declares: ``needs = (TrainingRows, Repeats)``. A need is a
 class, too. ``given`` names the input that has to be there, and ``lacks`` says so where it is not.
@@ -22,19 +23,19 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import pyarrow as pa
 
-from rankmill.columns.ranked import Lists
+from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits
 from rankmill.matching.index import LabelIndex
 from rankmill.metrics.base import Columns, Metric
-from rankmill.metrics.record import Record
+from rankmill.metrics.records.record import Record
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 from rankmill.threads import Workers
 
 
-class Asked(NamedTuple):
+class AggregateSettings(NamedTuple):
     """A metric, and the settings of its aggregate.
 
     Attributes
@@ -91,7 +92,7 @@ class Need:
     of_scores: ClassVar[bool] = False
 
     @classmethod
-    def find(cls, scored: "Scored", catalogue: KnownItems | None) -> Any:
+    def find(cls, scored: "ScoredBlock", catalogue: KnownItems | None) -> Any:
         """Return what it is for a block, if it is something."""
 
     @classmethod
@@ -106,7 +107,7 @@ class Need:
         return ""
 
     @classmethod
-    def bytes(cls, asked: Asked, sizes: Sizes) -> int:
+    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
         """Return how many bytes it holds while predictions are scored."""
         return 0
 
@@ -114,7 +115,7 @@ class Need:
 Needs = tuple[type[Need], ...]
 
 
-class Scored(NamedTuple):
+class ScoredBlock(NamedTuple):
     """A scored block of queries: its lists in counting order, its hits, and a metric's values.
 
     Attributes
@@ -235,11 +236,11 @@ class Aggregate(Record):
     needs: ClassVar[Needs] = ()
 
     @classmethod
-    def init(cls, asked: Asked) -> Self:
+    def init(cls, asked: AggregateSettings) -> Self:
         """Return the aggregate of no query."""
         return cls()
 
-    def update(self, scored: Scored, asked: Asked) -> Self:
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the aggregate with one more block of queries. Any thread may call it."""
         return self
 
@@ -282,7 +283,9 @@ class TwoPasses(Protocol):
 # What stands behind the name of a metric in that of the groups of queries that it can do without.
 OF_GROUPS = ".groups"
 # The class that adds the same up where queries have weights.
-WEIGHTED = dict.fromkeys(("mean.Mean", "mean.SignedMean"), "weighted.WeightedMean")
+WEIGHTED = dict.fromkeys(
+    ("aggregates.mean.Mean", "aggregates.mean.SignedMean"), "aggregates.weighted_mean.WeightedMean"
+)
 
 
 def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
@@ -293,7 +296,7 @@ def aggregate_of(metric: Metric, weight: str | None = None) -> type[Aggregate]:
     UsageError
         If the metric cannot be weighted.
     """
-    place = "distribution.Distribution" if metric.summary else metric.spec.aggregate
+    place = "aggregates.distribution.Distribution" if metric.summary else metric.spec.aggregate
     if weight is not None:
         if place not in WEIGHTED:
             raise UsageError(
@@ -335,12 +338,12 @@ def has_curve(metric: Metric) -> bool:
     return hasattr(aggregate_of(metric), "table")
 
 
-def list_walk_of(metric: Metric) -> Callable[[Scored, int, KnownItems], ListWalk] | None:
+def list_walk_of(metric: Metric) -> Callable[[ScoredBlock, int, KnownItems], ListWalk] | None:
     """Return the walk down the only list of a block, up to a rank; None for most metrics.
 
     It is a `walk` of the class of the aggregate, whose value follows from those of all lists.
     """
-    found: Callable[[Scored, int, KnownItems], ListWalk] | None
+    found: Callable[[ScoredBlock, int, KnownItems], ListWalk] | None
     found = getattr(aggregate_of(metric), "walk", None)
     return found
 
@@ -359,6 +362,6 @@ def table_of_groups(added: Iterable[tuple[Metric, Aggregate]]) -> pa.Table | Non
 
 @cache
 def _class_at(place: str) -> type[Aggregate]:
-    module, _, name = place.partition(".")
+    module, _, name = place.rpartition(".")
     found: type[Aggregate] = getattr(import_module(f"rankmill.metrics.{module}"), name)
     return found

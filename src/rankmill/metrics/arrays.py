@@ -11,11 +11,11 @@ from rankmill.columns.ids import drop_nulls, is_text_type, plain, slice_ids, to_
 from rankmill.columns.lists import drop_values, split_lists
 from rankmill.columns.numbers import floats_of
 from rankmill.columns.objects import arrow_lists, as_integers
-from rankmill.columns.ragged import Ragged, checked_arrow, one_chunk
+from rankmill.columns.ragged_lists import Ragged, checked_arrow, one_chunk
 from rankmill.errors import InputError, UsageError, plural, positive
 from rankmill.matching.gains import canonical_gain_function
 from rankmill.matching.hits import match
-from rankmill.matching.labels import clean_labels, with_worths
+from rankmill.matching.label_lists import clean_labels, with_worths
 from rankmill.metrics.base import Metric
 from rankmill.metrics.registry import REGISTRY
 from rankmill.metrics.values import Matched

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from rankmill.errors import UsageError
-from rankmill.results.spelling import number_text, side_text
 from rankmill.semantics.choices import Choices
+from rankmill.show.metric_names import number_text, side_text
 
 if TYPE_CHECKING:
     from rankmill.matching.hits import Hits
@@ -194,7 +194,7 @@ class MetricSpec:
     counts_empty: bool = False
     ideal: Callable[[Hits, Metric, Choices], np.ndarray] | None = None
     better: Better = "higher"
-    aggregate: str = "mean.Mean"
+    aggregate: str = "aggregates.mean.Mean"
     jackknife: str = ""
 
     @property

@@ -8,27 +8,27 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 
 from rankmill.columns.ids import take_ids
-from rankmill.columns.ranked import Lists
+from rankmill.columns.ranked_lists import Lists
 from rankmill.errors import UsageError
 from rankmill.kernels.identity import Ids
 from rankmill.matching.catalogue import KnownItems
 from rankmill.matching.hits import Hits
-from rankmill.metrics import rows
 from rankmill.metrics.aggregate import (
     Aggregate,
-    Asked,
+    AggregateSettings,
     Closing,
     Need,
     Needs,
-    Scored,
+    ScoredBlock,
     Sizes,
     aggregate_of,
 )
 from rankmill.metrics.base import NO_CUTOFF
-from rankmill.metrics.item_counter import ItemCounter, bytes_of_counter
-from rankmill.metrics.item_counts import ItemCounts
 from rankmill.metrics.needs import Repeats
-from rankmill.metrics.record import Count, Fixed, nested, same
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.item_counter import ItemCounter, bytes_of_counter
+from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.records.record import Count, Fixed, nested, same
 
 
 @dataclass(eq=False)
@@ -56,7 +56,7 @@ class ExposureCounters:
     free: deque["_Counter"] = field(default_factory=deque)
 
     @classmethod
-    def of(cls, asked: Asked) -> Self:
+    def of(cls, asked: AggregateSettings) -> Self:
         """Return what counts for metrics, whose classes say ``whole``, ``hits`` and ``labels``."""
         kinds: list[Any] = [aggregate_of(one) for one in asked.users]
         whole = any(one.whole for one in kinds) and not asked.beside
@@ -101,10 +101,10 @@ class _Counter:
         return ids, np.column_stack([columns, inside])
 
 
-def _cutoffs(row: rows.Row, name: str) -> tuple[int, ...]:
-    cutoffs = rows.counts(row, name, least=1).tolist()
+def _cutoffs(row: state_rows.Row, name: str) -> tuple[int, ...]:
+    cutoffs = state_rows.counts(row, name, least=1).tolist()
     if not cutoffs or sorted(set(cutoffs)) != cutoffs:
-        raise rows.damaged(f"{name} do not ascend")
+        raise state_rows.damaged(f"{name} do not ascend")
     return tuple(cutoffs)
 
 
@@ -144,7 +144,7 @@ class Exposure(Aggregate, Need):
     counters: frozenset[ExposureCounters] = frozenset()
 
     @classmethod
-    def init(cls, asked: Asked) -> Self:
+    def init(cls, asked: AggregateSettings) -> Self:
         """Return the exposure of no list."""
         return cls.of(ExposureCounters.of(asked))
 
@@ -157,14 +157,14 @@ class Exposure(Aggregate, Need):
         return cls(counters.cutoffs, 0, size, *counts, frozenset([counters]))
 
     @classmethod
-    def bytes(cls, asked: Asked, sizes: Sizes) -> int:
+    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
         """Return the bytes of the counts on all threads."""
         wanted = ExposureCounters.of(asked)
         tables = 2 if wanted.hits else 1
         each = bytes_of_counter(sizes.items, len(wanted.cutoffs), sizes.text)
         return sizes.threads * tables * each
 
-    def update(self, scored: Scored, asked: Asked) -> Self:
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
         """Return the same, as its counters have one more block."""
         for one in self.counters:
             one.add(scored.lists, scored.hits, scored.needs[Repeats])
@@ -224,11 +224,11 @@ class Exposure(Aggregate, Need):
         return super(Exposure, replace(self, shown=shown)).to_row()
 
     @classmethod
-    def from_row(cls, row: rows.Row, prefix: str = "") -> Self:
+    def from_row(cls, row: state_rows.Row, prefix: str = "") -> Self:
         """Return the exposure from a row that `to_row` made; UsageError if it made none."""
         cutoffs = _cutoffs(row, f"{prefix}cutoffs")
         widths = {"shown": len(cutoffs) + 1, "hit": len(cutoffs), "labels": 1}
-        lists, size = (rows.count(row, prefix + name) for name in ("lists", "size"))
+        lists, size = (state_rows.count(row, prefix + name) for name in ("lists", "size"))
         each = (ItemCounts.from_row(row, f"{prefix}{n}.", width) for n, width in widths.items())
         shown, hit, labels = each
         return cls(cutoffs, lists, size, shown, hit, labels)

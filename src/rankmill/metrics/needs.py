@@ -11,9 +11,9 @@ from rankmill.kernels.matching import mark_repeats
 from rankmill.matching.catalogue import KnownItems, Training
 from rankmill.matching.features import Features
 from rankmill.matching.index import LabelIndex
-from rankmill.metrics.aggregate import Asked, Need, Scored, Sizes
+from rankmill.metrics.aggregate import AggregateSettings, Need, ScoredBlock, Sizes
 from rankmill.metrics.base import Metric
-from rankmill.metrics.item_counter import NO_REPEATS
+from rankmill.metrics.records.item_counter import NO_REPEATS
 from rankmill.semantics.choices import Choices
 from rankmill.semantics.scope import Scope
 
@@ -65,7 +65,7 @@ class Confidences(Need):
         return "gap row by row" if keep_rows else ""
 
     @classmethod
-    def bytes(cls, asked: Asked, sizes: Sizes) -> int:
+    def bytes(cls, asked: AggregateSettings, sizes: Sizes) -> int:
         """Return the bytes of the confidences that each metric keeps, and of those counted."""
         return min(sizes.memory, 8 * sizes.predictions * len(asked.users)) + COUNTING
 
@@ -74,7 +74,7 @@ class Repeats(Need):
     """Whether each item repeats an earlier one of its list; empty if none does."""
 
     @classmethod
-    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return which items repeat, as bool."""
         if not scored.found.repeats:
             return NO_REPEATS
@@ -90,7 +90,7 @@ class TrainingRows(Need):
     lacks = "needs to know what queries had in training: give the interactions with --train"
 
     @classmethod
-    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
         return training_of(catalogue).find(scored.lists.items)
 
@@ -105,7 +105,7 @@ class GroupRows(Need):
     )
 
     @classmethod
-    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
         assert catalogue is not None
         return catalogue.find(scored.lists.items)
@@ -121,7 +121,7 @@ class FeatureRows(Need):
     )
 
     @classmethod
-    def find(cls, scored: Scored, catalogue: KnownItems | None) -> np.ndarray:
+    def find(cls, scored: ScoredBlock, catalogue: KnownItems | None) -> np.ndarray:
         """Return the rows."""
         return features_of(catalogue).find(scored.lists.items)
 

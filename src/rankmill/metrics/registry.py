@@ -7,33 +7,43 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from rankmill.errors import UsageError
-from rankmill.metrics import (
-    browsing,
-    catalogue,
+from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.families import (
+    browsing_models,
+    catalogue_metrics,
     confidence,
     diversity,
     gain,
-    graded,
-    judged,
-    pooled,
+    graded_gains,
+    judgements,
+    pooled_metrics,
     precision,
     ranks,
     wholelist,
 )
-from rankmill.metrics.base import REL, Better, Metric, MetricSpec, Parameter
-from rankmill.metrics.defaults import DEFAULT_METRICS
-from rankmill.metrics.refused import EVERYWHERE, here_for, parameter_elsewhere, told_under
+from rankmill.metrics.refusals import EVERYWHERE, here_for, parameter_elsewhere, told_under
 from rankmill.metrics.summary import read_summary
 from rankmill.metrics.texts import LISTED, SETS, pieces_of, place_of, split_names
-from rankmill.results.spelling import canonical, number_text
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.presets import PRESETS, preset_named
+from rankmill.show.metric_names import canonical, number_text
 
 REGISTRY: dict[str, MetricSpec] = {
     spec.name: spec
     for family in (
-        *(precision, ranks, wholelist, gain, graded, browsing, judged, pooled, confidence),
-        *(diversity, catalogue),
+        *(
+            precision,
+            ranks,
+            wholelist,
+            gain,
+            graded_gains,
+            browsing_models,
+            judgements,
+            pooled_metrics,
+            confidence,
+        ),
+        *(diversity, catalogue_metrics),
     )
     for spec in family.METRICS
 }

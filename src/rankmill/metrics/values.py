@@ -14,7 +14,7 @@ from rankmill.matching.hits import (
 )
 from rankmill.matching.ties import Runs, runs_of
 from rankmill.metrics.base import REL, Metric, kernel_of
-from rankmill.metrics.undefined import settle_empty
+from rankmill.metrics.no_value import settle_empty
 from rankmill.semantics.choices import DEFAULT, Choices
 
 

@@ -1,1 +1,1 @@
-"""Results and audits, the tables they are shown as, and files written whole or not at all."""
+"""Results, and the audit: what was counted."""

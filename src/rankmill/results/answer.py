@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from rankmill.errors import UsageError, outside
-from rankmill.results import writers
 from rankmill.results.plain import plain, read_fields
-from rankmill.results.tables import View
+from rankmill.show import writers
+from rankmill.show.tables import View
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pyarrow as pa
 
-    from rankmill.results.pictures import Picture
+    from rankmill.show.pictures import Picture
 
 # What may differ between two answers of the same call, or of the same data in other files.
 _APART = ("rankmill", "format", "inputs", "seconds", "checksum")
@@ -126,7 +126,7 @@ class Answer:
             If there is nothing to draw, matplotlib is needed for .png or .pdf and not installed, or
             the file cannot be written.
         """
-        from rankmill.results.pictures import check_picture
+        from rankmill.show.pictures import check_picture
 
         if path is not None:
             check_picture(path)

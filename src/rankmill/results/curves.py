@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankmill.errors import UsageError, positive
-from rankmill.results.tables import Column, Kind, Table, View, listing
+from rankmill.show.tables import Column, Kind, Table, View, listing
 
 # Metric -> what makes its columns.
 Curves = Mapping[str, Callable[[], dict[str, np.ndarray]]]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from rankmill.errors import InputError
 from rankmill.results import audit as audit_counts
 from rankmill.results.answer import Answer
-from rankmill.results.described import described, rules_of
 from rankmill.results.plain import read_fields
-from rankmill.results.spelling import canonical
-from rankmill.results.tables import Cell, Column, Facts, Kind, Part, Table, View
-from rankmill.results.writers import plain_text
+from rankmill.results.provenance import described, rules_of
 from rankmill.semantics.choices import DEFAULT, Choices
 from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.show.metric_names import canonical
+from rankmill.show.tables import Cell, Column, Facts, Kind, Part, Table, View
+from rankmill.show.writers import plain_text
 from rankmill.version import stamp
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
-from rankmill.columns.ragged import Ragged
+from rankmill.columns.ragged_lists import Ragged
 from rankmill.errors import UsageError
 from rankmill.homes import public
 from rankmill.semantics.semantics import noun_text
-from rankmill.sources.asked import Asked, Key, Role, column_names
+from rankmill.sources.input_options import InputOptions, Key, Role, column_names
 
 
 class _Noun:
@@ -67,12 +67,14 @@ class Given(_Noun):
         """Return how this is understood, from its first rows; see `rankmill.head`."""
         return public("head")(self)
 
-    def asked(self, role: Role | None = None, **more: Any) -> Asked:
-        """Return what is told of an input; `more` are fields of `Asked`."""
+    def asked(self, role: Role | None = None, **more: Any) -> InputOptions:
+        """Return what is told of an input; `more` are fields of `InputOptions`."""
         names = column_names(self.columns)
         told = self.format, names, self.query, self.item
         more |= {"padding": None if self.padding is None else str(self.padding)}
-        return Asked(role or self.role or "predictions", *told, encoding=self.encoding, **more)
+        return InputOptions(
+            role or self.role or "predictions", *told, encoding=self.encoding, **more
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -130,7 +132,7 @@ class Labels(Given):
     subtopic: str | None = None
     binary: bool = False
 
-    def asked(self, role: Role | None = None, **more: Any) -> Asked:
+    def asked(self, role: Role | None = None, **more: Any) -> InputOptions:
         """Return what is told of these labels."""
         return super().asked(role, numbers=self.gain, binary=self.binary, **more)
 
@@ -165,7 +167,7 @@ class Predictions(Given):
     rank: str | None = None
     in_order: bool = False
 
-    def asked(self, role: Role | None = None, **more: Any) -> Asked:
+    def asked(self, role: Role | None = None, **more: Any) -> InputOptions:
         """Return what is told of these predictions."""
         told = {"numbers": self.score, "rank": self.rank, "in_order": self.in_order}
         return super().asked(role, **told, **more)

@@ -22,9 +22,9 @@ Spark does not know the size of frames such as these: without ``partitions`` the
 200. Frames that are read from files need no number. ``rankmill docs spark`` tells of clusters.
 """
 
-from rankmill.spark.comparing import compare
-from rankmill.spark.gating import gate
-from rankmill.spark.planning import plan, plan_runs
-from rankmill.spark.run import evaluate, evaluate_runs
+from rankmill.spark.estimate import plan, plan_runs
+from rankmill.spark.evaluation import evaluate, evaluate_runs
+from rankmill.spark.systems import compare
+from rankmill.spark.verdicts import gate
 
 __all__ = ["compare", "evaluate", "evaluate_runs", "gate", "plan", "plan_runs"]

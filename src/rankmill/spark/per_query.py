@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from rankmill.engine.finish import per_query_table
 from rankmill.engine.first_pass import run
+from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
-from rankmill.engine.labels import HeldLabels
 from rankmill.errors import RankmillError
 from rankmill.results.result import WEIGHT
-from rankmill.spark.layout import QUERY, Side, arrow_schema
-from rankmill.spark.merging import function_of
-from rankmill.spark.request import Request
-from rankmill.spark.tasks import inputs_of, partition, told
+from rankmill.spark.exchange.collection import function_of
+from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema
+from rankmill.spark.exchange.spark_request import SparkRequest
+from rankmill.spark.exchange.tasks import inputs_of, partition, told
 from rankmill.threads import Workers
 
 
@@ -40,7 +40,7 @@ def _values(
     yield from found.rename_columns(table.names).cast(table).to_batches()
 
 
-def per_query_frame(request: Request, number: int) -> Any:
+def per_query_frame(request: SparkRequest, number: int) -> Any:
     """Return a DataFrame with the values of each query that counts for a system."""
     from pyspark.sql.pandas.types import from_arrow_schema
 

@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from rankmill.analysis.compare.cuts.segments import POPULARITY, class_of_items, class_of_median
 from rankmill.columns.buffers import numbers_of
 from rankmill.columns.ids import ids_to_arrow, take_ids
-from rankmill.compare.segments import POPULARITY, class_of_items, class_of_median
+from rankmill.engine.held_labels import HeldLabels
 from rankmill.engine.job import Job
-from rankmill.engine.labels import HeldLabels
 from rankmill.errors import RankmillError
-from rankmill.spark.layout import QUERY, Side, arrow_schema
-from rankmill.spark.merging import function_of
-from rankmill.spark.request import Request
-from rankmill.spark.tasks import inputs_of
+from rankmill.spark.exchange.collection import function_of
+from rankmill.spark.exchange.layout import QUERY, Side, arrow_schema
+from rankmill.spark.exchange.spark_request import SparkRequest
+from rankmill.spark.exchange.tasks import inputs_of
 from rankmill.threads import Workers
 
 ITEM, LABELS, HEAD, HEAD_OR_MIDDLE = "item", "labels", "head", "head or middle"
@@ -47,7 +47,7 @@ def _classes(batches: Iterator[Any], table: Any) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(arrays, schema=table)
 
 
-def popularity_frame(request: Request, name: str) -> Any:
+def popularity_frame(request: SparkRequest, name: str) -> Any:
     """Return a DataFrame with the class of each query that has labels, in the column `name`.
 
     How often each item is a label is counted on executors. The driver only holds how many items

@@ -1,0 +1,1 @@
+"""What stands in for other libraries, with their names: notebooks of Kaggle, PyTorch."""

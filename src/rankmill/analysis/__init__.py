@@ -1,0 +1,1 @@
+"""What is told of systems beyond their numbers: compared, explained, fused."""

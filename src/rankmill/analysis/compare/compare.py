@@ -1,0 +1,327 @@
+"""compare() scores systems over the same queries and tests how they differ from a baseline."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rankmill.analysis.compare.comparison_request import (
+    CheckedComparison,
+    CompareRequest,
+    Tests,
+    asked_of,
+    baseline_of,
+    check_systems,
+    settings_of,
+)
+from rankmill.analysis.compare.conclusion import finish
+from rankmill.analysis.compare.cuts.cuts import cuts_of
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.differences import Settings
+from rankmill.analysis.compare.differences.gap_differences import Without, pooled
+from rankmill.analysis.compare.queries.join import Joined, Reading, join
+from rankmill.analysis.compare.queries.kept_values import check_alone, join_results
+from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.analysis.compare.view.details import details_of
+from rankmill.analysis.statistics.significance import TUKEY
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import make_job
+from rankmill.engine.progress import Progress
+from rankmill.engine.results import Results
+from rankmill.errors import UsageError
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.results.provenance import beside
+from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels
+from rankmill.threads import Workers, thread_count
+
+
+def compare(
+    labels: Any,
+    runs: Mapping[str, Any] | None = None,
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    baseline: str | None = None,
+    tests: str | Iterable[str] | Tests = ("t",),
+    confidence: float = 0.95,
+    margin: float | None = None,
+    by: Any = (),
+    worst_slices: int = 0,
+    moved: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> Comparison:
+    """Compare systems with a baseline: differences, intervals, tests, and the queries behind them.
+
+    The values of queries are joined by query id. A query counts only if it counts for every system,
+    so that all means are over the same queries. Under the default semantics these are all queries
+    with labels, and a system without predictions for one of them scores 0 there. Where the
+    semantics leave out queries without predictions, a query that any system lacks is left out for
+    all; `Comparison.left_out` tells how many.
+
+    Parameters
+    ----------
+    labels
+        As for `evaluate`. Or what `evaluate_runs` returned: then nothing is read again, there are
+        no `runs`, and `by` and its like are tables of query ids.
+    runs : mapping of str to predictions
+        Two systems or more, each with predictions as for `evaluate`.
+    metrics : str or iterable of str
+        As for `evaluate`, sets such as "official" and "recsys" too; of results all that they have.
+        gap is no mean over queries: its intervals and its test are those of a jackknife over groups
+        of queries, which needs `memory` for all predictions.
+    baseline : str, optional
+        The system that all others are compared with; by default the first.
+    tests : str, iterable of str, or Tests
+        The names of tests, such as "t" and "randomization"; the first one decides the verdict.
+        `Tests` has all of them, how their p-values are corrected, and how often some resample.
+    confidence : float
+        The confidence of intervals; a difference is shown if its corrected p-value is at most
+        1 - `confidence`.
+    margin : float, optional
+        A difference that does not matter. With it, systems can be shown to be equal within the
+        margin.
+    by : str, table or sequence of these
+        How to cut the queries into slices, each of which is tested: a column of the labels; a path
+        or a table with query ids, all other columns of which cut (of a pandas Series, the index
+        holds the ids, and the name is that of the slices); or what is known of each query,
+        which is "label_count", "list_length", "label_popularity" or "unpredicted".
+    worst_slices : int
+        For each metric and system, how many of the slices with the largest loss to list, among
+        those of each way in `by` and of each two ways. Their p is corrected over all of them.
+    moved : int
+        For each metric and system, how many of the queries that gained most and of those that lost
+        most to list. Among equal differences the smallest ids are listed.
+    cluster : str, optional
+        A column of the labels, or of a table of `by`, which then does not cut: queries with the
+        same value, such as the sessions of a user, are not independent. Standard errors and tests
+        are of clusters. A query without a value is a cluster of its own.
+    adjust : str or table, optional
+        A number that was known of each query before, such as its value last month: a column of the
+        labels, or a path or a table with query ids and the numbers. Differences are adjusted by it
+        (CUPED), which narrows their intervals; slices are not. It takes the test "t".
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    Comparison
+        The errors are those of `evaluate`. A UsageError is also raised if
+        there are fewer than two systems, or an option of the comparison is wrong.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2], [3], [4]])
+    >>> runs = {"old": [[1], [9], [9], [9]], "new": [[1], [9, 2], [3], [9, 4]]}
+    >>> runs = {name: rankmill.arrays.Ragged.from_lists(lists) for name, lists in runs.items()}
+    >>> found = rankmill.compare(labels, runs, ["map@2"])
+    >>> new = found.differences["map@2"]["new"]
+    >>> new.value, new.won, new.tied, new.lost, new.verdict
+    (0.5, 3, 1, 0, 'no difference shown')
+    """
+    how = baseline, tests, confidence, margin, by, worst_slices, moved, cluster, adjust
+    job = semantics, catalogue, threads, memory, progress
+    return compare_as(CompareRequest(labels, runs, metrics, *how, *job))
+
+
+def compare_as(request: CompareRequest, *, details: bool = False) -> Comparison:
+    """Do what is asked of `compare`; with `details`, what a page shows comes of the same pass."""
+    began = time.perf_counter()
+    if isinstance(request.labels, Results):
+        asked, joined = _of_results(request)
+    else:
+        asked, given = asked_of(request), Labels.of(request.labels)
+        job = make_job(
+            request.metrics, given, request.semantics, request.catalogue, memory=request.memory
+        )
+        reading = Reading(request.threads, request.progress)
+        joined = join(job, given, asked.runs, asked.baseline, asked.cuts, reading, details=details)
+    with Workers(request.threads) as workers:
+        state = joined.state(workers, crossed=asked.crossed, rows=asked.rows)
+        found = comparison_of(joined, state, asked.settings, workers)
+    return replace(found, seconds=time.perf_counter() - began)
+
+
+def _of_results(request: CompareRequest) -> tuple[CheckedComparison, Joined]:
+    """Join what `evaluate_runs` has scored and kept; nothing is read again."""
+    scoring = {"semantics": "default", "catalogue": None}
+    given = [name for name, usual in scoring.items() if getattr(request, name) != usual]
+    check_alone(request.runs, given)
+    asked = asked_of(request)
+    how = asked.baseline, asked.cuts
+    with Workers(request.threads) as workers:
+        return asked, join_results(request.labels, request.metrics, *how, workers, request.memory)
+
+
+def comparison_of(
+    joined: Joined, state: ComparisonState, settings: Settings, workers: Workers
+) -> Comparison:
+    """Return the comparison of systems that were joined, with what their queries add up to."""
+    return compared(
+        joined.results,
+        joined.without,
+        state,
+        settings,
+        workers.threads,  # tests that resample use all threads themselves
+        moved=joined.moved(settings.moved, workers),
+        per_query=joined.aligned.table(),
+        told=[] if joined.covariate is None else [joined.covariate.told],
+        details=None if joined.seen is None else details_of(joined, settings, workers),
+    )
+
+
+def compared(
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    state: ComparisonState,
+    settings: Settings,
+    threads: int,
+    told: Sequence[str] = (),
+    **facts: Any,
+) -> Comparison:
+    """Return the comparison of systems, given their results and what their queries add up to.
+
+    `without` has, by metric and system, what is known of metrics over all predictions without some
+    of the queries. `told` are more notes, and `facts` more fields of the `Comparison`.
+    """
+    one = results[state.baseline]
+    no_means = [metric for metric in one.metrics if metric not in state.metrics]
+    more = pooled(results, without, no_means, state.baseline, settings.confidence)
+    return finish(
+        state,
+        settings,
+        threads,
+        pooled=more.values,
+        pooled_differences=more.differences,
+        metrics=tuple(one.metrics),
+        notes=[*one.notes, *told, *more.notes, *_without_queries(no_means, state, settings)],
+        inputs={
+            "labels": one.inputs["labels"],
+            "systems": {n: each.inputs["predictions"] for n, each in results.items()},
+            **beside([*results.values()][-1].inputs),
+        },
+        **facts,
+    )
+
+
+def _without_queries(no_means: list[str], state: ComparisonState, settings: Settings) -> list[str]:
+    """Return a note where metrics have no part in what is told of slices and of queries."""
+    asked = [("slices", state.slices), ("queries that moved", settings.moved)]
+    missing = " and no ".join(what for what, wanted in asked if wanted)
+    return [f"{', '.join(no_means)}: no {missing}"] if no_means and missing else []
+
+
+def compare_part(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    baseline: str | None = None,
+    by: Any = (),
+    crossed: bool = False,
+    tukey: bool = False,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> ComparisonState:
+    """Return the state of a comparison of some queries, with all that the systems have for them.
+
+    Parameters
+    ----------
+    labels, runs, metrics, baseline, by
+        As for `compare`. Metrics are means over queries, and `by` is not "label_popularity", which
+        needs all labels.
+    crossed, tukey : bool
+        Whether to add what `worst_slices` and Tukey's test need.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    ComparisonState
+        Merge it with the states of other queries; then `compare_state` tests it.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `compare`.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> lists = rankmill.arrays.Ragged.from_lists
+    >>> parts = [
+    ...     compare_part(lists([[1]]), {"old": lists([[2, 1]]), "new": lists([[1]])}, ["map@2"]),
+    ...     compare_part(lists([[3]]), {"old": lists([[3]]), "new": lists([[3]])}, ["map@2"]),
+    ... ]
+    >>> compare_state(parts[0].merge(parts[1])).differences["map@2"]["new"].value
+    0.25
+    """
+    check_systems(runs)
+    given, systems = Labels.of(labels), runs_of(runs)
+    base, cuts = baseline_of(systems, baseline), cuts_of(by)
+    if "label_popularity" in cuts.derived:
+        raise UsageError("label_popularity needs the labels of all queries: compare does that")
+    job = make_job(metrics, given, semantics, catalogue, memory=memory, part=True)
+    for metric in job.metrics:
+        if metric.spec.kernel is None:
+            raise UsageError(
+                f"{metric.text} is no mean over queries, and is not part of a state: compare all "
+                "queries at once with compare"
+            )
+    joined = join(job, given, systems, base, cuts, Reading(threads, progress))
+    with Workers(threads) as workers:
+        return joined.state(workers, crossed=crossed, rows=tukey)
+
+
+def compare_state(
+    state: ComparisonState,
+    *,
+    tests: str | Iterable[str] | Tests = ("t",),
+    confidence: float = 0.95,
+    margin: float | None = None,
+    worst_slices: int = 0,
+    threads: int | None = None,
+) -> Comparison:
+    """Test the differences of a state that `compare_part` made, or of several that were merged.
+
+    Parameters
+    ----------
+    state : ComparisonState
+    tests, confidence, margin, worst_slices, threads
+        As for `compare`.
+
+    Returns
+    -------
+    Comparison
+        As that of `compare`, without the values of queries and those that moved.
+
+    Raises
+    ------
+    UsageError
+        If an option is wrong, or the state lacks what a test needs.
+    """
+    settings = settings_of(tests, confidence, margin, 0, worst_slices)
+    if not isinstance(state, ComparisonState):
+        raise UsageError(
+            f"state is a {type(state).__name__}; expected what compare_part returns, or "
+            "ComparisonState.from_table"
+        )
+    alone = sum(len(by) == 1 for by in state.slices)
+    if worst_slices and (not alone or (alone > 1 and alone == len(state.slices))):
+        raise UsageError(
+            "the state lacks slices for worst_slices: make it with by and crossed=True"
+        )
+    if TUKEY in settings.tests and state.metrics and not state.whole.rows:
+        raise UsageError("the state has no rows for Tukey's test: make it with tukey=True")
+    return finish(state, settings, thread_count(threads))

@@ -1,0 +1,1 @@
+"""The slices that queries are cut into."""

@@ -1,0 +1,295 @@
+"""What `by` asks for: columns of the labels, tables of query ids and classes, derived classes."""
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.cuts.segments import DERIVED, Classes, classes_of, codes_of
+from rankmill.analysis.statistics.covariate import Covariate
+from rankmill.columns.ids import is_text_type
+from rankmill.columns.numbers import floats_of
+from rankmill.engine.held_labels import at_rows, read_label_facts
+from rankmill.errors import InputError, UsageError, outside
+from rankmill.io.stores.urls import is_url, shown
+from rankmill.matching.index import LabelIndex
+from rankmill.sources.files.formats import format_of_name
+from rankmill.sources.input_options import InputOptions, Key
+from rankmill.sources.inputs.any_source import open_source, reusable
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.nouns import Catalogue, Given
+from rankmill.sources.roles.column_names import warn
+from rankmill.sources.roles.comparable_ids import id_columns
+from rankmill.sources.roles.derived_columns import keyed
+from rankmill.sources.roles.roles import Columns, among, likely_query
+from rankmill.sources.roles.source import Source
+from rankmill.sources.rows.facts import Kind, QueryFacts, find_facts, read_facts
+from rankmill.threads import Workers
+
+
+class Cuts(NamedTuple):
+    """What `by` asks for, told apart; each in the order asked.
+
+    `popularity` has the classes "label_popularity" of queries where these are not all queries.
+    `cluster` is the column that tells the clusters of queries: one of a table, or of the labels.
+    `adjust` is the covariate: a column of the labels, or a table.
+    """
+
+    columns: tuple[str, ...] = ()
+    derived: tuple[str, ...] = ()
+    tables: tuple[Any, ...] = ()
+    popularity: Any = None
+    cluster: str | None = None
+    adjust: Any = None
+
+    @property
+    def of_labels(self) -> str | None:
+        """The column of the labels that tells the clusters."""
+        there = {name for one in self.tables for name in column_names(one)} if self.cluster else ()
+        return None if self.cluster in there else self.cluster
+
+    @property
+    def facts(self) -> dict[str, Kind]:
+        """The columns of the labels that are read, and what they hold."""
+        found: dict[str, Kind] = dict.fromkeys(self.read, "segment")
+        if isinstance(self.adjust, str) and not _is_file(self.adjust):
+            found[self.adjust] = "number"
+        return found
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The columns of the labels that are read."""
+        more = () if self.of_labels is None else (self.of_labels,)
+        return tuple(dict.fromkeys([*self.columns, *more]))
+
+
+def cuts_of(by: Any) -> Cuts:
+    """Return what `by` asks for: one way to cut, or several.
+
+    A text is a name in `DERIVED`; or a table, if it has a folder, a URL or the suffix of a format
+    that can be read; else a column of the labels. Anything else is a table.
+
+    Raises
+    ------
+    UsageError
+        If a name is empty, or a Series does not tell its name, or whose values it holds.
+    """
+    if by is None:
+        return Cuts()
+    several = [by] if isinstance(by, str | os.PathLike) or not isinstance(by, list | tuple) else by
+    names = list(dict.fromkeys(one for one in several if isinstance(one, str)))
+    if "" in names:
+        raise UsageError("by holds an empty name; expected a column of the labels or a table")
+    tables = [_frame_of(checked(one)) for one in several if not isinstance(one, str)]
+    tables += [one for one in names if one not in DERIVED and _is_file(one)]
+    return Cuts(
+        tuple(one for one in names if one not in DERIVED and not _is_file(one)),
+        tuple(one for one in names if one in DERIVED),
+        tuple(tables),
+    )
+
+
+def checked(value: Any, what: str = "by") -> Any:
+    """Return what is given as a table; UsageError if it cannot be one."""
+    if isinstance(value, Mapping | set | frozenset | bytes | int | float | Given | Catalogue):
+        raise UsageError(
+            f"{what} cannot be a {type(value).__name__}; expected the name of a column of the "
+            "labels, or a table with a column of query ids"
+        )
+    return value
+
+
+def _frame_of(table: Any) -> Any:
+    """Return a pandas Series, whose index holds query ids, as a DataFrame; else what is given."""
+    if len(getattr(table, "shape", ())) != 1:
+        return table
+    if not hasattr(table, "rename_axis"):
+        raise UsageError(
+            f"by is a {type(table).__name__} of values alone: give a table that has a column of "
+            "query ids too, such as polars.DataFrame({'query': ids, 'country': values}), or name a "
+            "column of the labels, as in by='country'"
+        )
+    if table.name is None:
+        raise UsageError(
+            "by is a Series without a name: name it as its slices, as in series.rename('country')"
+        )
+    if table.index.names == [None]:
+        if table.index.dtype.kind in "iu":
+            raise UsageError(
+                f"by is the Series {table.name!r}, whose index may be row numbers or query ids: if "
+                f"it is a column of the labels, say by={str(table.name)!r}; if the index holds "
+                "query ids, name it, as in series.rename_axis('query')"
+            )
+        table = table.rename_axis("query")
+    return table.to_frame()
+
+
+def _is_file(text: str) -> bool:
+    return os.sep in text or is_url(text) or format_of_name(text) is not None
+
+
+def read_classes(
+    cuts: Cuts, labels: Input, index: LabelIndex, workers: Workers, memory: int, part: bool = False
+) -> tuple[dict[str, Classes], np.ndarray | None]:
+    """Return the classes of all queries of the labels by each column of the labels and tables.
+
+    Tables of a part of the queries may have no rows. With the classes is the code of the cluster of
+    each query, -1 where it is not known; None without clusters.
+
+    Raises
+    ------
+    InputError, UsageError
+        If a table cannot be read, two columns have one name, or a column has too many values.
+    """
+    tables = [read_table(one, labels, workers, memory, part) for one in cuts.tables]
+    _check_names(cuts, labels, tables)
+    found: dict[str, Any] = {}
+    origin = dict.fromkeys(cuts.read, labels.source.name)
+    if cuts.read:
+        found = read_label_facts(labels, index, cuts.read, workers)
+    for one, asked in zip(tables, cuts.tables, strict=True):
+        at = at_rows(one, index)
+        unknown = all(column.null_count == len(column) for column in at.values())
+        if unknown and not part and not (index.find(one.queries) >= 0).any():
+            warn_of_strangers(asked)
+        found |= at
+        origin |= dict.fromkeys(at, name_of_table(asked))
+    if cuts.cluster is not None and cuts.cluster not in found:
+        raise UsageError(f"cluster {cuts.cluster!r} is a column of query ids: leave it out")
+    clusters = None
+    if cuts.cluster is not None:
+        clusters = codes_of(found[cuts.cluster])
+        if cuts.cluster not in cuts.columns:
+            del found[cuts.cluster]
+    classes = {}
+    for name, column in found.items():
+        with outside(f"{origin[name]}: column {name!r}"):
+            classes[name] = classes_of(name, column)
+    return classes, clusters
+
+
+def read_covariate(
+    asked: Any, labels: Input, index: LabelIndex, workers: Workers, memory: int
+) -> Covariate:
+    """Return the covariate that `adjust` asks for, of all queries of the labels.
+
+    Raises
+    ------
+    InputError, UsageError
+        If a table cannot be read, or does not have one column of numbers.
+    """
+    if isinstance(asked, str) and not _is_file(asked):
+        name = asked
+        column = every = read_label_facts(labels, index, [name], workers)[name]
+    else:
+        facts = read_table(asked, labels, workers, memory, kind="number")
+        if len(facts.columns) > 1:
+            raise UsageError(
+                f"the table of adjust has the columns {', '.join(facts.columns)} beside the query "
+                "ids; expected one"
+            )
+        ((name, every),) = facts.columns.items()
+        column = at_rows(facts, index)[name]
+    found = Covariate.of(name, *(floats_of(one).astype(np.float64) for one in (every, column)))
+    if np.isnan(found.values).all():
+        raise InputError(f"adjust: no query of the labels has a number in {name}: check the ids")
+    return found
+
+
+def warn_of_strangers(table: Any) -> None:
+    """Warn that no query of a table is among the labels."""
+    warn(f"by: no query of {name_of_table(table)} is among the labels: check that their ids agree")
+
+
+def name_of_table(table: Any) -> str:
+    """Return what messages call a table that `by` names."""
+    return shown(os.fspath(table)) if isinstance(table, str | os.PathLike) else "a table"
+
+
+def _check_names(cuts: Cuts, labels: Input, tables: Iterable[QueryFacts]) -> None:
+    names = [*cuts.columns, *(name for one in tables for name in one.columns), *cuts.derived]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two ways to cut are called {twice!r}: rename a column")
+    there = next(iter(labels.source.schemas.values())).names
+    both = next((name for name in cuts.derived if name in there), None)
+    if both is not None:
+        raise UsageError(
+            f"{labels.source.name} has a column {both!r}, which is also what rankmill calls "
+            f"{DERIVED[both][0]}: rename the column"
+        )
+
+
+def column_names(table: Any) -> list[str]:
+    """Return the names of the columns of a table that `by` names, which is only opened."""
+    with closing(open_source(table, InputOptions("labels"), may_be_empty=True)) as source:
+        return list(next(iter(source.schemas.values())).names)
+
+
+def read_table(
+    value: Any,
+    labels: Input,
+    workers: Workers,
+    memory: int,
+    part: bool = False,
+    kind: Kind = "segment",
+) -> QueryFacts:
+    """Read a table of query ids and classes; all its other columns cut. A part may have no rows."""
+    one = open_cut(value, labels, memory, part, kind)
+    with closing(one.source):
+        return read_facts(one.source, one.columns, one.columns.facts, workers)
+
+
+def open_cut(
+    value: Any, labels: Input, memory: int, part: bool = False, kind: Kind = "segment"
+) -> Input:
+    """Open a table as `read_table` reads it; the caller closes its source."""
+    source = value  # opened before, if it stands for a table of Spark
+    if not isinstance(source, Source):
+        source = reusable(open_source(value, InputOptions("labels"), may_be_empty=part), memory)
+    if not isinstance(value, str | os.PathLike):
+        source = replace(source, name=f"the table of {'adjust' if kind == 'number' else 'by'}")
+    try:
+        schema = next(iter(source.schemas.values()))
+        key = labels.source.key
+        query = among(schema.names, {"query": key or labels.columns.query})["query"]
+        if isinstance(query, Key):
+            source, query = keyed(source, query), query.name
+            schema = next(iter(source.schemas.values()))
+        query = query or (likely_query(source) if key is None else None) or ""
+        if not query:
+            raise InputError(
+                f"{source.name} has the columns {', '.join(schema.names)}; expected one with query "
+                f"ids: call it {labels.columns.query!r}, as in the labels"
+            )
+        parts = (*(source.key.parts if source.key else ()), query)
+        names = [name for name in schema.names if name not in parts]
+        if not names:
+            raise InputError(
+                f"{source.name} has no column but the query ids {query!r}; expected one more, by "
+                "which queries are cut into slices"
+            )
+        source = find_facts(source, dict.fromkeys(names, kind))
+        columns = Columns(query, query, wide=True, facts=tuple(names))
+        ids = id_columns(labels.source, labels.columns, "query")
+        if source.key is None:  # a table may have the joined ids, as results do
+            ids = (labels.columns.query,)
+        for name, of_labels in zip(id_columns(source, columns, "query"), ids, strict=True):
+            kinds = labels.types(of_labels)
+            text = any(map(is_text_type, kinds))
+            if source.text_ids:  # the labels tell whether 001 is a text
+                integer = pa.uint64() if pa.uint64() in kinds else pa.int64()
+                source = source.with_types({name: pa.large_string() if text else integer})
+            elif text != is_text_type(schema.field(name).type):
+                raise InputError(
+                    f"{source.name}: the query ids in {name!r} are {schema.field(name).type}, but "
+                    f"those of the labels are {'texts' if text else 'integers'}: cast one of them"
+                )
+        return Input(source, columns)
+    except BaseException:
+        source.close()
+        raise

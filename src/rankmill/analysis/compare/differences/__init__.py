@@ -1,0 +1,1 @@
+"""What is computed of the queries: sums, differences, intervals and tests."""

@@ -1,0 +1,289 @@
+"""The state of a comparison: what its queries add up to. It merges, travels and can be tested."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
+from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.paired_differences import LARGEST, Paired
+from rankmill.analysis.statistics.weighted_differences import WeightedPaired
+from rankmill.columns.seal import seal_of
+from rankmill.errors import UsageError
+from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.fingerprints import FORMAT
+from rankmill.semantics.choices import Choices
+from rankmill.semantics.scope import Scope
+
+Slices = Mapping[tuple[str, ...], Mapping[tuple[str | None, ...], Sums]]
+"""What cuts, one or two names -> the value of a slice for each name -> its sums."""
+
+_KEY = b"rankmill comparison"
+_SCHEMA = pa.schema(
+    {
+        "by": pa.list_(pa.string()),
+        "slice": pa.list_(pa.string()),
+        "queries": pa.int64(),
+        "metric": pa.string(),
+        "system": pa.string(),  # null: `differences` are the values of all, for Tukey's test
+        "mean": pa.string(),
+        "weighted": pa.string(),
+        "differences": pa.list_(pa.float64()),
+        "counts": pa.list_(pa.int64()),
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonState:
+    """What the queries of a comparison, or of a part of it, add up to.
+
+    The sums and the histograms of differences are exact, and merging is associative and
+    commutative: any test says the same of merged parts as of the whole.
+
+    Attributes
+    ----------
+    systems, metrics : tuple of str
+    baseline : str
+    semantics, gain_function, scope
+    whole : Sums
+        Of all queries that count for every system.
+    slices : dict of tuple of str to dict of tuple to Sums
+        What cuts -> the value of a slice -> the sums of its queries.
+    left_out, differing, unpredicted
+        As in a `Comparison`.
+    """
+
+    systems: tuple[str, ...]
+    baseline: str
+    metrics: tuple[str, ...]
+    semantics: Choices
+    gain_function: str
+    scope: Scope
+    whole: Sums
+    slices: Slices
+    left_out: Mapping[str, int]
+    differing: int
+    unpredicted: Mapping[str, int]
+
+    def merge(self, other: Self) -> Self:
+        """Return the state of the queries of both, which must have no query in common.
+
+        Raises
+        ------
+        UsageError
+            If they compare other systems or metrics, or count or cut in another way; or if queries
+            come in clusters, which may be in both.
+        """
+        self._check_apart()
+        mine, theirs = self._job(), other._job()
+        for name, one in mine.items():
+            if one != theirs[name]:
+                raise UsageError(
+                    f"comparisons of other {name} do not merge: {one} and {theirs[name]}"
+                )
+        return replace(
+            self,
+            whole=self.whole.merge(other.whole),
+            slices={by: _merged(of_way, other.slices[by]) for by, of_way in self.slices.items()},
+            left_out=_added(self.left_out, other.left_out),
+            differing=self.differing + other.differing,
+            unpredicted=_added(self.unpredicted, other.unpredicted),
+        )
+
+    def _check_apart(self) -> None:
+        why = "" if self.whole.clusters is None else "in clusters, which may be in several states"
+        of = (one.paired for way in self.whole.columns.values() for one in way.values())
+        if any(isinstance(one, AdjustedPaired) for one in of):
+            why = "that are adjusted by a regression over all of them"
+        if why:
+            raise UsageError(
+                f"the state of queries {why}, does not merge or travel: compare all queries at "
+                "once with compare"
+            )
+
+    def _job(self) -> dict[str, Any]:
+        return {
+            "systems": list(self.systems),
+            "baseline": self.baseline,
+            "metrics": list(self.metrics),
+            "semantics": self.semantics.to_dict(),
+            "gain_function": self.gain_function,
+            "scope": self.scope.to_dict(),
+            "slices": [list(by) for by in self.slices],
+            "tests": sorted(self.whole.rows),
+        }
+
+    def _counts(self) -> dict[str, Any]:
+        return {
+            "left_out": dict(self.left_out),
+            "differing": self.differing,
+            "unpredicted": dict(self.unpredicted),
+        }
+
+    def to_table(self) -> pa.Table:
+        """Return the state as a table: a row for each slice, metric and system."""
+        self._check_apart()
+        found = _rows_of((), (), self.whole)
+        for by, of_way in self.slices.items():
+            for value, sums in of_way.items():
+                found += _rows_of(by, value, sums)
+        read = {"format": FORMAT, "job": self._job(), "counts": self._counts()}
+        told = json.dumps({**read, state_rows.SEAL: _seal(read, found)})
+        return pa.Table.from_pylist(found, _SCHEMA.with_metadata({_KEY: told}))
+
+    @classmethod
+    def from_table(cls, table: pa.Table) -> Self:
+        """Return the state from a table that `to_table` made.
+
+        Raises
+        ------
+        UsageError
+            If the table is not one of a comparison, is damaged, or of another format version.
+        """
+        if not isinstance(table, pa.Table):
+            raise UsageError(f"this is a {type(table).__name__}, not a table that to_table made")
+        told = (table.schema.metadata or {}).get(_KEY)
+        if told is None or not table.schema.equals(_SCHEMA):
+            raise UsageError("this is no table of a comparison; expected one that to_table made")
+        try:
+            read = json.loads(told)
+            state_rows.check_format(read)
+            found = table.to_pylist()
+            if read.pop(state_rows.SEAL) != _seal(read, found):
+                raise state_rows.damaged("its checksum is not that of its rows")
+            state = cls._read(read["job"], read["counts"], found)
+        except UsageError:
+            raise
+        except (AttributeError, LookupError, TypeError, ValueError, pa.ArrowException) as error:
+            raise state_rows.damaged(f"{type(error).__name__}: {error}") from None
+        # What is written again is what was read: no field is missing, changed or of another type.
+        if state._job() != read["job"] or state._counts() != read["counts"]:
+            raise state_rows.damaged("its job or its counts are not those of its rows")
+        return state
+
+    @classmethod
+    def _read(
+        cls, job: Mapping[str, Any], counts: Mapping[str, Any], table: list[dict[str, Any]]
+    ) -> Self:
+        """Return the state from what a table tells; errors are of any kind."""
+        names = set(job["systems"])
+        for key in ("left_out", "unpredicted"):
+            if {name: state_rows.count(counts[key], name) for name in counts[key]}.keys() != names:
+                raise state_rows.damaged(f"{key} is not of its systems")
+        state_rows.count(counts, "differing")
+        if job["baseline"] not in names or len(names) != len(job["systems"]):
+            raise state_rows.damaged(
+                "its systems are not different ones with the baseline among them"
+            )
+        found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for row in table:
+            found.setdefault((tuple(row["by"]), tuple(row["slice"])), []).append(row)
+        whole = _sums_of(found.pop(((), ()), []), job)
+        slices: dict[Any, dict[Any, Sums]] = {tuple(by): {} for by in job["slices"]}
+        for (by, value), of_slice in found.items():
+            slices[by][value] = _sums_of(of_slice, job)
+        for by, of_way in slices.items():
+            queries = sum(one.queries for one in of_way.values())
+            if queries != whole.queries:
+                raise state_rows.damaged(
+                    f"the slices by {' and '.join(by)} hold {queries:,} queries, and all hold "
+                    f"{whole.queries:,}"
+                )
+        return cls(
+            systems=tuple(job["systems"]),
+            baseline=job["baseline"],
+            metrics=tuple(job["metrics"]),
+            semantics=Choices(**job["semantics"]),
+            gain_function=state_rows.text(job, "gain_function"),
+            scope=Scope(**job["scope"]),
+            whole=whole,
+            slices=slices,
+            **counts,
+        )
+
+
+def _seal(told: Mapping[str, Any], found: list[dict[str, Any]]) -> str:
+    return seal_of([json.dumps(told, sort_keys=True), *sorted(map(seal_of, found))])
+
+
+def _merged(one: Mapping[Any, Sums], other: Mapping[Any, Sums]) -> dict[Any, Sums]:
+    """Return the slices of both; a slice may be in one of them only."""
+    found = dict(one)
+    for value, sums in other.items():
+        found[value] = found[value].merge(sums) if value in found else sums
+    return found
+
+
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: count + other[name] for name, count in one.items()}
+
+
+def _rows_of(by: tuple[str, ...], value: Any, sums: Sums) -> list[dict[str, Any]]:
+    same = {"by": list(by), "slice": list(value), "queries": sums.queries}
+    found = []
+    for metric, of_metric in sums.columns.items():
+        for system, (mean, paired) in of_metric.items():
+            row = same | {"metric": metric, "system": system, "mean": json.dumps(mean.to_row())}
+            if isinstance(paired, WeightedPaired):
+                row["weighted"] = json.dumps(paired.weighted.to_row())
+                paired = paired.products
+            if paired is not None:
+                row |= {"differences": paired.values, "counts": paired.counts}
+            found.append(row)
+    found += [same | {"metric": m, "differences": one.ravel()} for m, one in sums.rows.items()]
+    return found
+
+
+def _sums_of(found: list[dict[str, Any]], job: Mapping[str, Any]) -> Sums:
+    columns: dict[str, dict[str, SystemColumn]] = {metric: {} for metric in job["metrics"]}
+    of_rows: dict[str, np.ndarray] = {}
+    queries = state_rows.count(found[0], "queries") if found else 0
+    for row in found:
+        metric, system = row["metric"], row["system"]
+        of_metric: dict[str, Any] = of_rows if system is None else columns[metric]
+        if row["queries"] != queries or (metric if system is None else system) in of_metric:
+            raise state_rows.damaged(f"two rows of {metric} and {system} do not go together")
+        if system is None:
+            values = state_rows.numbers(row, "differences")
+            of_rows[metric] = values.reshape(queries, len(job["systems"]))
+        else:
+            columns[metric][system] = _column_of(row, system == job["baseline"])
+    expected = set(job["systems"])
+    if not all(set(of) == expected for of in columns.values()) or set(of_rows) - set(columns):
+        raise state_rows.damaged("a slice does not have a row for each metric and system")
+    return Sums(queries, columns, of_rows)
+
+
+def _column_of(row: Mapping[str, Any], is_baseline: bool) -> SystemColumn:
+    told = json.loads(row["mean"])
+    mean: AnyMean = (WeightedMean if "wv" in told else Mean).from_row(told)
+    count = mean.positive if isinstance(mean, WeightedMean) else mean.count
+    if count > row["queries"] or (isinstance(mean, Mean) and count < row["queries"]):
+        raise state_rows.damaged(f"a mean is over {count:,} of {row['queries']:,} queries")
+    if is_baseline != (row["differences"] is None):
+        raise state_rows.damaged("the differences are not those of all systems but the baseline")
+    if is_baseline:
+        return SystemColumn(mean, None)
+    values, counts = (
+        state_rows.ascending(row, "differences"),
+        state_rows.counts(row, "counts", least=1),
+    )
+    state_rows.same_length(row, "differences", "counts")
+    paired = Paired(values.astype(np.float64), counts)
+    if paired.n != count or (np.abs(values) > LARGEST).any():
+        raise state_rows.damaged(
+            f"{paired.n:,} differences of {count:,} queries, or beyond {LARGEST:g}"
+        )
+    if isinstance(mean, Mean):
+        return SystemColumn(mean, paired)
+    weighted = WeightedMean.from_row(json.loads(row["weighted"]))
+    if (weighted.positive, weighted.w, weighted.ww) != (mean.positive, mean.w, mean.ww):
+        raise state_rows.damaged("the differences have other weights than the values")
+    return SystemColumn(mean, WeightedPaired(weighted, paired))

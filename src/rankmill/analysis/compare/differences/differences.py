@@ -1,0 +1,269 @@
+"""The numbers of a comparison, and what each of them means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+from rankmill.analysis.statistics.outcome import Tested
+from rankmill.metrics.base import Better
+from rankmill.results.plain import plain, read_fields
+
+BETTER, WORSE = "better", "worse"
+# Of a metric of which neither side is better.
+HIGHER, LOWER = "higher", "lower"
+NOT_SHOWN = "no difference shown"
+EQUAL = "equal within the margin"
+
+
+class Estimate(NamedTuple):
+    """The value of a metric for one system: a mean over queries with its interval.
+
+    All but the value are None where fewer than two queries count. Where all have the same value,
+    the interval is what the range of the metric leaves open, and None without such a range. For
+    gap, which is no mean over queries, they are those of a jackknife.
+    """
+
+    value: float | None
+    standard_error: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def half(self) -> float | None:
+        """Half of the interval, the longer one where it is not the same to both sides."""
+        if self.value is None or self.low is None or self.high is None:
+            return None
+        return max(self.high - self.value, self.value - self.low)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A system less the baseline, in one metric, over the same queries.
+
+    Attributes
+    ----------
+    value : float or None
+    relative : float or None
+        The difference over the value of the baseline; None where that is 0.
+    relative_low, relative_high : float or None
+        The interval of `relative` by Fieller's theorem; None where it has no end, as the value of
+        the baseline may be 0.
+    low, high : float or None
+        The interval of the first test that has one. Where no query differs from the others in its
+        difference, it is what the range of the metric leaves open, and None without such a range.
+    cohen_d : float or None
+        The mean of the differences of queries over their standard deviation; None where it is 0.
+    won, tied, lost : int or None
+        The number of queries where the system is better than, the same as and worse than the
+        baseline; None for a metric that is no mean over queries. `won` and `lost` are None where
+        neither side is better.
+    tests : dict of str to Tested
+        By the name of the test, in the order asked for. For gap it is "t" alone, that of the
+        jackknife.
+    equivalence, noninferiority : Tested or None
+        Whether the difference is shown to be within the margin, and worse by less than the margin;
+        None without a margin, and `noninferiority` where neither side is better.
+    verdict : str or None
+        "better" or "worse" if the first test shows it and points where the mean does, "equal within
+        the margin", else "no difference shown"; None where nothing is tested. Where neither side is
+        better, "higher" or "lower".
+    better : {"higher", "lower", "neither"}
+        Which side of the metric is better. `value` is always the system less the baseline.
+    variance_reduction : float or None
+        By which share `adjust` makes the variance of the mean smaller; None without it.
+    """
+
+    value: float | None
+    relative: float | None = None
+    relative_low: float | None = None
+    relative_high: float | None = None
+    low: float | None = None
+    high: float | None = None
+    cohen_d: float | None = None
+    won: int | None = None
+    tied: int | None = None
+    lost: int | None = None
+    tests: dict[str, Tested] = field(default_factory=dict)
+    equivalence: Tested | None = None
+    noninferiority: Tested | None = None
+    verdict: str | None = None
+    better: Better = "higher"
+    variance_reduction: float | None = None
+
+    @property
+    def gain(self) -> float | None:
+        """The difference as a gain: above 0 is better; None where neither side is."""
+        if self.value is None or self.better == "neither":
+            return None
+        return -self.value if self.better == "lower" else self.value
+
+    @property
+    def relative_interval(self) -> tuple[float, float] | None:
+        """The ends of the interval of `relative`, infinite where it has none."""
+        if self.relative is None or self.low is None:
+            return None
+        low, high = self.relative_low, self.relative_high
+        return -math.inf if low is None else low, math.inf if high is None else high
+
+    @property
+    def order(self) -> float:
+        """The gain, or where neither side is better the difference; 0 without a value."""
+        return (self.value if self.gain is None else self.gain) or 0.0
+
+    def share(self, count: int | None) -> float | None:
+        """Return a number of queries as a share of all of them, None where there are none."""
+        if count is None or self.won is None or self.tied is None or self.lost is None:
+            return None
+        queries = self.won + self.tied + self.lost
+        return count / queries if queries else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as dicts, strings and numbers, and the shares of queries."""
+        shares = {
+            f"{name}_share": self.share(getattr(self, name)) for name in ("won", "tied", "lost")
+        }
+        told: dict[str, Any] = plain(vars(self))
+        return told | shares
+
+
+class Moved(NamedTuple):
+    """A query whose value differs between the baseline and a system."""
+
+    query: int | str
+    baseline: float
+    value: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some of the queries of a comparison.
+
+    Attributes
+    ----------
+    by : tuple of str
+        What cuts: a column, or a name such as "label_count".
+    value : tuple of (str or None)
+        Its value for these queries; None where it is not known.
+    queries : int
+    values, differences
+        As in a `Comparison`. Tests are corrected over all queries and all slices of one name
+        together, and the intervals of differences hold together with the confidence asked for.
+    confidence : float or None
+        That of each interval of a difference alone, which Bonferroni makes of it.
+    """
+
+    by: tuple[str, ...]
+    value: tuple[str | None, ...]
+    queries: int
+    values: dict[str, dict[str, Estimate]]
+    differences: dict[str, dict[str, Difference]]
+    confidence: float | None = None
+
+    @property
+    def tests_run(self) -> int:
+        """How many of its differences were tested."""
+        return sum(bool(one.tests) for of in self.differences.values() for one in of.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as dicts, lists, strings and numbers."""
+        told = {"by": list(self.by), "value": list(self.value), "queries": self.queries}
+        told["confidence"] = self.confidence
+        return told | {"metrics": by_metric(self.values, self.differences)}
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of."""
+        return read_fields(cls, told | read_by_metric(told["metrics"]))
+
+
+class Loss(NamedTuple):
+    """A slice in which a system lost; its test is corrected over all slices that were looked at.
+
+    Attributes
+    ----------
+    metric, system : str
+    by, value, queries
+        As in a `Slice`; one or two names cut.
+    difference : Difference
+    looked_at : int
+        The number of tests that the correction and the interval are over.
+    shrunk : float
+        The difference, drawn towards that of all queries by as much as chance makes slices of this
+        way to cut differ. Losses are sorted by it, times the weight of the queries.
+    """
+
+    metric: str
+    system: str
+    by: tuple[str, ...]
+    value: tuple[str | None, ...]
+    queries: int
+    difference: Difference
+    looked_at: int
+    shrunk: float
+
+
+def winner_of(baseline: str, differences: Mapping[str, Difference]) -> str | None:
+    """Return the system that is shown to be better than every other, None if none is.
+
+    Systems other than the baseline are compared by their intervals: if those of two differences do
+    not overlap, the paired difference of the two is not 0 either.
+    """
+    if differences and all(one.verdict == WORSE for one in differences.values()):
+        return baseline
+    gains = {name: _gains(one) for name, one in differences.items()}
+    least = {name: gains[name][0] for name, one in differences.items() if one.verdict == BETTER}
+    known = {name: low for name, low in least.items() if low is not None}
+    if not known:
+        return None
+    top = max(known, key=known.__getitem__)
+    highs = [high for name, (_, high) in gains.items() if name != top]
+    return top if all(high is not None and high < known[top] for high in highs) else None
+
+
+def _gains(one: Difference) -> tuple[float | None, float | None]:
+    """Return the least and the largest gain of the interval of a difference."""
+    if one.better != "lower" or one.low is None or one.high is None:
+        return one.low, one.high
+    return -one.high, -one.low
+
+
+def by_metric(
+    values: dict[str, dict[str, Estimate]], differences: dict[str, dict[str, Difference]]
+) -> dict[str, Any]:
+    """Return values and differences as metric -> system -> numbers."""
+
+    def system(metric: str, name: str) -> dict[str, Any]:
+        difference = differences[metric].get(name)
+        shown = None if difference is None else difference.to_dict()
+        return values[metric][name]._asdict() | {"difference": shown}
+
+    return {metric: {name: system(metric, name) for name in of} for metric, of in values.items()}
+
+
+def read_by_metric(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the values and differences that `by_metric` told of; `read_fields` reads them."""
+    differences = {
+        metric: {name: one["difference"] for name, one in of.items() if one["difference"]}
+        for metric, of in told.items()
+    }
+    return {"values": told, "differences": differences}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How systems were compared: the arguments of `compare`."""
+
+    tests: tuple[str, ...] = ("t",)
+    correction: str = "holm"
+    confidence: float = 0.95
+    margin: float | None = None
+    moved: int = 0
+    replicates: int = 10_000
+    seed: int = 0
+    worst_slices: int = 0
+    cluster: str | None = None
+    adjust: str | None = None

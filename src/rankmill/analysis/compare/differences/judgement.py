@@ -1,0 +1,285 @@
+"""The tests of differences, their correction, and the word that they come to."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rankmill.analysis.compare.differences.differences import (
+    BETTER,
+    EQUAL,
+    HIGHER,
+    LOWER,
+    NOT_SHOWN,
+    WORSE,
+    Difference,
+    Settings,
+)
+from rankmill.analysis.compare.differences.intervals import of_alike, relative, relative_ends_of
+from rankmill.analysis.compare.differences.sums import AnyMean, Sums, SystemColumn
+from rankmill.analysis.statistics.bounds import MeanSpread, chance_of_less, least_mean
+from rankmill.analysis.statistics.corrections import correct
+from rankmill.analysis.statistics.covariate import AdjustedPaired
+from rankmill.analysis.statistics.outcome import Tested
+from rankmill.analysis.statistics.significance import (
+    RESAMPLED,
+    TESTS,
+    TUKEY,
+    equivalence,
+    noninferiority,
+    run_test,
+    too_few,
+    tukey,
+)
+from rankmill.analysis.statistics.weighted_differences import AnyPaired, WeightedPaired
+from rankmill.metrics.base import Better, MetricSpec
+from rankmill.metrics.registry import parse
+
+OF_SPREAD = ("t", *RESAMPLED)
+"""The tests that have an interval, and say nothing where all differences are the same."""
+LEAST_BEYOND = 5
+"""How many resampled means there have to be beyond an end of an interval."""
+
+Judged: TypeAlias = dict[tuple[Any, ...], Difference]
+"""A metric and a system, perhaps behind a slice -> their difference from the baseline."""
+
+
+def differences(
+    sums: Sums, baseline: str, settings: Settings, threads: int, confidence: float | None = None
+) -> Judged:
+    """Return the tested differences of each metric and system; p is not corrected yet.
+
+    `confidence` is that of the intervals, if it is not that of the settings.
+    """
+    found: Judged = {}
+    asked = replace(settings, confidence=confidence or settings.confidence)
+    for metric, of in sums.columns.items():
+        joint = _jointly(sums.rows.get(metric), list(of), baseline, settings, threads)
+        for name, one in of.items():
+            if one.paired is not None:
+                base, spec = of[baseline].mean, parse(metric).spec
+                told = tested(one, base, asked, threads, joint.get(name), spec)
+                found[metric, name] = _with_margins(told, one.paired, settings, spec)
+    return found
+
+
+def _jointly(
+    rows: np.ndarray | None, systems: list[str], baseline: str, settings: Settings, threads: int
+) -> dict[str, float | None]:
+    """Return the p of Tukey's test for each system and the baseline; none without rows."""
+    if rows is None:
+        return {}
+    found = tukey(rows, settings.replicates, settings.seed, threads)
+    base = systems.index(baseline)
+    pairs = {name: (min(i, base), max(i, base)) for i, name in enumerate(systems) if i != base}
+    return {name: found[pair] for name, pair in pairs.items()}
+
+
+def tested(
+    column: SystemColumn,
+    base: AnyMean,
+    settings: Settings,
+    threads: int,
+    joint: float | None,
+    spec: MetricSpec,
+) -> Difference:
+    """Return a difference with its tests, which are not corrected yet, and not yet of a margin.
+
+    `joint` is the p of Tukey's test, which takes all systems at once.
+    """
+    paired, better = column.paired, spec.better
+    assert paired is not None  # as it is no column of the baseline
+    won, lost = _won_and_lost(paired, better)
+    theirs = paired.theirs if isinstance(paired, AdjustedPaired) else base
+    if paired.n == 0:
+        return Difference(None, won=won, tied=0, lost=lost, better=better)
+    run = partial(
+        run_test,
+        paired=paired,
+        confidence=settings.confidence,
+        replicates=settings.replicates,
+        seed=settings.seed,
+        threads=threads,
+    )
+    alike = None
+    spread = MeanSpread(paired.mean or 0.0, paired.standard_error or 0.0, paired.effective)
+    if spread.alike and not too_few(paired):
+        alike = of_alike(paired, spec, settings.confidence)
+    tests = {}
+    for name in settings.tests:
+        found = Tested(joint) if name == TUKEY else run(name)
+        if alike is not None and name in OF_SPREAD:
+            found = alike
+        tests[name] = found._replace(direction=_direction(name, paired))
+    # Too few means lie beyond the ends of an interval of very high confidence, as of many slices.
+    rare = (1 - settings.confidence) / 2 * settings.replicates < LEAST_BEYOND
+    intervals = [
+        one
+        for name, one in tests.items()
+        if one.low is not None and not (rare and name in RESAMPLED)
+    ]
+    # A test without an interval is shown with the one of the t-test.
+    interval = intervals[0] if intervals else alike or run("t")
+    low, high = relative_ends_of(column, base, spec, settings.confidence, alike)
+    # What may be unseen of a system widens them; the sign is that of the difference all the same.
+    if low is not None and interval.low is not None and interval.low >= 0:
+        low = max(low, 0.0)
+    if high is not None and interval.high is not None and interval.high <= 0:
+        high = min(high, 0.0)
+    return Difference(
+        value=paired.mean,
+        relative=relative(paired.mean, theirs.mean),
+        relative_low=low,
+        relative_high=high,
+        low=interval.low,
+        high=interval.high,
+        cohen_d=paired.cohen_d,
+        won=won,
+        tied=paired.tied,
+        lost=lost,
+        tests=tests,
+        better=better,
+        variance_reduction=paired.reduction if isinstance(paired, AdjustedPaired) else None,
+    )
+
+
+def _with_margins(
+    one: Difference, paired: AnyPaired, settings: Settings, spec: MetricSpec
+) -> Difference:
+    """Return a difference with its tests of the margin, if there is one."""
+    if settings.margin is None or one.value is None:
+        return one
+    no_worse = None
+    if one.better != "neither":
+        test = partial(noninferiority, better=one.better)
+        no_worse = _within_margin(test, paired, settings, spec)
+    return replace(
+        one,
+        equivalence=_within_margin(equivalence, paired, settings, spec),
+        noninferiority=no_worse,
+    )
+
+
+def _won_and_lost(paired: AnyPaired, better: Better) -> tuple[int | None, int | None]:
+    """Return how many queries the system won and lost; None where neither side is better."""
+    if better == "neither":
+        return None, None
+    return (paired.lost, paired.won) if better == "lower" else (paired.won, paired.lost)
+
+
+def _within_margin(
+    test: Callable[..., Tested], paired: AnyPaired, settings: Settings, spec: MetricSpec
+) -> Tested:
+    """Return a test of the margin; what is to be corrected heeds what was not seen too.
+
+    Without a spread p and the interval are those that the range of the metric leaves.
+    """
+    margin, tail = settings.margin or 0.0, 1 - settings.confidence
+    found = test(paired, margin, settings.confidence)
+    width = spec.bounds[1] - spec.bounds[0]
+    if math.isinf(width) or too_few(paired):
+        return found
+    one = MeanSpread(paired.mean or 0.0, paired.standard_error or 0.0, paired.effective)
+    # One side alone counts where the system is to be no worse.
+    up, down = (test is equivalence or spec.better == side for side in ("higher", "lower"))
+    chances = [chance_of_less(one, -width, -margin)] if up else []
+    chances += [chance_of_less(one.negative, -width, -margin)] if down else []
+    unseen = max(chances)
+    if found.p is not None:
+        return found._replace(corrected_p=max(found.p, unseen))
+    low = least_mean(one, -width, tail) if up else None
+    high = -least_mean(one.negative, -width, tail) if down else None
+    return Tested(unseen, None, low, high)
+
+
+def _direction(test: str, paired: AnyPaired) -> int:
+    """Return the sign of what a test looks at: of the mean, the ranks, or the number above 0."""
+    looked_at: float = paired.mean or 0.0
+    if test == "sign":
+        looked_at = paired.won - paired.lost
+    elif test == "wilcoxon" and not isinstance(paired, WeightedPaired):
+        _, positive, negative = paired.magnitudes
+        counts = positive + negative
+        ranks = paired.tied + np.cumsum(counts) - (counts - 1) / 2
+        looked_at = float(((positive - negative) * ranks).sum())
+    return (looked_at > 0) - (looked_at < 0)
+
+
+def judged(found: Mapping[tuple[Any, ...], Difference], settings: Settings) -> Judged:
+    """Return differences with p corrected over all of them, and a verdict where there is a test."""
+    every = dict(found)
+    places = [place for place, one in every.items() if one.tests]
+    # The one test of a metric such as gap decides there, and is corrected with those that decide.
+    first = first_test(settings).tests[0]
+    for test in dict.fromkeys([*settings.tests, first]):
+        names = {place: _standing_for(every[place], test, first) for place in places}
+        corrected = _corrected(
+            {place: every[place].tests[name] for place, name in names.items() if name},
+            settings.correction,
+            jointly=test == TUKEY,
+        )
+        for place, one in corrected.items():
+            tests = every[place].tests | {names[place] or test: one}
+            every[place] = replace(every[place], tests=tests)
+    for margin in ("equivalence", "noninferiority") if settings.margin is not None else ():
+        asked = {p: getattr(every[p], margin) for p in places if getattr(every[p], margin)}
+        for place, one in _corrected(asked, settings.correction).items():
+            every[place] = replace(every[place], **{margin: one})
+    for place in places:
+        every[place] = replace(every[place], verdict=_verdict(every[place], settings))
+    return every
+
+
+def _standing_for(one: Difference, test: str, first: str) -> str | None:
+    """Return the name of the test of a difference that is corrected with all that are `test`."""
+    if one.tied is None:  # no mean over queries
+        return "t" if test == first else None
+    return test if test in one.tests else None
+
+
+def _corrected(
+    tests: Mapping[tuple[Any, ...], Tested], correction: str, *, jointly: bool = False
+) -> dict[tuple[Any, ...], Tested]:
+    """Return the tests with corrected p.
+
+    Tukey's p is corrected for all systems of a metric already (`jointly`). Bonferroni's factor,
+    the number of metrics, corrects it for these, whatever the correction of other tests.
+    """
+    ps = [one.p if one.corrected_p is None else one.corrected_p for one in tests.values()]
+    if not jointly:
+        corrected = correct(ps, correction)
+    else:
+        factor = 1 if correction == "none" else len({place[:-1] for place in tests})
+        corrected = [None if p is None else min(1.0, factor * p) for p in ps]
+    pairs = zip(tests.items(), corrected, strict=True)
+    return {place: one._replace(corrected_p=p) for (place, one), p in pairs}
+
+
+def _verdict(one: Difference, settings: Settings) -> str | None:
+    """Return the word for a difference; one that does not matter is equal, even if it is shown.
+
+    It is None where the first test is not defined, such as for one query. Where the test and the
+    mean point in different directions, the one does not speak for the other.
+    """
+    least = 1 - settings.confidence
+
+    def shown(tested: Tested | None) -> bool:
+        return tested is not None and tested.corrected_p is not None and tested.corrected_p <= least
+
+    if shown(one.equivalence):
+        return EQUAL
+    first = next(iter(one.tests.values()))
+    if one.value and shown(first) and first.direction * one.value > 0:
+        if one.gain is None:
+            return HIGHER if one.value > 0 else LOWER
+        return BETTER if one.gain > 0 else WORSE
+    return None if first.p is None else NOT_SHOWN
+
+
+def first_test(settings: Settings) -> Settings:
+    """Return the settings with one test, the first that takes one system at a time."""
+    alone = [name for name in settings.tests if name in TESTS]
+    return replace(settings, tests=tuple(alone[:1]) or ("t",))

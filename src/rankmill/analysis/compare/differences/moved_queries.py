@@ -1,0 +1,70 @@
+"""The queries whose values differ most between two systems."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.differences.differences import Moved
+from rankmill.metrics.base import Better
+
+MovedRows = Mapping[tuple[str, str], pa.Table]
+"""Metric and system -> what `rows_moved` returns."""
+
+
+def rows_moved(
+    ids: Any, before: np.ndarray, after: np.ndarray, count: int, better: Better
+) -> pa.Table:
+    """Return the queries that gained most, then those that lost most; the last lost most.
+
+    They are `count` each at most, with their id and both values. Where neither side is better, the
+    queries that rose most are first.
+    """
+    gains = before - after if better == "lower" else after - before
+    places = [*_most(ids, gains, count), *_most(ids, -gains, count)[::-1]]
+    columns = {"query": ids, "baseline": pa.array(before), "value": pa.array(after)}
+    return pa.table(columns).take(pa.array(places, pa.int64()))
+
+
+def merged_rows(parts: Sequence[pa.Table], count: int, better: Better) -> pa.Table:
+    """Return what `rows_moved` finds of all queries, from what it found of each part of them."""
+    rows = pa.concat_tables(parts)
+    before, after = (rows[name].to_numpy() for name in ("baseline", "value"))
+    return rows_moved(rows["query"].combine_chunks(), before, after, count, better)
+
+
+def lists_moved(found: MovedRows) -> dict[str, dict[str, list[Moved]]]:
+    """Return metric -> system -> the queries that moved most."""
+    lists: dict[str, dict[str, list[Moved]]] = {}
+    for (metric, system), rows in found.items():
+        lists.setdefault(metric, {})[system] = _list(rows)
+    return lists
+
+
+def _list(rows: pa.Table) -> list[Moved]:
+    return [
+        Moved(_id(query), before, after, after - before)
+        for query, before, after in zip(
+            rows["query"], rows["baseline"].to_pylist(), rows["value"].to_pylist(), strict=True
+        )
+    ]
+
+
+def _most(ids: Any, sizes: np.ndarray, count: int) -> list[int]:
+    """Return the places of the largest positive sizes; the smaller id first among equal ones."""
+    import pyarrow.compute as pc
+
+    count = min(count, int((sizes > 0).sum()))
+    if not count:
+        return []
+    least = np.partition(sizes, len(sizes) - count)[len(sizes) - count]
+    places = np.flatnonzero(sizes >= least)
+    table = pa.table({"size": sizes[places], "id": ids.take(pa.array(places))})
+    order = pc.sort_indices(table, sort_keys=[("size", "descending"), ("id", "ascending")])
+    return [int(one) for one in places[order.to_numpy()[:count]]]
+
+
+def _id(scalar: Any) -> int | str:
+    value = scalar.as_py()
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else value

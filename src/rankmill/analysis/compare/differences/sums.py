@@ -1,0 +1,131 @@
+"""What the queries of a comparison, or of one slice of them, add up to: exact, and mergeable."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from rankmill.analysis.statistics.clusters import ClusteredMean, ClusteredPaired, of_clusters
+from rankmill.analysis.statistics.paired_differences import Paired, merged, paired_of
+from rankmill.analysis.statistics.weighted_differences import AnyPaired, WeightedPaired
+from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.aggregates.weighted_mean import WeightedMean
+
+AnyMean = Mean | WeightedMean
+
+
+class SystemColumn(NamedTuple):
+    """A metric and a system: the mean of its values, and its differences from the baseline."""
+
+    mean: AnyMean
+    paired: AnyPaired | None
+
+
+def joined(parts: Sequence[SystemColumn]) -> SystemColumn:
+    """Return the column of the queries of all parts; there is a part."""
+    mean: Any = parts[0].mean
+    for one in parts[1:]:
+        mean = mean.merge(one.mean)
+    pairs = [one.paired for one in parts]
+    plain = [one for one in pairs if isinstance(one, Paired)]
+    weighted = [one for one in pairs if isinstance(one, WeightedPaired)]
+    if plain:
+        return SystemColumn(mean, merged(plain))
+    if not weighted:
+        return SystemColumn(mean, None)
+    of_all: Any = weighted[0].weighted
+    for each in weighted[1:]:
+        of_all = of_all.merge(each.weighted)
+    return SystemColumn(mean, WeightedPaired(of_all, merged([one.products for one in weighted])))
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What some queries add up to.
+
+    Attributes
+    ----------
+    queries : int
+    columns : dict of str to dict of str to SystemColumn
+        Metric -> system. The baseline has no differences.
+    rows : dict of str to ndarray
+        Metric -> the values of each query (row) in all systems (columns), if Tukey's test needs
+        them; the order of rows says nothing.
+    """
+
+    queries: int
+    columns: Mapping[str, Mapping[str, SystemColumn]]
+    rows: Mapping[str, np.ndarray]
+
+    def merge(self, other: Self) -> "Sums":
+        """Return what the queries of both add up to; they have no query in common."""
+        return Sums(
+            self.queries + other.queries,
+            {
+                metric: {
+                    name: joined([one, other.columns[metric][name]]) for name, one in of.items()
+                }
+                for metric, of in self.columns.items()
+            },
+            {name: np.concatenate([one, other.rows[name]]) for name, one in self.rows.items()},
+        )
+
+    @property
+    def effective(self) -> float | None:
+        """The effective number of queries of the weights; None without weights."""
+        mean = self._mean
+        weighted = isinstance(mean, WeightedMean) and not isinstance(mean, ClusteredMean)
+        return mean.effective if weighted else None
+
+    @property
+    def clusters(self) -> ClusteredMean | None:
+        """A mean over the clusters of queries, which has their number; None without clusters."""
+        return self._mean if isinstance(self._mean, ClusteredMean) else None
+
+    @property
+    def _mean(self) -> Any:
+        return next((one.mean for of in self.columns.values() for one in of.values()), None)
+
+
+def column_of(
+    values: np.ndarray,
+    base: np.ndarray | None,
+    weights: np.ndarray | None,
+    clusters: np.ndarray | None = None,
+) -> SystemColumn:
+    """Return what the values of a metric and a system add up to; `base` are the baseline's.
+
+    `clusters` are codes of the clusters of queries, which have no weights then.
+    """
+    if clusters is not None:
+        paired = None if base is None else ClusteredPaired.of(values - base, clusters)
+        return SystemColumn(of_clusters(values, clusters).mean, paired)
+    mean: AnyMean = Mean.of(values) if weights is None else WeightedMean.of(values, weights)
+    if base is None:
+        return SystemColumn(mean, None)
+    differences = values - base
+    if weights is None:
+        return SystemColumn(mean, paired_of(differences))
+    counted = weights > 0
+    products = paired_of((differences * weights)[counted])
+    return SystemColumn(mean, WeightedPaired(WeightedMean.of(differences, weights), products))
+
+
+def columns_of_slices(
+    values: np.ndarray,
+    base: np.ndarray | None,
+    weights: np.ndarray | None,
+    clusters: np.ndarray | None,
+    order: np.ndarray,
+    ends: Sequence[int],
+) -> list[SystemColumn]:
+    """Return what each slice adds up to; slice i holds the queries order[ends[i - 1]:ends[i]]."""
+    values = values[order]
+    more = [None if one is None else one[order] for one in (base, weights, clusters)]
+    found, start = [], 0
+    for end in ends:
+        one = slice(start, end)
+        found.append(column_of(values[one], *(None if of is None else of[one] for of in more)))
+        start = end
+    return found

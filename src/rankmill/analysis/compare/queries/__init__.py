@@ -1,0 +1,1 @@
+"""The values of the queries of all systems, side by side."""

@@ -1,0 +1,202 @@
+"""Results of several systems side by side, joined by query id."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import ids_to_arrow, join_ids, take_ids, to_ids
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.ragged_lists import one_chunk
+from rankmill.errors import UsageError
+from rankmill.kernels.identity import Ids
+from rankmill.results.result import WEIGHT, CountedQueries, Result
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def join_per_query(results: Mapping[str, Result]) -> pa.Table:
+    """Join the values of each query for all systems, by query id.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+        The results of one call of `evaluate_runs`, with their tables of each query.
+
+    Returns
+    -------
+    pyarrow.Table
+        One row for each query that counts for any system: the queries of the labels in their order,
+        then all others by id. The columns are the query id and a float64 column SYSTEM:METRIC for
+        each system and metric. A value is null if the query does not count for that system. If
+        queries have weights, the last column is "weight".
+
+    Raises
+    ------
+    UsageError
+        If the queries differ and the results are not from one call.
+    """
+    return Aligned.of(results).table()
+
+
+def check_names(runs: Mapping[Any, Any]) -> None:
+    """Raise UsageError unless the names of systems are texts, which Arrow takes."""
+    for name in runs:
+        if not isinstance(name, str) or _SURROGATE.search(name):
+            raise UsageError(
+                f"a system is called {name!r}; expected texts that UTF-8 has as names of systems"
+            )
+
+
+class Aligned(NamedTuple):
+    """The tables of several systems, and where their rows stand among the queries of all.
+
+    Attributes
+    ----------
+    tables : dict of str to pyarrow.Table
+        The values of each query, for each system.
+    queries : pyarrow.Array
+        The ids of all queries that count for any system.
+    rows : dict of str to (ndarray or None)
+        The place of each row of a system among `queries`, ascending; None if it has all of them.
+    """
+
+    tables: dict[str, pa.Table]
+    queries: Any
+    rows: dict[str, np.ndarray | None]
+
+    @classmethod
+    def of(cls, results: Mapping[str, Result]) -> Self:
+        """Join the tables of the results of one call of `evaluate_runs`."""
+        tables = {name: one.per_query for name, one in results.items() if one.per_query is not None}
+        first, *others = tables.values()
+        if all(one.column(0).equals(first.column(0)) for one in others):
+            return cls(tables, first.column(0), dict.fromkeys(tables))
+        queries, rows = _joined_ids(list(tables.values()), _counted(results))
+        return cls(tables, queries, dict(zip(tables, rows, strict=True)))
+
+    def table(self) -> pa.Table:
+        """Return the joined table, as `join_per_query` does."""
+        columns = {
+            f"{valid(name)}:{metric}": _spread(
+                table.column(metric), self.rows[name], len(self.queries)
+            )
+            for name, table in self.tables.items()
+            for metric in table.column_names[1:]
+            if metric != WEIGHT
+        }
+        weights = self.weights()
+        if weights is not None:
+            columns[WEIGHT] = pa.array(weights)
+        query = next(iter(self.tables.values())).column_names[0]
+        return pa.table({"query" if query in columns else query: self.queries, **columns})
+
+    def weights(self) -> np.ndarray | None:
+        """Return the weight of each query, which is the same in all tables that have the query."""
+        if WEIGHT not in next(iter(self.tables.values())).column_names:
+            return None
+        weights = np.empty(len(self.queries))
+        for name, table in self.tables.items():
+            rows = self.rows[name]
+            weights[slice(None) if rows is None else rows] = table.column(WEIGHT).to_numpy()
+        return weights
+
+    def common(self) -> np.ndarray | None:
+        """Return whether each query counts for all systems; None if every one does."""
+        counts = np.zeros(len(self.queries), np.int64)
+        partial = [rows for rows in self.rows.values() if rows is not None]
+        for rows in partial:
+            counts[rows] += 1
+        return None if (counts == len(partial)).all() else counts == len(partial)
+
+    def kept(self, name: str, common: np.ndarray | None) -> np.ndarray | None:
+        """Return whether each row of a system is of a query that counts for all; None: all are."""
+        rows = self.rows[name]
+        return common if rows is None or common is None else common[rows]
+
+    def values(self, name: str, metric: str, kept: np.ndarray | None) -> np.ndarray:
+        """Return the values of a system in the rows `kept`, in the order of `queries`."""
+        found = floats_of(one_chunk(self.tables[name].column(metric)))
+        return found if kept is None else found[kept]
+
+
+def _counted(results: Mapping[str, Result]) -> list[CountedQueries]:
+    counted = [one.counted for one in results.values() if one.counted is not None]
+    if len(counted) < len(results) or len({len(one.of_labels) for one in counted}) > 1:
+        raise UsageError(
+            f"the results of {', '.join(results)} are of different queries and cannot be joined: "
+            "evaluate the systems in one call of evaluate_runs"
+        )
+    return counted
+
+
+def _joined_ids(
+    tables: list[pa.Table], counted: list[CountedQueries]
+) -> tuple[pa.Array, list[np.ndarray]]:
+    """Return the distinct ids of all tables, and for each table the places of its rows among them.
+
+    Matching has already found the rows of the labels by id, so queries of the labels are joined by
+    their row. Only the other queries are joined by id here.
+    """
+    among = np.logical_or.reduce([one.of_labels for one in counted])
+    row_of_label = np.cumsum(among) - 1
+    rows = [row_of_label[one.of_labels] for one in counted]
+    parts = [_ids(one.column(0)) for one in tables]
+    pairs = list(zip(parts, rows, strict=True))
+    strange = join_ids([take_ids(ids, np.arange(len(of), len(ids.keys))) for ids, of in pairs])
+    numbers, first = _numbered(strange)
+    row_of_other = int(among.sum()) + _ranks(take_ids(strange, first))
+    ends = np.cumsum([len(ids.keys) - len(of) for ids, of in pairs])
+    of_others = np.split(row_of_other[numbers], ends[:-1])
+    rows = [np.concatenate(both) for both in zip(rows, of_others, strict=True)]
+    place = np.empty(int(among.sum()) + len(first), np.int64)
+    place[np.concatenate(rows)] = np.arange(sum(map(len, rows)))
+    kinds = {one.schema.field(0).type for one in tables}
+    return ids_to_arrow(take_ids(join_ids(parts), place), kinds), rows
+
+
+def _ids(column: Any) -> Ids:
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return to_ids(column, "the query ids of a result")
+
+
+def _numbered(ids: Ids) -> tuple[np.ndarray, np.ndarray]:
+    """Number the distinct ids. Returns the number of each id, and a place of each distinct id."""
+    encoded = ids_to_arrow(ids, set()).dictionary_encode()
+    numbers = encoded.indices.to_numpy()
+    place = np.empty(len(encoded.dictionary), np.int64)
+    place[numbers] = np.arange(len(numbers))
+    return numbers, place
+
+
+def _ranks(ids: Ids) -> np.ndarray:
+    """Return for each id how many ids are smaller."""
+    import pyarrow.compute as pc
+
+    order = pc.sort_indices(ids_to_arrow(ids, set())).to_numpy()
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks
+
+
+def valid(name: str) -> str:
+    r"""Return a name as Arrow takes it: a file's name need not be valid UTF-8.
+
+    Examples
+    --------
+    >>> valid("a\udce9b")
+    'a\\udce9b'
+    """
+    return name.encode(errors="backslashreplace").decode()
+
+
+def _spread(column: Any, rows: np.ndarray | None, count: int) -> Any:
+    """Return a system's values at the rows of their queries, and null in all other rows."""
+    if rows is None:
+        return column
+    values, missing = np.zeros(count), np.ones(count, np.bool_)
+    values[rows] = column.to_numpy()
+    missing[rows] = False
+    return pa.array(values, mask=missing)

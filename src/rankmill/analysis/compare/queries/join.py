@@ -1,0 +1,301 @@
+"""The values of all systems, joined by query id, over the queries that count for all of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.cuts.cuts import Cuts
+from rankmill.analysis.compare.cuts.segments import Segments, segments_of
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.differences import Moved
+from rankmill.analysis.compare.differences.gap_differences import Without, leave_out
+from rankmill.analysis.compare.differences.moved_queries import MovedRows, lists_moved, rows_moved
+from rankmill.analysis.compare.differences.sums import (
+    Sums,
+    SystemColumn,
+    column_of,
+    columns_of_slices,
+    joined,
+)
+from rankmill.analysis.compare.queries.alignment import Aligned
+from rankmill.analysis.compare.queries.label_facts import LabelFacts
+from rankmill.analysis.compare.queries.page_metrics import WAYS, PageNumbers, aside_of, bins_of
+from rankmill.analysis.statistics.covariate import AdjustedPaired, Covariate
+from rankmill.engine.evaluate import score_systems
+from rankmill.engine.job import Job
+from rankmill.engine.progress import Progress
+from rankmill.engine.state import State
+from rankmill.metrics.gap.gap_groups import LeftOut, groups_in
+from rankmill.metrics.registry import parse
+from rankmill.results.result import Result
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.rows.facts import Kind
+from rankmill.threads import Workers
+
+
+class Joined(NamedTuple):
+    """The results of systems, and the queries that count for all of them.
+
+    Attributes
+    ----------
+    results : dict of str to Result
+    baseline : str
+    states : dict of str to State
+        What the queries of each system add up to, if they are a part of all queries.
+    aligned : Aligned
+        The values of all queries that count for any system.
+    common : ndarray of bool or None
+        Which of these count for all systems; None if every one does.
+    weights : ndarray of float64 or None
+        The weight of each query that counts for all.
+    clusters : ndarray of int64 or None
+        The code of the cluster of each query that counts for all.
+    covariate : Covariate or None
+        What differences are adjusted by.
+    segments : list of Segments
+        The slices of the queries that count for all, a way to cut each.
+    gain_function : str
+    without : dict of str to dict of str
+        What `leave_out` found for metrics that are no mean over queries, by metric and system.
+    seen : PageNumbers or None
+        What was computed aside for a page.
+    alone : callable or None
+        The join of one of several systems, over all queries that count for it.
+    """
+
+    results: dict[str, Result]
+    states: dict[str, State]
+    baseline: str
+    aligned: Aligned
+    common: np.ndarray | None
+    weights: np.ndarray | None
+    clusters: np.ndarray | None
+    covariate: Covariate | None
+    segments: list[Segments]
+    gain_function: str
+    without: Mapping[str, Without]
+    seen: PageNumbers | None = None
+    alone: "Callable[[str], Joined] | None" = None
+
+    @property
+    def queries(self) -> int:
+        """The number of queries that count for all."""
+        return len(self.aligned.queries) if self.common is None else int(self.common.sum())
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that are a mean over queries."""
+        per_query = self.aligned.tables[self.baseline].column_names
+        return [
+            metric
+            for metric in self.results[self.baseline].metrics
+            if metric in per_query[1:] and not parse(metric).summary
+        ]
+
+    def values(self, metric: str, system: str) -> np.ndarray:
+        """Return the values of the queries that count for all."""
+        return self.aligned.values(system, metric, self.aligned.kept(system, self.common))
+
+    def ids(self) -> Any:
+        """Return the ids of the queries that count for all."""
+        queries = self.aligned.queries
+        return queries if self.common is None else queries.filter(pa.array(self.common))
+
+    def moved(self, count: int, workers: Workers) -> dict[str, dict[str, list[Moved]]]:
+        """Return the queries that moved most, `count` up and down, for each metric and system."""
+        return lists_moved(self.moved_rows(count, workers))
+
+    def moved_rows(self, count: int, workers: Workers) -> MovedRows:
+        """Return the same as rows, which those of other queries may join."""
+        if not count:
+            return {}
+        ids = self.ids()
+
+        def most(task: tuple[str, str]) -> pa.Table:
+            metric, system = task
+            before, after = (self.values(metric, name) for name in (self.baseline, system))
+            return rows_moved(ids, before, after, count, parse(metric).better)
+
+        others = [name for name in self.results if name != self.baseline]
+        tasks = [(metric, system) for metric in self.metrics for system in others]
+        with closing(workers.map(most, tasks)) as found:
+            return dict(zip(tasks, found, strict=True))
+
+    def state(self, workers: Workers, *, crossed: bool, rows: bool) -> ComparisonState:
+        """Return what the queries add up to.
+
+        `crossed` adds the slices of two ways to cut at once, and `rows` what Tukey's test needs.
+        """
+        results = list(self.results.items())
+        one = self.results[self.baseline]
+        ways = list(self.segments)
+        if crossed:
+            ways += [a.crossed(b) for a, b in combinations(self.segments, 2)]
+        parts = self._parts([_sorted(way) for way in ways], workers)
+        slices = {}
+        for i, way in enumerate(ways, 1):
+            counts = np.bincount(way.codes, minlength=len(way.values)).tolist()
+            of_way = (self._sums(parts, i, j, count) for j, count in enumerate(counts))
+            slices[way.names] = dict(zip(way.values, of_way, strict=True))
+        whole = self._sums(parts, 0, 0, self.queries)
+        return ComparisonState(
+            systems=tuple(self.results),
+            baseline=self.baseline,
+            metrics=tuple(self.metrics),
+            semantics=one.semantics,
+            gain_function=self.gain_function,
+            scope=one.scope,
+            whole=replace(whole, rows=self._rows()) if rows else whole,
+            slices=slices,
+            left_out={name: result.queries - self.queries for name, result in results},
+            differing=len(self.aligned.queries) - self.queries,
+            unpredicted={name: each.audit["queries_only_labelled"] for name, each in results},
+        )
+
+    def states_alone(self, workers: Workers, *, crossed: bool) -> dict[str, ComparisonState]:
+        """Return what the queries of each system add up to, also those that only it has."""
+        assert self.alone is not None  # as it is a join of several systems
+        alone = map(self.alone, self.results)
+        states = [one.state(workers, crossed=crossed, rows=False) for one in alone]
+        return dict(zip(self.results, states, strict=True))
+
+    def _parts(
+        self, ways: Sequence[tuple[np.ndarray, list[int]]], workers: Workers
+    ) -> dict[tuple[str, str], list[list[SystemColumn]]]:
+        """Return for each metric and system its column over all queries, and those of slices."""
+
+        def add_up(task: tuple[str, str]) -> list[list[SystemColumn]]:
+            metric, system = task
+            arrays = (
+                self.values(metric, system),
+                None if system == self.baseline else self.values(metric, self.baseline),
+                self.weights,
+                self.clusters,
+            )
+            cut = [columns_of_slices(*arrays, *way) for way in ways]
+            # Each way has all queries; it is quicker to join its slices than to add up again. But
+            # a cluster may be in several slices.
+            from_slices = self.clusters is None and cut and cut[0]
+            whole = joined(cut[0]) if from_slices else column_of(*arrays)
+            if self.covariate is not None and arrays[1] is not None:
+                adjusted = AdjustedPaired.of(arrays[0], arrays[1], self.covariate.filled)
+                whole = whole._replace(paired=adjusted)
+            return [[whole], *cut]
+
+        tasks = [(metric, system) for metric in self.metrics for system in self.results]
+        with closing(workers.map(add_up, tasks)) as found:
+            return dict(zip(tasks, found, strict=True))
+
+    def _sums(
+        self, parts: dict[tuple[str, str], list[list[SystemColumn]]], i: int, j: int, queries: int
+    ) -> Sums:
+        """Return what slice j of way i adds up to; way 0 has one slice of all queries."""
+        columns = {m: {name: parts[m, name][i][j] for name in self.results} for m in self.metrics}
+        return Sums(queries, columns, {})
+
+    def _rows(self) -> dict[str, np.ndarray]:
+        """Return the values of all systems in columns, for each metric."""
+        return {
+            metric: np.column_stack([self.values(metric, name) for name in self.results])
+            for metric in self.metrics
+        }
+
+
+def _sorted(way: Segments) -> tuple[np.ndarray, list[int]]:
+    """Return the queries slice by slice, and where each slice ends."""
+    counts = np.bincount(way.codes, minlength=len(way.values))
+    # Radix sort, which NumPy takes for few bits, is several times as fast.
+    order = np.argsort(way.codes.astype(np.uint16), kind="stable")
+    return order, np.cumsum(counts).tolist()
+
+
+class Reading(NamedTuple):
+    """With how many threads inputs are read, and who is told of it."""
+
+    threads: int | None = None
+    progress: Progress | bool | None = None
+
+
+def join(
+    job: Job,
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    baseline: str,
+    cuts: Cuts,
+    reading: Reading,
+    *,
+    details: bool = False,
+) -> Joined:
+    """Score all systems and join them; with `details`, more is computed aside for a page."""
+    facts: dict[str, Kind] = cuts.facts
+    lengths = bool({"list_length", "unpredicted"} & set(cuts.derived))
+    results: dict[str, Result] = {}
+    aside = aside_of(job) if details else None
+    gathered = LabelFacts(baseline, cuts, job.memory, reading.threads, WAYS if details else ())
+    job = replace(
+        job,
+        keep_values=True,
+        keep_lengths=lengths,
+        gap_groups=True,
+        aside=() if aside is None else aside.metrics,
+    )
+    systems = score_systems(job, labels, runs, *reading, facts)
+    states: dict[str, State] = {}
+    without: dict[str, dict[str, LeftOut | str]] = {}
+    with closing(systems), Workers(reading.threads) as workers:
+        for one in systems:
+            results[one.name] = one.result
+            if one.tally.job.part:
+                states[one.name] = one.tally.state.small()
+            else:
+                for metric, left in leave_out(one.tally, workers, cuts.cluster).items():
+                    without.setdefault(metric, {})[one.name] = left
+            gathered.add(one)
+            kept = groups_in(one.tally.state.aggregates).values()
+            groups = [each for each in kept if each.size]
+            if details and groups and (one.name != baseline or len(runs) == 1):
+                gathered.bins[one.name] = bins_of(groups, workers)
+            del one  # frees the tally before the next system is scored
+    aligned = Aligned.of(results)
+    common = aligned.common()
+    every = gathered.rows(len(aligned.queries))
+    rows = every if common is None else every[common]
+    classes, weights = gathered.classes(), gathered.weights(every)
+
+    def alone(name: str) -> Joined:
+        table, own = aligned.tables[name], aligned.rows[name]
+        of = slice(None) if own is None else own
+        return Joined(
+            {name: results[name]},
+            {},
+            name,
+            Aligned({name: table}, table.column(0), {name: None}),
+            None,
+            None if weights is None else weights[of],
+            gathered.clusters(every[of]),
+            None,
+            [segments_of(way, each, every[of]) for way, each in classes.items()],
+            job.gain_function,
+            {},
+        )
+
+    return Joined(
+        results,
+        states,
+        baseline,
+        aligned,
+        common,
+        weights if weights is None or common is None else weights[common],
+        gathered.clusters(rows),
+        gathered.covariate(rows),
+        [segments_of(name, of, rows) for name, of in classes.items()],
+        job.gain_function,
+        without,
+        gathered.seen(aside, rows) if aside is not None else None,
+        alone,
+    )

@@ -1,0 +1,141 @@
+"""Systems that `evaluate_runs` has scored, joined by the values of queries that it kept."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.cuts.cuts import Cuts, read_classes, read_covariate
+from rankmill.analysis.compare.cuts.segments import NO_ROW, Classes, segments_of
+from rankmill.analysis.compare.queries.alignment import Aligned
+from rankmill.analysis.compare.queries.join import Joined
+from rankmill.analysis.compare.queries.label_facts import clusters_at
+from rankmill.columns.ids import to_ids
+from rankmill.errors import UsageError
+from rankmill.matching.index import LabelIndex
+from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.registry import parse
+from rankmill.metrics.texts import split_names
+from rankmill.results.result import WEIGHT, Result
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.roles.roles import Columns
+from rankmill.threads import Workers
+
+AGAIN = "give labels and runs, as in compare(labels, runs)"
+
+
+def check_alone(runs: Any, options: Iterable[str]) -> None:
+    """Raise UsageError if runs, or options that say how to score, are given beside results."""
+    scoring = [name for name in options if name not in ("threads", "memory", "progress")]
+    given = ["runs"] * (runs is not None) + scoring
+    if given:
+        raise UsageError(f"{given[0]} does not go with results, which are scored already: {AGAIN}")
+
+
+def join_results(
+    results: Mapping[str, Result],
+    metrics: str | Iterable[str],
+    baseline: str,
+    cuts: Cuts,
+    workers: Workers,
+    memory: int,
+) -> Joined:
+    """Join results as `join` does what it scores, with the same bits; nothing is scored again.
+
+    Raises
+    ------
+    UsageError
+        If something is asked for that the values of queries do not tell.
+    """
+    kept = {name: _chosen(one, metrics, name) for name, one in results.items()}
+    one = kept[baseline]
+    if any(_how(each) != _how(one) for each in kept.values()):
+        raise UsageError(f"the results are not of one call of evaluate_runs: {AGAIN}")
+    pooled = [name for name in one.metrics if aggregate_of(parse(name)) is Gap]
+    if pooled:
+        raise UsageError(f"{pooled[0]} needs all predictions, which results do not hold: {AGAIN}")
+    of_labels = [*cuts.facts, *cuts.derived]
+    if of_labels:
+        raise UsageError(
+            f"{of_labels[0]!r} needs the labels, which results do not hold: give a table of query "
+            f"ids instead, or {AGAIN}"
+        )
+    aligned = Aligned.of(kept)
+    common = aligned.common()
+    rows = _rows(kept, len(aligned.queries))
+    classes: dict[str, Classes] = {}
+    codes = covariate = None
+    if cuts != Cuts():
+        name, queries = one.per_query.column_names[0], aligned.queries.filter(rows >= 0)
+        known = _inputs(name, queries)
+        classes, codes = read_classes(cuts, *known, workers, memory)
+        if cuts.adjust is not None:
+            covariate = read_covariate(cuts.adjust, *known, workers, memory)
+    rows = rows if common is None else rows[common]
+    weights = aligned.weights()
+    return Joined(
+        kept,
+        {},
+        baseline,
+        aligned,
+        common,
+        weights if weights is None or common is None else weights[common],
+        None if codes is None else clusters_at(codes, rows),
+        None if covariate is None else covariate.at(rows),
+        [segments_of(by, of, rows) for by, of in classes.items()],
+        one.gain_function,
+        {},
+    )
+
+
+def _chosen(result: Result, metrics: str | Iterable[str], name: str) -> Any:
+    """Return a result with the metrics asked for: by default all that it has."""
+    if not isinstance(result.per_query, pa.Table):
+        raise UsageError(
+            f"the result of {name} holds no values of queries: evaluate_runs keeps them with "
+            f"per_query=True, and JSON does not hold them; or {AGAIN}"
+        )
+    if metrics is DEFAULT_METRICS:
+        return result
+    asked = [(one, result.held(one)) for one in split_names(metrics)]
+    missing = next((one for one, held in asked if held is None), None)
+    if missing is not None:
+        there = ", ".join(result.metrics)
+        raise UsageError(f"the results have no {missing!r}, but {there}: {AGAIN}")
+    names = list(dict.fromkeys(str(held) for _, held in asked))
+    table = result.per_query
+    beside = [table.column_names[0], *names, WEIGHT]
+    columns = [one for one in dict.fromkeys(beside) if one in table.column_names]
+    chosen = {one: result.metrics[one] for one in names}
+    return replace(result, metrics=chosen, per_query=table.select(columns))
+
+
+def _how(result: Result) -> tuple[Any, ...]:
+    """Return what the results of one call have in common."""
+    how = result.semantics, result.scope, result.gain_function, result.inputs.get("labels")
+    return *how, list(result.metrics)
+
+
+def _rows(results: Mapping[str, Result], count: int) -> np.ndarray:
+    """Return the place of each query among those of the labels; -1 for those behind them."""
+    counted = [one.counted.of_labels for one in results.values() if one.counted is not None]
+    labelled = int(np.logical_or.reduce(counted).sum()) if counted else count
+    return np.where(np.arange(count) < labelled, np.arange(count), NO_ROW)
+
+
+def _inputs(name: str, queries: Any) -> tuple[Input, LabelIndex]:
+    """Return queries as labels of which there is no more than the ids."""
+    source = open_source(pa.table({name: queries}), InputOptions("labels"), may_be_empty=True)
+    nothing: Any = None  # whoever looks for ids needs no lists
+    index = LabelIndex(to_ids(_whole(queries), "the query ids of a result"), nothing)
+    return Input(source, Columns(name, name, wide=True)), index
+
+
+def _whole(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

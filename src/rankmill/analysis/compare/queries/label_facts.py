@@ -1,0 +1,114 @@
+"""What is known of the queries of the labels, gathered while systems are scored."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankmill.analysis.compare.cuts.cuts import Cuts, read_classes, read_covariate
+from rankmill.analysis.compare.cuts.segments import DERIVED, NO_ROW, Classes, Known, segments_of
+from rankmill.analysis.compare.queries.page_metrics import Aside, Bin, PageNumbers
+from rankmill.analysis.statistics.covariate import Covariate
+from rankmill.engine.evaluate import ScoredSystem
+from rankmill.threads import Workers
+
+
+def clusters_at(codes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return the clusters at some rows of those of the labels; -1 is a cluster of its own."""
+    found: np.ndarray = np.append(codes, NO_ROW)[rows]
+    alone = np.flatnonzero(found < 0)
+    found[alone] = found.max(initial=0) + 1 + np.arange(len(alone))
+    return found
+
+
+class LabelFacts:
+    """What is known of the queries of the labels, gathered while the systems are scored."""
+
+    def __init__(
+        self,
+        baseline: str,
+        cuts: Cuts,
+        memory: int,
+        threads: int | None,
+        ways: Sequence[str],
+    ) -> None:
+        self.bins: dict[str, list[Bin]] = {}
+        self._baseline = baseline
+        self._cuts = cuts
+        self._ways = ways
+        self._aside: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+        self._memory = memory
+        self._threads = threads
+        self._among: np.ndarray | None = None
+        self._read: dict[str, Classes] = {}
+        self._given: dict[str, Classes] = {}
+        self._known: Known | None = None
+        self._weights: np.ndarray | None = None
+        self._clusters: np.ndarray | None = None
+        self._covariate: Covariate | None = None
+
+    def add(self, one: ScoredSystem) -> None:
+        """Add a system."""
+        among = one.tally.counted.among_labels
+        self._among = among if self._among is None else self._among | among
+        self._weights = one.tally.index.weights
+        state: Any = one.tally.state
+        means = {metric.text: state.aggregates[metric.text] for metric in one.tally.job.aside}
+        self._aside[one.name] = {
+            name: (mean.mean, mean.standard_error) for name, mean in means.items()
+        }
+        if self._cuts == Cuts() and not self._ways:
+            return
+        if self._known is None:
+            self._known = Known(one.tally.index, np.zeros(0, np.int64), [])
+            with Workers(self._threads) as workers:
+                index = one.tally.index
+                known = one.labels, index, workers, self._memory, one.tally.job.part
+                self._read, self._clusters = read_classes(self._cuts, *known)
+                if self._cuts.adjust is not None:
+                    self._covariate = read_covariate(self._cuts.adjust, *known[:-1])
+                if self._cuts.popularity is not None:
+                    self._given, _ = read_classes(Cuts(tables=(self._cuts.popularity,)), *known)
+        if one.name == self._baseline:
+            self._known = self._known._replace(lengths=one.tally.lengths)
+        self._known.predicted.append(one.tally.lengths > 0)
+
+    def rows(self, count: int) -> np.ndarray:
+        """Return the row of each of `count` queries among the labels; -1 for those behind them."""
+        assert self._among is not None  # as there are systems
+        rows = np.full(count, NO_ROW)
+        of_labels = np.flatnonzero(self._among)
+        rows[: len(of_labels)] = of_labels
+        return rows
+
+    def weights(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the weights of queries, given their rows among the labels; None without weights.
+
+        All of these are among the labels, as weights are refused otherwise.
+        """
+        return None if self._weights is None else self._weights[rows]
+
+    def clusters(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the cluster of queries, given their rows among the labels; None without clusters.
+
+        A query without one, or without labels, is a cluster of its own.
+        """
+        return None if self._clusters is None else clusters_at(self._clusters, rows)
+
+    def covariate(self, rows: np.ndarray) -> Covariate | None:
+        """Return what differences are adjusted by, given the rows of queries among the labels."""
+        return None if self._covariate is None else self._covariate.at(rows)
+
+    def classes(self) -> dict[str, Classes]:
+        """Return the classes of all queries of the labels for each way to cut."""
+        return {} if self._known is None else self._read | self._derived(self._cuts.derived)
+
+    def seen(self, aside: Aside, rows: np.ndarray) -> PageNumbers:
+        """Return what was computed aside, given the row of each query that counts for all."""
+        classes = {} if self._known is None else self._derived(self._ways)
+        ways = [segments_of(name, of, rows) for name, of in classes.items()]
+        return PageNumbers(aside, ways, self._aside, self.bins)
+
+    def _derived(self, names: Sequence[str]) -> dict[str, Classes]:
+        assert self._known is not None
+        return {name: self._given.get(name) or DERIVED[name][1](self._known) for name in names}

@@ -1,0 +1,1 @@
+"""A comparison as text, tables and pictures."""

@@ -1,0 +1,365 @@
+"""Comparison: what a comparison of systems found, and how it reads as text."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from rankmill.analysis.compare.differences.differences import (
+    Difference,
+    Estimate,
+    Loss,
+    Moved,
+    Settings,
+    Slice,
+    by_metric,
+    read_by_metric,
+    winner_of,
+)
+from rankmill.analysis.compare.differences.slice_tables import (
+    UNKNOWN,
+    Explain,
+    loss_tables,
+    moved_tables,
+    slice_tables,
+)
+from rankmill.analysis.compare.view.paper import paper_parts
+from rankmill.analysis.statistics.outcome import Tested
+from rankmill.analysis.statistics.significance import TUKEY
+from rankmill.errors import plural
+from rankmill.metrics.registry import parse
+from rankmill.results.answer import Answer
+from rankmill.results.plain import plain, read_fields
+from rankmill.results.provenance import facts_of, rules_of
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
+from rankmill.version import stamp
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+    from rankmill.analysis.compare.view.details import Details
+    from rankmill.show.pictures import Picture
+
+
+_OF_MARGIN = ("equivalence", "noninferiority")
+_OF_TESTS = ("tests", *_OF_MARGIN)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Comparison(Answer):
+    """Systems side by side over the same queries, and what the differences are worth.
+
+    Attributes
+    ----------
+    baseline : str
+        The system that all others are compared with.
+    values : dict of str to dict of str to Estimate
+        Metric -> system -> value, the baseline's among them.
+    differences : dict of str to dict of str to Difference
+        Metric -> system -> what it differs by from the baseline; not for the baseline.
+    queries : int
+        The number of queries that count for every system. All means are over these.
+    effective_queries : float or None
+        How many queries of equal weight would give the same precision; None without weights.
+    left_out : dict of str to int
+        System -> how many queries count for it, but not for every other system.
+    differing : int
+        The number of queries that count for some systems only.
+    unpredicted : dict of str to int
+        System -> how many queries have labels, but no predictions of it. The semantics say whether
+        they score 0 or are left out.
+    slices : list of Slice
+        The queries cut by each way of `by`, tested on their own; the first test decides.
+    losses : list of Loss
+        The slices of one or two ways in which each system lost most in each metric.
+    moved : dict of str to dict of str to list of Moved
+        Metric -> system -> the queries that gained most and, ascending, those that lost most.
+    per_query : pyarrow.Table or None
+        A row for each query that counts for any system: its id, and a column SYSTEM:METRIC for
+        each system and metric; null where a query does not count for the system. None if
+        the comparison was made from merged states.
+    pooled : list of str
+        The metrics that are no mean over queries, such as gap: `notes` tell how their intervals
+        came to be, their one test is "t", and each system's is over all its own queries.
+    state : ComparisonState or None
+        What the queries add up to, from which all of this comes; None if it was read from JSON.
+    settings : Settings
+    clusters : int or None
+        How many clusters the queries come in; None without `cluster`.
+    details : Details or None
+        What a page shows beyond this, if it was asked for; no other form shows it.
+    semantics, scope, notes, inputs, seconds
+        As those of a `Result`; `inputs` has "labels", under "systems" each system by its name, and
+        "train" and its kin if they were given.
+    """
+
+    baseline: str
+    values: dict[str, dict[str, Estimate]]
+    differences: dict[str, dict[str, Difference]]
+    queries: int
+    effective_queries: float | None
+    left_out: dict[str, int]
+    differing: int
+    unpredicted: dict[str, int]
+    slices: list[Slice]
+    losses: list[Loss]
+    state: ComparisonState | None
+    moved: dict[str, dict[str, list[Moved]]] = field(default_factory=dict)
+    per_query: pa.Table | Any = None  # Any: so that type checkers ask no user to rule None out
+    pooled: list[str] = field(default_factory=list)
+    settings: Settings = field(default_factory=Settings)
+    clusters: int | None = None
+    details: Details | None = None
+    semantics: Choices = DEFAULT
+    scope: Scope = WHOLE
+    notes: list[str] = field(default_factory=list)
+    inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def systems(self) -> list[str]:
+        """The names of all systems, in the order given."""
+        return list(self.left_out)
+
+    @property
+    def others(self) -> list[str]:
+        """The names of all systems but the baseline."""
+        return [name for name in self.systems if name != self.baseline]
+
+    def winner(self, metric: str) -> str | None:
+        """Return the system that is shown to be better than every other, None if none is.
+
+        Systems other than the baseline are compared by their intervals: if those of two
+        differences do not overlap, the paired difference of the two is not 0 either.
+        """
+        return winner_of(self.baseline, self.differences[metric])
+
+    @property
+    def whole(self) -> Slice:
+        """All queries, as if they were a slice."""
+        return Slice((), (), self.queries, self.values, self.differences)
+
+    def _picture(self) -> Picture:
+        from rankmill.analysis.compare.view.plots import plot_comparison
+
+        # What was read from JSON has no queries to draw.
+        sums = None if self.state is None else self.state.whole
+        return plot_comparison(self.baseline, self.whole, self.slices, self.settings, sums)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all but `per_query`, `state` and `details` as dicts, lists, strings and numbers.
+
+        Values of each query would make 68 MB of 3 kB, for a million queries, two systems and two
+        metrics. ``pyarrow.parquet.write_table(found.per_query, path)`` keeps them in 8 MB.
+        """
+        return {
+            **stamp(),
+            "baseline": self.baseline,
+            "systems": self.systems,
+            "queries": self.queries,
+            "effective_queries": self.effective_queries,
+            "clusters": self.clusters,
+            "differing": self.differing,
+            "left_out": self.left_out,
+            "unpredicted": self.unpredicted,
+            "settings": plain(self.settings),
+            "metrics": by_metric(self.values, self.differences),
+            "slices": plain(self.slices),
+            "losses": plain(self.losses),
+            "pooled": self.pooled,
+            "moved": plain(self.moved),
+            "semantics": self.semantics.to_dict(),
+            "scope": self.scope.to_dict(),
+            "notes": self.notes,
+            "inputs": self.inputs,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of, to the last bit; `per_query` and `state` are None."""
+        return read_fields(cls, {"state": None, **told, **read_by_metric(told["metrics"])})
+
+    def _view(self) -> View:
+        return view_of(self)
+
+
+def view_of(found: Comparison, explain: Explain | None = None) -> View:
+    """Return what is shown of a comparison; with `explain`, a command for each query that moved."""
+
+    def blocks() -> list[list[Part]]:
+        tables: list[list[Part]] = [[_table(found, metric)] for metric in found.values]
+        base, settings = found.baseline, found.settings
+        more = [
+            *slice_tables(base, found.others, found.slices, settings),
+            *loss_tables(base, found.losses, settings),
+            *moved_tables(base, found.moved, explain),
+        ]
+        return [*tables, _notes(found), *more]
+
+    def screen() -> list[Part]:
+        apart = ([*block, ""] for block in blocks() if block)
+        return [part for block in apart for part in block] + [_facts(found)]
+
+    def page() -> list[Part]:
+        return [part for block in blocks() for part in block]
+
+    def content() -> dict[str, Any]:
+        content = found.to_dict()
+        if explain is not None:
+            for metric, of_system in content["moved"].items():
+                for name, rows in of_system.items():
+                    for row in rows:
+                        row["explain"] = explain(metric, name, row["query"])
+        return content
+
+    def paper() -> list[Part]:
+        base = found.baseline
+        more = loss_tables(base, found.losses, found.settings)
+        moved = moved_tables(base, found.moved, None)
+        tables = paper_parts(base, found.whole, found.slices, found.settings, _told(found))
+        return [*tables, *(part for block in (*more, *moved) for part in block)]
+
+    return View(screen, page, lambda: _exact(found), content, paper)
+
+
+def _table(found: Comparison, metric: str) -> Table:
+    """A row for each system; what compares it with the baseline is empty in the baseline's."""
+    settings, level = found.settings, f"{100 * found.settings.confidence:.6g}%"
+    corrected = "" if settings.correction == "none" else f" ({settings.correction})"
+    several = len(settings.tests) > 1
+
+    def title(test: str) -> str:
+        """Tukey's p has a correction of its own; a metric such as gap does not have this p."""
+        if test == TUKEY and (several or metric not in found.pooled):
+            return "p tukey"
+        return f"p{f' {test}' if several else ''}{corrected}"
+
+    columns = [
+        Column(metric),
+        Column("value", "value"),
+        Column(f"± {level}", "error"),
+        Column(f"from {found.baseline}", "difference"),
+        Column(f"{level} interval", "interval"),
+        *(Column(title(one), "p") for one in settings.tests),
+        Column("result"),
+        Column("relative", "change"),
+        Column(f"{level} interval", "changes"),
+        Column("d", "error"),
+        *(Column(name, "share") for name in ("won", "tied", "lost")),
+    ]
+    winner = found.winner(metric)
+    rows: list[list[Cell]] = []
+    for name, one in found.values[metric].items():
+        marked = Best(one.value) if one.value is not None and name == winner else one.value
+        more = _cells(found.differences[metric].get(name), settings)
+        rows.append([name, marked, one.half, *more])
+    return Table(columns, rows)
+
+
+def _cells(one: Difference | None, settings: Settings) -> list[Cell]:
+    if one is None:
+        return [None, None, *[None] * len(settings.tests), "", *[None] * 6]
+    interval = None if one.low is None or one.high is None else (one.low, one.high)
+    tests = [one.tests.get(test) for test in settings.tests]
+    if len(tests) == 1:  # a metric such as gap has one test, whatever is asked for
+        tests = list(one.tests.values()) or tests
+    return [
+        *(one.value, interval),
+        *(None if test is None else test.corrected_p for test in tests),
+        *(one.verdict or "not tested", one.relative, one.relative_interval, one.cohen_d),
+        *map(one.share, (one.won, one.tied, one.lost)),
+    ]
+
+
+def _notes(found: Comparison) -> list[Part]:
+    starred = any(found.winner(metric) for metric in found.values)
+    return [*(["* shown to be better than every other system"] if starred else []), *_told(found)]
+
+
+def _told(found: Comparison) -> list[str]:
+    """Return the lines that a reader of the numbers has to know."""
+    notes = list(found.notes)
+    if found.differing:
+        left = ", ".join(f"{name} {count:,}" for name, count in found.left_out.items())
+        told = plural(found.differing, "query", "counts", "count")
+        notes.append(f"{told} for some systems only, left out: {left}")
+    if found.pooled and found.differing:
+        notes.append(f"{', '.join(found.pooled)}: each system's is over its own queries")
+    return notes
+
+
+def _facts(found: Comparison) -> Facts:
+    settings = found.settings
+    tested = sum(one.tests_run for one in (found.whole, *found.slices))
+    family = "metrics times systems" + (", of all queries and each slice" if found.slices else "")
+    test = f"{', '.join(settings.tests)}; p "
+    test += (
+        "not corrected"
+        if settings.correction == "none"
+        else f"corrected by {settings.correction} over {tested:,} ({family})"
+    )
+    if TUKEY in settings.tests and settings.correction != "none":
+        means = len(found.values) - len(found.pooled)
+        test += f"; that of tukey is over all systems, by bonferroni over {means:,} (metrics)"
+    count = f"{found.queries:,} count for every system"
+    if found.effective_queries is not None:
+        count += f"; the weights make them worth {found.effective_queries:,.1f} of equal weight"
+    if found.clusters is not None:
+        count += f"; they come in {found.clusters:,} clusters by {settings.cluster}"
+    facts = [("queries", count), ("test", test)]
+    if settings.adjust is not None:
+        less = (
+            f"{metric} {name} {one.variance_reduction:.1%}"
+            for metric, of in found.differences.items()
+            for name, one in of.items()
+            if one.variance_reduction is not None
+        )
+        facts.append(("adjusted", f"by {settings.adjust}; variance less by {', '.join(less)}"))
+    if settings.margin is not None:
+        facts.append(("margin", repr(settings.margin)))
+    lacking = [f"{name} {count:,}" for name, count in found.unpredicted.items() if count]
+    if lacking:
+        rule = "score 0" if found.semantics.unpredicted == "zero" else "do not count"
+        facts.append(("without predictions", f"{', '.join(lacking)}; these queries {rule}"))
+    if found.inputs:  # a state does not know where its queries came from
+        facts += facts_of(found.inputs)
+    facts += rules_of(found.semantics, found.scope).items()
+    return Facts([*facts, ("seconds", f"{found.seconds:.2f}")], aligned=False)
+
+
+def _exact(found: Comparison) -> Table:
+    """A row for each slice, metric and system, with every digit; of all queries first."""
+    names = ["by", "slice", "metric", "system", "baseline", "queries", *Estimate._fields]
+    fields = [one.name for one in dataclasses.fields(Difference) if one.name not in _OF_TESTS]
+    renamed = {"value": "difference", "low": "difference_low", "high": "difference_high"}
+    names += [renamed.get(name, name) for name in fields]
+    every_test = (
+        name for of in found.differences.values() for one in of.values() for name in one.tests
+    )
+    tests = dict.fromkeys([*found.settings.tests, *every_test])
+    names += [f"{test}_{field}" for test in tests for field in Tested._fields]
+    names += [f"{one}_{field}" for one in _OF_MARGIN for field in ("p", "corrected_p")]
+
+    def row(metric: str, name: str, of: Comparison | Slice) -> list[Cell]:
+        one = of.differences[metric].get(name, Difference(None, better=parse(metric).better))
+        nothing = Tested(None)
+        cells: list[Cell] = [metric, name, found.baseline]
+        cells += [None if metric in found.pooled else of.queries]
+        cells += [*of.values[metric][name], *(getattr(one, field) for field in fields)]
+        cells += [cell for test in tests for cell in one.tests.get(test, nothing)]
+        cells += [cell for each in _OF_MARGIN for cell in (getattr(one, each) or nothing)[:2]]
+        return cells
+
+    rows: list[list[Cell]] = []
+    every: list[Comparison | Slice] = [found, *found.slices]
+    for of in every:
+        cut: list[Cell] = [None, None]
+        if isinstance(of, Slice):
+            cut = [", ".join(of.by), ", ".join(UNKNOWN if v is None else v for v in of.value)]
+        rows += [[*cut, *row(m, name, of)] for m, values in of.values.items() for name in values]
+    return Table([Column(name) for name in names], rows)

@@ -1,0 +1,242 @@
+"""Pictures of a comparison: intervals of differences, how those of queries spread, and slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from rankmill.analysis.compare.differences.differences import (
+    BETTER,
+    EQUAL,
+    HIGHER,
+    LOWER,
+    NOT_SHOWN,
+    WORSE,
+    Difference,
+    Estimate,
+    Settings,
+    Slice,
+)
+from rankmill.analysis.compare.differences.slice_tables import slice_text
+from rankmill.analysis.compare.differences.sums import Sums, SystemColumn
+from rankmill.analysis.statistics.paired_differences import Paired
+from rankmill.io.inert_text import brief
+from rankmill.show import charts
+from rankmill.show.charts import CLASSES, ROW, Dot, Series
+from rankmill.show.marks import Drawing, Text
+from rankmill.show.metric_names import side_text
+from rankmill.show.pictures import Key, Panel, Picture, compose
+from rankmill.show.scales import scale_of, scale_of_counts, tick_texts
+
+MOST_ROWS = 40
+"""The most intervals in a panel."""
+
+# The most characters of a name.
+_LONGEST, _SHORT = 36, 20
+_BINS = 40
+# Shape and filling tell the verdicts apart, colour only helps.
+MARKERS = {
+    BETTER: ("good", "up"),
+    WORSE: ("bad", "down"),
+    EQUAL: ("even", "square"),
+    HIGHER: ("even hollow", "up"),
+    LOWER: ("even hollow", "down"),
+    NOT_SHOWN: ("even hollow", "circle"),
+    "not tested": ("even hollow", "diamond"),
+}
+"""The tone and the shape of each verdict."""
+
+_Rows: TypeAlias = Sequence[tuple[str, Difference]]
+
+
+def plot_comparison(
+    baseline: str,
+    whole: Slice,
+    slices: Sequence[Slice],
+    settings: Settings,
+    sums: Sums | None,
+) -> Picture:
+    """Return a picture with a column of panels for each metric.
+
+    Parameters
+    ----------
+    baseline : str
+    whole : Slice
+        All queries.
+    slices : sequence of Slice
+    settings : Settings
+    sums : Sums, optional
+        Of all queries. With weights they have no differences of queries, so that none are drawn.
+    """
+    columns = columns_of(whole, slices, settings, sums)
+    every = [whole, *slices]
+    differences = [one for each in every for of in each.differences.values() for one in of.values()]
+    level = f"{100 * settings.confidence:.6g}%"
+    title = f"Difference from {brief(baseline, 28)}, with {level} intervals"
+    title += " (of slices for all together)" if slices and settings.correction != "none" else ""
+    return compose(columns, title, _verdicts(differences))
+
+
+def columns_of(
+    whole: Slice, slices: Sequence[Slice], settings: Settings, sums: Sums | None
+) -> list[list[Panel]]:
+    """Return the panels of each metric: of all queries, of their differences, of each cut."""
+    ways = list(dict.fromkeys(one.by for one in slices))
+    found = {} if sums is None else sums.columns
+    spreads = {metric: _differences_of(of) for metric, of in found.items()}
+    columns = []
+    for metric, of in whole.differences.items():
+        left_out, rows = _system_rows(of)
+        side = side_text(next(iter(of.values())).better) if of else ""
+        title = f"{brief(metric, _LONGEST)}{side}{left_out}"
+        panels = [_forest(title, rows, settings.margin)]
+        if any(spreads.values()):
+            panels.append(_spread(spreads.get(metric, {})))
+        for by in ways:
+            of_way = [one for one in slices if one.by == by and metric in one.differences]
+            left_out, rows = _slice_rows(metric, of_way)
+            title = f"by {brief(', '.join(by), _LONGEST)} (queries){left_out}"
+            panels.append(_forest(title, rows, settings.margin))
+        columns.append(panels)
+    return columns
+
+
+def plot_cutoffs(
+    values: Mapping[str, Mapping[str, Mapping[int, Estimate]]], confidence: float | None = None
+) -> Picture:
+    """Return a picture of metrics over cutoffs: a panel for each metric, a line for each system.
+
+    Parameters
+    ----------
+    values : dict of str to dict of str to dict of int to Estimate
+        Metric -> system -> cutoff -> value. Where it is None there is a gap in the line.
+    confidence : float, optional
+        That of the intervals, for the title.
+    """
+    systems = list(dict.fromkeys(name for of in values.values() for name in of))
+    looks = dict(zip(systems, CLASSES, strict=False))
+    title = "Value by cutoff"
+    title += "" if confidence is None else f", with {100 * confidence:.6g}% intervals"
+    title += "" if len(looks) == len(systems) else f"; first {len(looks)} of {len(systems)} systems"
+    columns = [[_curves(metric, of, looks)] for metric, of in values.items()]
+    keys = [(charts.sample(look), brief(name, _LONGEST)) for name, look in looks.items()]
+    return compose(columns, title, keys)
+
+
+# ------------------------------------------------------------------ intervals
+
+
+def _forest(title: str, rows: _Rows, margin: float | None) -> Panel:
+    dots = [dot_of(one) for _, one in rows]
+    names = [(ROW * (place + 0.5), name) for place, (name, _) in enumerate(rows)]
+    return Panel(title, charts.forest(dots, margin), names)
+
+
+def _system_rows(of: Mapping[str, Difference]) -> tuple[str, _Rows]:
+    """The differences of all queries, and what is not drawn of them."""
+    rows = [(brief(name, _LONGEST), one) for name, one in of.items()][:MOST_ROWS]
+    more = len(of) - len(rows)
+    return (f"; {more:,} more systems not drawn" if more else ""), rows
+
+
+def _slice_rows(metric: str, of_way: Sequence[Slice]) -> tuple[str, _Rows]:
+    """The differences in slices, and what is not drawn of them: slices of the fewest queries."""
+    systems = max((len(one.differences[metric]) for one in of_way), default=1)
+    most = max(MOST_ROWS // systems, 1)
+    largest = sorted(range(len(of_way)), key=lambda i: -of_way[i].queries)[:most]
+    kept = [of_way[i] for i in sorted(largest)]
+    rows = []
+    for one in kept:
+        value = slice_text(one).partition(" = ")[2]
+        for name, difference in one.differences[metric].items():
+            label = brief(value, 24)
+            label += "" if systems == 1 else f" · {brief(name, _SHORT)}"
+            rows.append((f"{label} ({one.queries:,})", difference))
+    more = len(of_way) - len(kept)
+    return (f"; {more:,} smaller not drawn" if more else ""), rows[:MOST_ROWS]
+
+
+def dot_of(one: Difference) -> Dot:
+    """Return a difference as it is drawn."""
+    return Dot(one.value, one.low, one.high, "s0", *MARKERS[_word(one)])
+
+
+def _word(one: Difference) -> str:
+    return one.verdict or "not tested"
+
+
+def _verdicts(differences: Iterable[Difference]) -> list[Key]:
+    """The legend of the markers that are drawn."""
+    seen = {_word(one) for one in differences if one.value is not None}
+    return [(charts.sample("s0", *look), w) for w, look in MARKERS.items() if w in seen]
+
+
+# ------------------------------------------------------------------ distributions
+
+
+def _differences_of(columns: Mapping[str, SystemColumn]) -> dict[str, Paired]:
+    return {name: one.paired for name, one in columns.items() if isinstance(one.paired, Paired)}
+
+
+def _spread(of: Mapping[str, Paired]) -> Panel:
+    """Return how many queries differ by how much; those that tie are told, as most often do."""
+    title = _spread_title(of)
+    drawn = dict(zip(of, CLASSES, strict=False))
+    keys = [
+        (charts.sample(look), f"{brief(name, _SHORT)}: {of[name].tied:,} tie")
+        for name, look in drawn.items()
+    ]
+    sizes = [np.abs(of[name].values).max(initial=0.0) for name in drawn]
+    if not of:
+        return Panel(title, Drawing(0, ()))
+    if not any(sizes):
+        return Panel(title, Drawing(ROW, [Text(0, 14, "no query differs")]))
+    axis = scale_of([max(sizes), -max(sizes)], most=8)
+    edges = np.linspace(axis.low, axis.high, _BINS + 1)
+    edges[_BINS // 2] = 0.0  # a bin holds queries above the baseline or queries below it
+    series = []
+    for name, look in drawn.items():
+        apart = of[name].values != 0
+        counts, _ = np.histogram(of[name].values[apart], edges, weights=of[name].counts[apart])
+        series.append(Series(look, [float(one) or None for one in counts]))
+    most = max(count for one in series for count in one.values if count is not None)
+    texts = tick_texts(axis, signed=True)
+    every = 1 if len(texts) < 6 else 2
+    below = [(_BINS * axis.share(tick), text) for tick, text in zip(axis.ticks, texts, strict=True)]
+    zero = axis.ticks.index(0)
+    drawing = charts.bars(series, below[zero % every :: every], "", "", scale=scale_of_counts(most))
+    return Panel(title, drawing, (), keys if len(keys) > 1 else ())
+
+
+def _spread_title(of: Mapping[str, Paired]) -> str:
+    if not of:
+        return "no mean over queries"
+    if len(of) > len(CLASSES):
+        return f"queries; first {len(CLASSES)} of {len(of)} systems"
+    if len(of) > 1:
+        return "queries, without those that tie"
+    ((_, paired),) = of.items()
+    share = f" ({paired.tied / paired.n:.1%})" if paired.n else ""
+    return f"queries; {paired.tied:,}{share} tie, not drawn"
+
+
+# ------------------------------------------------------------------ cutoffs
+
+
+def _curves(
+    metric: str, of: Mapping[str, Mapping[int, Estimate]], looks: Mapping[str, str]
+) -> Panel:
+    """Return the value of each system by cutoff, with its intervals."""
+    cutoffs = sorted({k for name in looks for k in of.get(name, ())})
+    series = []
+    for name, look in looks.items():
+        found = [of.get(name, {}).get(k, Estimate(None)) for k in cutoffs]
+        ends = [
+            None if one.low is None or one.high is None else (one.low, one.high) for one in found
+        ]
+        series.append(Series(look, [one.value for one in found], ends))
+    labels = [f"{k:,}" for k in cutoffs]
+    drawing = charts.lines(series, labels, "", "", every=1 + len(labels) // 9)
+    return Panel(brief(metric, _LONGEST), drawing)

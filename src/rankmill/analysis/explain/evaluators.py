@@ -1,0 +1,315 @@
+"""explain_evaluators() scores one metric under several semantics and explains the differences."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, closing, suppress
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from rankmill.analysis.explain.evaluators_view import Change, EvaluatorDifferences, Example
+from rankmill.columns.ids import id_value
+from rankmill.columns.ragged_lists import Ragged
+from rankmill.engine.finish import finish
+from rankmill.engine.first_pass import run
+from rankmill.engine.held_labels import HeldLabels
+from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.progress import Progress, progress_of
+from rankmill.engine.tally import Tally
+from rankmill.errors import RankmillError, UsageError
+from rankmill.metrics.base import Metric
+from rankmill.metrics.elsewhere import name_there
+from rankmill.metrics.refusals import told_under
+from rankmill.metrics.registry import REGISTRY, parse
+from rankmill.results.result import check_values
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.presets import PRESETS, preset
+from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.any_source import open_source, reusable
+from rankmill.sources.inputs.inputs import check_told
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.threads import Workers
+
+Side = TypeVar("Side", Labels, Predictions)
+
+# The fields that only these metrics depend on; all other fields matter to every metric.
+ONLY_FOR = {
+    field: tuple(one.name for one in REGISTRY.values() if field in one.fields)
+    for spec in REGISTRY.values()
+    for field in spec.fields
+}
+
+
+class _Scored(NamedTuple):
+    """A metric's value, its values by query (NaN: does not count; None for gap), and their ids."""
+
+    value: float
+    values: np.ndarray | None
+    query: Callable[[int], int | str]
+
+
+def explain_evaluators(
+    labels: Any,
+    predictions: Any,
+    metric: str,
+    presets: str | Iterable[str] | Mapping[str, Any] | None = None,
+    *,
+    semantics: Counting = "default",
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> EvaluatorDifferences:
+    """Score predictions as several evaluators do, and find the causes of the differences.
+
+    The base is the first preset that has a value on this data. Every other preset is compared with
+    the base: each field in which it differs is changed alone, and all other fields stay as in the
+    base. The labels are read once, or once for each rule for repeated labels. The predictions are
+    scored once for each distinct semantics.
+
+    A choice may be impossible on this data, such as "error" if there are repeats. Then the value of
+    the preset is computed with the field of the base, and `Change.kept` names the field.
+
+    Parameters
+    ----------
+    labels, predictions
+        As for `evaluate`.
+    metric : str
+        Such as "map@12".
+    presets : str, iterable of str, or mapping, optional
+        Names of presets, or a mapping from your own names to semantics, as `evaluate` takes them. A
+        single one is compared with the default. If not given, the default and all presets that
+        have the metric are compared.
+    semantics : Semantics, optional
+        What counts for all evaluators: its `rel`, `depth`, `judged_only` and `gain_function`. The
+        presets make the choices.
+    threads, memory
+        As for `evaluate`.
+    progress : bool or callable, optional
+        As for `evaluate`, over all evaluations.
+
+    Returns
+    -------
+    EvaluatorDifferences
+
+    Raises
+    ------
+    InputError
+        If no preset has a value, for example because a file is missing.
+    UsageError
+        If the metric or a preset does not exist.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2, 3], [4]])
+    >>> predictions = rankmill.arrays.Ragged.from_lists([[1, 1], [9, 2], []])
+    >>> found = explain_evaluators(labels, predictions, "map@3", ["default", "spark"])
+    >>> found.value, found.wholes["spark"].value
+    (0.4166666666666667, 1.125)
+    >>> found.fields["spark"]["repeated_predictions"].example
+    Example(query=0, before=1.0, after=2.0)
+    """
+    parse(metric)  # one metric, not several
+    of_labels, of_predictions = Labels.of(labels), Predictions.of(predictions)
+    scope = Semantics.of(semantics)
+    job = make_job([metric], of_labels, scope, None, memory=memory)
+    (asked,) = job.metrics
+    given = _named(presets, asked)
+    named = {name: _as_seen_by(asked, choices) for name, choices in given.items()}
+    steps = _steps(progress_of(progress), named)
+    with ExitStack() as opened:
+        # What can be read only once is kept here, because every semantics opens its inputs anew.
+        of_labels = _reopenable(of_labels, job.memory, opened)
+        of_predictions = _reopenable(of_predictions, job.memory, opened)
+        score = _scorer(of_labels, of_predictions, job, scope, threads, steps)
+        base, first = _first_scored(named, score)
+        wholes, fields = _changes(named, base, first, score)
+    return EvaluatorDifferences(asked.text, base, first.value, given, wholes, fields, job.scope)
+
+
+def _reopenable(one: Side, memory: int, opened: ExitStack) -> Side:
+    """Return an input with an opened source for several readers; `opened` closes it."""
+    check_told(one)
+    if isinstance(one.data, Ragged):  # its numbers stand beside it
+        return one
+    source = reusable(open_source(one.data, one.asked()), memory)
+    opened.callback(source.close)
+    return replace(one, data=source.shared())
+
+
+def _changes(
+    named: Mapping[str, Choices],
+    base: str,
+    first: _Scored,
+    score: Callable[[Choices], _Scored],
+) -> tuple[dict[str, Change], dict[str, dict[str, Change]]]:
+    """Return what each preset changes as a whole, and each of its fields alone."""
+
+    @cache
+    def change_to(semantics: Choices) -> Change:
+        try:
+            return _change(first, first if semantics == named[base] else score(semantics))
+        except RankmillError as error:
+            return Change({}, reason=_short(error))
+
+    wholes: dict[str, Change] = {}
+    fields: dict[str, dict[str, Change]] = {}
+    for name, semantics in named.items():
+        if name == base:
+            continue
+        choices = semantics.differences(named[base])
+        fields[name] = {
+            field: replace(change_to(replace(named[base], **one)), choices=one)
+            for field, one in ((field, {field: choice}) for field, choice in choices.items())
+        }
+        impossible = [field for field, one in fields[name].items() if one.value is None]
+        whole = change_to(semantics)
+        if whole.value is None and impossible:
+            kept = {field: getattr(named[base], field) for field in impossible}
+            nearest = change_to(replace(semantics, **kept))
+            if nearest.value is not None:
+                whole = replace(nearest, kept=tuple(kept), reason=whole.reason)
+        wholes[name] = replace(whole, choices=choices)
+    return wholes, fields
+
+
+def _named(presets: Any, metric: Metric) -> dict[str, Choices]:
+    """Return the semantics to compare, by name."""
+    if isinstance(presets, Mapping):
+        named = {str(name): Semantics.of(one).choices for name, one in presets.items()}
+    elif presets is None:
+        having = [
+            name for name in PRESETS if name_there(name, metric) and not told_under(name, metric)
+        ]
+        named = {name: preset(name).semantics for name in ("default", *having)}
+    else:
+        if not isinstance(presets, Iterable):
+            raise UsageError(
+                f"presets is {presets!r}; expected names of presets, or a mapping of names to "
+                "semantics"
+            )
+        names = [presets] if isinstance(presets, str) else list(presets)
+        named = {name: preset(name).semantics for name in names}
+    if not named:
+        raise UsageError("there is no preset to compare: name one, or leave presets out")
+    return {"default": DEFAULT, **named} if len(named) == 1 else named
+
+
+def _as_seen_by(metric: Metric, semantics: Choices) -> Choices:
+    """Return the semantics with the default in all fields that the metric does not depend on."""
+    unseen = [field for field, names in ONLY_FOR.items() if metric.name not in names]
+    return replace(semantics, **{field: getattr(DEFAULT, field) for field in unseen})
+
+
+def _scorer(
+    labels: Labels,
+    predictions: Predictions,
+    asked: Job,
+    scope: Semantics,
+    threads: int | None,
+    steps: Callable[[], Progress | None],
+) -> Callable[[Choices], _Scored]:
+    """Return a function that scores under given semantics; it shares the labels between calls."""
+    (metric,) = asked.metrics
+    held: list[HeldLabels] = []
+
+    def score(choices: Choices) -> _Scored:
+        job = make_job([metric.text], labels, scope.under(choices), None, memory=asked.memory)
+        with (
+            open_job(job, labels, {"": predictions}) as (label_input, inputs),
+            Workers(threads) as workers,
+        ):
+            if not held:
+                held.append(HeldLabels(label_input))
+            with closing(run(job, held[0], inputs, workers, steps())) as tallies:
+                tally = next(tallies)
+            result = finish(tally, label_input, inputs[""], workers, 0.0)
+        check_values({"": result})
+        value = result.metrics[metric.text]
+        assert value is not None
+        values = _by_query(tally, metric) if metric.spec.kernel else None
+        return _Scored(value, values, partial(_query, tally))
+
+    return score
+
+
+def _first_scored(
+    named: Mapping[str, Choices], score: Callable[[Choices], _Scored]
+) -> tuple[str, _Scored]:
+    """Return the first that has a value. Raises the first error if none has a value."""
+    (first, semantics), *others = named.items()
+    try:
+        return first, score(semantics)
+    except RankmillError:
+        for name, other in others:
+            with suppress(RankmillError):
+                return name, score(other)
+        raise
+
+
+def _by_query(tally: Tally, metric: Metric) -> np.ndarray:
+    """Return the value of each query of the labels, then of each query only in predictions."""
+    counted = tally.counted
+    all_values = tally.values[metric.text]
+    if counted.no_relevant is not None:
+        all_values = np.where(tally.has_labels, all_values, counted.no_relevant)
+    values = np.where(counted.among_labels, all_values, math.nan)
+    of_strangers = counted.unlabelled if counted.strangers else math.nan
+    return np.append(values, np.full(tally.counts["unlabelled"], of_strangers))
+
+
+def _query(tally: Tally, place: int) -> int | str:
+    known = len(tally.has_labels)
+    if place < known:
+        return id_value(tally.index.queries, place)
+    return id_value(tally.strangers(), place - known)
+
+
+def _change(first: _Scored, other: _Scored) -> Change:
+    difference = other.value - first.value
+    if first.values is None or other.values is None:
+        return Change({}, other.value, difference)
+    before, after = first.values, other.values
+    touched = (before != after) & ~(np.isnan(before) & np.isnan(after))
+    example = None
+    if touched.any():
+        sizes = np.abs(np.nan_to_num(after) - np.nan_to_num(before))
+        place = int(np.where(touched, sizes, -1).argmax())
+        values = (None if math.isnan(one[place]) else float(one[place]) for one in (before, after))
+        example = Example(first.query(place), *values)
+    return Change({}, other.value, difference, int(touched.sum()), example)
+
+
+def _short(error: RankmillError) -> str:
+    """Return what a message says was found, without the file before it and the advice after it."""
+    parts = str(error).split(": ")
+    return ": ".join(parts[1:-1] if len(parts) > 2 else parts[:1])
+
+
+def _steps(
+    progress: Progress | None, named: Mapping[str, Choices]
+) -> Callable[[], Progress | None]:
+    """Return a function that makes the progress of the next of all evaluations."""
+    base, *others = named.values()
+    alone = [
+        replace(base, **{field: choice})
+        for one in others
+        for field, choice in one.differences(base).items()
+    ]
+    expected = len({base, *others, *alone})
+    started = itertools.count()
+
+    def step() -> Progress | None:
+        before = next(started)
+
+        def report(done: int, rows: int | None) -> None:
+            if progress is not None and rows is not None:
+                progress(before * rows + done, max(expected, before + 1) * rows)
+
+        return report
+
+    return step

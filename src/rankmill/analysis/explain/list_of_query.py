@@ -1,0 +1,118 @@
+"""Finding the list of one query in an input."""
+
+from contextlib import closing
+from operator import index
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import is_text_type, slice_ids, to_ids
+from rankmill.columns.ranked_lists import Lists
+from rankmill.errors import UsageError
+from rankmill.kernels.identity import Ids
+from rankmill.matching.index import repeated_query
+from rankmill.matching.lookup import Lookup, look_up
+from rankmill.sources.inputs.inputs import Input, map_lists
+from rankmill.sources.roles.source import Batch, read_batches
+from rankmill.sources.rows.long import group_lists, long_rows
+from rankmill.sources.rows.wide import queries_of, wide_lists
+from rankmill.threads import Workers
+
+
+def id_of(query: Any, one: Input) -> Ids:
+    """Return a query id in the type of an input's ids: an integer (also from text) or a text.
+
+    Raises
+    ------
+    UsageError
+        If the input cannot have such an id.
+    """
+    name = one.columns.query
+    kind = next(iter(one.source.schemas.values())).field(name).type
+    if is_text_type(kind):
+        if not isinstance(query, str | bytes):
+            raise UsageError(
+                f"query id {query!r} is no text, but the ids in column {name!r} are: give text"
+            )
+        if isinstance(query, str):
+            try:
+                query = query.encode(errors="surrogateescape")  # Python's form of undecoded bytes
+            except UnicodeEncodeError:
+                raise UsageError(f"query id {query!r} is no text that UTF-8 can hold") from None
+        return to_ids(pa.array([query]), "the query id")
+    try:
+        number = int(query) if isinstance(query, str | bytes) else index(query)
+        return to_ids(np.array([number], np.uint64 if number > 0 else np.int64), "the query id")
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(
+            f"query id {query!r} is no integer of 64 bits, but the ids in column {name!r} of "
+            f"{one.source.name} are"
+        ) from None
+
+
+def list_of(query: Ids, one: Input, workers: Workers) -> Lists | None:
+    """Return the list of the one query in `query`, or None if the input does not have the query.
+
+    Raises
+    ------
+    InputError
+        If two rows of a wide input have the query; all rows are read to find this.
+    """
+    return lists_of(query, one, workers)[0]
+
+
+def lists_of(queries: Ids, one: Input, workers: Workers) -> list[Lists | None]:
+    """Return the list of each of some different queries, as `list_of` does, in one reading."""
+    lookup, _ = look_up(queries)
+    count = len(queries.keys)
+    if one.source.lists is not None:
+        return _lists_among(lookup, count, one, workers)
+
+    def rows_of(batch: Batch) -> list[tuple[int, Batch]]:
+        numbers = lookup.find(queries_of(batch, one.columns))
+        places = np.flatnonzero(numbers >= 0)
+        ends = (np.diff(places) > 1) | (np.diff(numbers[places]) != 0)
+        runs = np.split(places, np.flatnonzero(ends) + 1) if len(places) else []
+        return [
+            (
+                int(numbers[run[0]]),
+                Batch(batch.data.slice(run[0], len(run)), batch.place.onwards(int(run[0]))),
+            )
+            for run in runs
+        ]
+
+    parts: list[list[Batch]] = [[] for _ in range(count)]
+    with closing(read_batches(rows_of, one.source, one.columns.names(), workers)) as batches:
+        for found in batches:
+            for number, part in found:
+                parts[number].append(part)
+    return [_list_in(of, slice_ids(queries, i, i + 1), one) for i, of in enumerate(parts)]
+
+
+def _list_in(parts: list[Batch], query: Ids, one: Input) -> Lists | None:
+    """Return the list of a query, given all of its rows."""
+    if not parts:
+        return None
+    if not one.columns.wide:
+        return group_lists([long_rows(part, one.columns) for part in parts], one.columns)
+    rows = [(part.place, i) for part in parts for i in range(part.data.num_rows)]
+    if len(rows) > 1:
+        raise repeated_query(query, 0, *rows[1])
+    return wide_lists(parts[0], one.columns)
+
+
+def _lists_among(lookup: Lookup, count: int, one: Input, workers: Workers) -> list[Lists | None]:
+    """Return the list of each query from a source of lists, each of which belongs to one query."""
+
+    def found(lists: Lists) -> list[tuple[int, Lists]]:
+        numbers = lookup.find(lists.queries)
+        places = np.flatnonzero(numbers >= 0).tolist()
+        return [(int(numbers[place]), lists.slice(place)) for place in places]
+
+    lists: list[Lists | None] = [None] * count
+    with closing(map_lists(found, one.source, one.columns, workers)) as blocks:
+        for block in blocks:
+            for number, its in block:
+                lists[number] = its
+    return lists

@@ -1,0 +1,299 @@
+"""explain(): the walk down one query's list, or that of gap, which ends at what evaluate() says."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.explain.curve_trace import evaluated, trace_curve
+from rankmill.analysis.explain.list_of_query import id_of, list_of
+from rankmill.analysis.explain.list_walk import walk_listed
+from rankmill.analysis.explain.trace_view import Trace
+from rankmill.analysis.explain.walk import (
+    check_walk,
+    divisor_of,
+    items_to_hit,
+    last_rank,
+    standing,
+    walk,
+)
+from rankmill.analysis.explain.walk_rows import repeats_of, table_of, tell_labels, tell_predictions
+from rankmill.columns.ids import id_text, id_value, ids_to_arrow, slice_ids, take_ids
+from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Lists
+from rankmill.engine.catalogue_inputs import with_catalogue
+from rankmill.engine.held_labels import clean_lists
+from rankmill.engine.job import Job, make_job, open_job
+from rankmill.engine.progress import Progress, progress_of
+from rankmill.engine.score import match_block, score_lists
+from rankmill.engine.tally import Tally
+from rankmill.errors import InputError, UsageError, positive
+from rankmill.kernels.identity import Ids
+from rankmill.matching.index import LabelIndex, LabelStore
+from rankmill.matching.label_lists import NO_GAINS, LabelLists
+from rankmill.matching.order import arrange
+from rankmill.matching.scope_filter import within
+from rankmill.metrics.aggregate import aggregate_of, list_walk_of
+from rankmill.metrics.base import NO_CUTOFF, Metric
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_rows import join, rank_pooled
+from rankmill.metrics.needs import Confidences
+from rankmill.metrics.registry import parse
+from rankmill.metrics.values import Matched
+from rankmill.semantics.choices import CHOICES, Choices
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.threads import Workers
+
+
+def explain(
+    labels: Any,
+    predictions: Any,
+    metric: str,
+    query_id: Any = None,
+    *,
+    rows: int | None = None,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> Trace:
+    """Walk down one query's list and show how the value of a metric comes about.
+
+    The value is that of `evaluate`, to the last bit. So is ``total / divisor``, but where equal
+    confidences count with an expected value, and for ild, epd and their cosines, which are added up
+    in another order there: the two may differ by 1e-15 of it, these by 1e-14.
+
+    Parameters
+    ----------
+    labels, predictions
+        As for `evaluate`.
+    metric : str
+        One metric, such as "map@12".
+    query_id : int or str, optional
+        Which query; an integer may be given as text. With `Ragged` inputs the number of the list.
+        For gap there is none: it ranks all predictions in one list, which has to fit in memory,
+        with about 200 bytes a prediction. Nor is there for other metrics of all predictions, such
+        as auprc and ece: their rows are the curve of precision and recall, or the bins.
+        Means over lists, such as novelty and ild, have a value for each query with predictions;
+        what they need of the catalogue is read.
+    rows : int, optional
+        How many rows to show; all if not given. Those of a curve are at even steps of recall.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    Trace
+
+    Raises
+    ------
+    InputError
+        If the data is not as said, or neither side has the query.
+    UsageError
+        If the arguments are wrong.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> labels = rankmill.arrays.Ragged.from_lists([[1], [2, 3]])
+    >>> predictions = rankmill.arrays.Ragged.from_lists([[5], [2, 9, 2, 3]])
+    >>> explain(labels, predictions, "map@4", 1)
+    rank  item  hit  precision      term      sum  note
+    ----  ----  ---  ---------  --------  -------  --------------
+       1  2     yes   1.000000  1.000000  1.00000
+       2  9     no    0.500000  0.000000  1.00000
+       3  2     no    0.333333  0.000000  1.00000  repeats rank 1
+       4  3     yes   0.500000  0.500000  1.50000
+    <BLANKLINE>
+    labels       2: 2, 3
+    predictions  4
+    divisor      min(k, R), or by R without a cutoff (ap_divisor min_k_labels)
+    map@4 of query 1 = 1.5 / 2 = 0.75
+    """
+    asked = parse(metric)
+    check_walk(asked, "given")
+    given = Labels.of(labels)
+    alone = Catalogue.of(catalogue).without_training()
+    if catalogue is not None and list_walk_of(asked) is not None:
+        alone = catalogue
+    pooled = Confidences in aggregate_of(asked).needs
+    holds_rows = aggregate_of(asked) is Gap
+    job = make_job(
+        [metric],
+        given,
+        semantics,
+        alone,
+        memory=memory,
+        keep_values=not pooled,
+        keep_rows=holds_rows,
+    )
+    job = replace(job, scope=replace(job.scope, weight=None))  # a query's own value has no weight
+    rows = rows if rows is None else positive(rows, "rows")
+    if pooled and query_id is not None:
+        raise UsageError(f"{metric} ranks the predictions of all queries: leave out --query-id")
+    if not pooled and query_id is None:
+        raise UsageError(f"{metric} has a value for each query: say which, with --query-id")
+    with (
+        open_job(job, given, {"": Predictions.of(predictions)}) as (label_input, inputs),
+        Workers(threads) as workers,
+    ):
+        if pooled:
+            told = progress_of(progress)
+            if not holds_rows:
+                return trace_curve(job, label_input, inputs[""], rows, workers, told)
+            return _trace_gap(job, label_input, inputs[""], rows, workers, told)
+        query = id_of(query_id, label_input)
+        job = with_catalogue(job, label_input, workers)
+        found = _trace_query(job, query, label_input, inputs[""], workers)
+    return _first_rows(found, rows)
+
+
+def _trace_query(
+    job: Job, query: Ids, labels: Input, predictions: Input, workers: Workers
+) -> Trace:
+    """Evaluate the only query, and walk down its list."""
+    (metric,), semantics = job.metrics, job.semantics
+    of_labels = list_of(query, labels, workers)
+    lists = list_of(query, predictions, workers)
+    if of_labels is None and lists is None:
+        raise InputError(
+            f"query {id_text(query, 0)} is neither in {labels.source.name} nor in "
+            f"{predictions.source.name}: choose one that is"
+        )
+    index = index_of(query, of_labels, job)
+    tally = Tally(index, job)
+    if lists is None:
+        none = slice_ids(query, 0, 0)
+        lists = Lists(query, np.zeros(2, np.int64), none, None, 0, 0, Place(""), 0)
+    else:
+        tally.add(score_lists(lists, index, job, tally.empty))
+    state = tally.close(predictions.source.name)
+    if list_walk_of(metric) is not None:
+        found, status = walk_listed(metric, lists, index, predictions, job), ""
+    else:
+        found = walk_list(metric, lists, index, predictions, job)
+        status = _status(of_labels is not None, len(lists.items.keys) > 0, index, semantics)
+    if status:
+        found = replace(found, divisor=None, facts={"query": status} | found.facts)
+        found.facts.pop("divisor", None)
+    value = state.finish({}, workers).metrics[metric.text]
+    return replace(found, query=id_value(query, 0), value=value)
+
+
+def index_of(query: Ids, lists: Lists | None, job: Job) -> LabelIndex:
+    """The labels of one query, as `read_labels` has those of all."""
+    none = slice_ids(query, 0, 0)
+    if lists is None:
+        return LabelIndex(none, LabelLists(np.zeros(1, np.int64), none, NO_GAINS))
+    _, cleaned, _ = clean_lists(lists, job)
+    store = LabelStore(1, 0)
+    store.add(lists.queries, cleaned, lists.place)
+    return store.finish()
+
+
+def _status(known: bool, predicted: bool, index: LabelIndex, semantics: Choices) -> str:
+    """What the query lacks, and what semantics make of that; "" if it lacks nothing."""
+    if not known and not predicted:
+        return "not among the labels, and without predictions"
+    if not known:
+        field, lacks = "unlabelled", "not among the labels"
+    elif not len(index.labels.items.keys):
+        field, lacks = "no_relevant", "without a label"
+    elif not predicted:
+        field, lacks = "unpredicted", "without predictions"
+    else:
+        return ""
+    choice = getattr(semantics, field)
+    return f"{lacks}: {CHOICES[field][choice]} ({field} {choice})"
+
+
+def walk_list(
+    metric: Metric, lists: Lists, index: LabelIndex, predictions: Input, job: Job
+) -> Trace:
+    """The walk down the only list, without its query and value."""
+    semantics = job.semantics
+    arranged = arrange(lists, semantics)
+    rows = index.find(arranged.queries)
+    arranged, dropped = within(arranged, index.labels, rows, job.scope)
+    found, judged = match_block(arranged, index, rows, job, NO_CUTOFF)
+    hits = Matched(judged or found, semantics, job.gain_function).hits(metric)
+    order = semantics.order if arranged.numbers is not None else "given"
+    places, confidences, hits, ranked = standing(hits, arranged.numbers, order)
+    count = last_rank(metric, hits)
+    columns = {name: one[:count] for name, one in walk(metric, ranked, hits, order).items()}
+    columns["sum"] = columns["term"].cumsum()
+    if confidences is not None:
+        columns = {"confidence": confidences[:count], **columns}
+    ideal = metric.spec.ideal
+    table = table_of(
+        take_ids(arranged.items, places[:count]),
+        columns,
+        np.empty(0) if ideal is None else ideal(hits, metric, semantics),
+        repeats_of(lists, index.labels, rows, job, count),
+        predictions.id_types("item"),
+    )
+    divisor = divisor_of(metric, hits, semantics)
+    title = "judged" if metric.spec.needs_judged else "labels"
+    facts = {
+        title: tell_labels(items_to_hit(index.labels, metric, hits), int(hits.label_counts[0]))
+    }
+    facts["predictions"] = tell_predictions(lists, arranged, dropped, count)
+    if order != "given":
+        facts["order"] = f"{CHOICES['order'][order]} (order {order})"
+    if divisor is not None:
+        facts["divisor"] = divisor[1]
+    total, how = float(columns["sum"][-1]) if count else 0.0, (semantics, job.scope)
+    return Trace(metric.text, None, None, total, divisor and divisor[0], table, facts, *how)
+
+
+def _trace_gap(
+    job: Job,
+    labels: Input,
+    predictions: Input,
+    rows: int | None,
+    workers: Workers,
+    progress: Progress | None,
+) -> Trace:
+    (metric,), semantics = job.metrics, job.semantics
+    tally, result = evaluated(job, labels, predictions, workers, progress)
+    gap = tally.state.aggregates[metric.text]
+    assert isinstance(gap, Gap)
+    pooled = join(list(gap.kept or ()))
+    ranked = rank_pooled(pooled, semantics.gap_ties)
+    order = ranked.order[:rows]
+    count = len(order)
+    table = {
+        "rank": pa.array(np.arange(1, count + 1)),
+        "query": ids_to_arrow(take_ids(pooled.queries, order), predictions.id_types("query")),
+        "item": ids_to_arrow(take_ids(pooled.items, order), predictions.id_types("item")),
+        "confidence": pa.array(pooled.confidences[order]),
+        "correct": pa.array(pooled.correct[order]),
+        "precision": pa.array(ranked.precision[:count]),
+        "term": pa.array(ranked.terms[:count]),
+        "sum": pa.array(ranked.terms.cumsum()[:count]),
+    }
+    total, ties = semantics.gap_total, semantics.gap_ties
+    facts = {
+        "predictions": f"{len(ranked.order):,}, of which correct: {int(pooled.correct.sum()):,}",
+        "divisor": f"{CHOICES['gap_total'][total].removeprefix('divided by ')} (gap_total {total})",
+        "ties": f"{CHOICES['gap_ties'][ties]} (gap_ties {ties})",
+    }
+    value, how = result.metrics[metric.text], (semantics, job.scope)
+    quotient = math.fsum(ranked.terms), float(gap.total(tally.state.totals))
+    found = Trace(metric.text, None, value, *quotient, pa.table(table), facts, *how)
+    return _first_rows(found, rows, len(ranked.order))
+
+
+def _first_rows(found: Trace, rows: int | None, count: int | None = None) -> Trace:
+    """The trace with its first rows only; `count` is how many there are in all."""
+    count = found.table.num_rows if count is None else count
+    if rows is None or rows >= count:
+        return found
+    facts = found.facts | {"rows": f"the first {rows:,} of {count:,}"}
+    return replace(found, table=found.table.slice(0, rows), facts=facts)

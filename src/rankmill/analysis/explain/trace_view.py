@@ -1,0 +1,173 @@
+"""Trace: how a metric came about, rank by rank, and how that reads as text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.types as types
+
+from rankmill.results.answer import Answer
+from rankmill.results.plain import read_fields
+from rankmill.results.provenance import rules_of
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.scope import WHOLE, Scope
+from rankmill.show.tables import Column, Facts, Kind, Part, Table, View
+from rankmill.show.writers import html_text, plain_text
+from rankmill.version import stamp
+
+_TEXTS = ("query", "item", "hit", "correct", "note")
+_INFINITE = ("inf", "-inf", "nan")
+# So many rows are drawn as text.
+_DRAWN = 50
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Trace(Answer):
+    """How a metric came about, rank by rank.
+
+    Attributes
+    ----------
+    metric : str
+    query : int or str or None
+        The query whose list it is; None for gap, which ranks all predictions in one list.
+    value : float or None
+        As `evaluate` has it; None where the query does not count, or gap is divided by nothing.
+    total : float
+        What the terms of all rows add up to.
+    divisor : float or None
+        What the total is divided by; None if by nothing.
+    table : pyarrow.Table
+        A row a rank: the prediction, whether it is a hit, and the "term" that it adds to the "sum".
+        A row a group of items for miscalibration.
+    facts : dict of str to str
+        What else there is to know: title -> text.
+    semantics : Choices
+    scope : Scope
+        Which labels and predictions counted.
+    """
+
+    metric: str
+    query: int | str | None
+    value: float | None
+    total: float
+    divisor: float | None
+    table: pa.Table
+    facts: dict[str, str] = field(default_factory=dict)
+    semantics: Choices = DEFAULT
+    scope: Scope = WHOLE
+
+    @property
+    def headline(self) -> str:
+        """The value, and what it is the quotient of, in a line."""
+        of = self.metric if self.query is None else f"{self.metric} of query {self.query}"
+        if self.value is None:
+            why = "there is nothing to divide by" if self.query is None else "it does not count"
+            return f"{of}: {why}"
+        if self.divisor is None:
+            return f"{of} = {self.value!r}"
+        return f"{of} = {self.total!r} / {self.divisor:.17g} = {self.value!r}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as dicts, lists, strings and numbers."""
+        return {
+            **stamp(),
+            "metric": self.metric,
+            "query": self.query,
+            "value": self.value,
+            "total": self.total,
+            "divisor": self.divisor,
+            "facts": self.facts,
+            "semantics": self.semantics.to_dict(),
+            "scope": self.scope.to_dict(),
+            "rows": [{name: _strict(value) for name, value in row.items()} for row in self.rows()],
+        }
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Self:
+        """Return what `to_dict` told of, the table with the types that JSON has."""
+        rows = [{name: _number(name, one) for name, one in row.items()} for row in told["rows"]]
+        table = pa.Table.from_pylist(rows) if rows else pa.table({"rank": []})
+        return replace(read_fields(cls, told | {"table": None}), table=table)
+
+    def to_arrow(self) -> pa.Table:
+        """Return `table`."""
+        return self.table
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the table, ids that are bytes as text."""
+        columns = {name: _values(self.table.column(name)) for name in self.table.column_names}
+        return [
+            dict(zip(columns, values, strict=True))
+            for values in zip(*columns.values(), strict=True)
+        ]
+
+    def __repr__(self) -> str:
+        table, *below = _page(self, _DRAWN)
+        return plain_text([table, "", *below])
+
+    def _repr_html_(self) -> str:
+        return html_text(_page(self, _DRAWN))
+
+    def _view(self) -> View:
+        return view_of(self)
+
+
+def view_of(found: Trace) -> View:
+    """Return what is shown of a trace: all its rows are."""
+
+    def screen() -> list[Part]:
+        facts = found.facts | rules_of(found.semantics, found.scope)
+        return [_shown(found.table), "", Facts((facts | {"value": found.headline}).items())]
+
+    def exact() -> Table:
+        columns = [Column(name) for name in found.table.column_names]
+        return Table(columns, [list(row.values()) for row in found.rows()])
+
+    return View(screen, lambda: _page(found, found.table.num_rows), exact, found.to_dict)
+
+
+def _page(found: Trace, most: int) -> list[Part]:
+    """The first rows: a notebook cannot hold those of a gap of millions."""
+    facts = dict(found.facts)
+    if found.table.num_rows > most:
+        facts["drawn"] = f"the first {most} rows; `table` has all"
+    return [_shown(found.table.slice(0, most)), Facts(facts.items()), found.headline]
+
+
+def _shown(table: pa.Table) -> Table:
+    """The rows as people read them, without notes if there are none."""
+    columns = {name: _values(table.column(name)) for name in table.column_names}
+    if not any(columns.get("note", ())):
+        columns.pop("note", None)
+    kinds = [Column(name, _kind(name, table.schema.field(name).type)) for name in columns]
+    return Table(kinds, list(zip(*columns.values(), strict=True)))
+
+
+def _kind(name: str, kind: Any) -> Kind:
+    if name in _TEXTS and not (name == "correct" and types.is_integer(kind)):
+        return "text"
+    if types.is_string(kind) or types.is_boolean(kind):
+        return "text"
+    if name == "confidence":
+        return "score"
+    return "number" if types.is_floating(kind) else "count"
+
+
+def _values(column: Any) -> list[Any]:
+    if types.is_large_binary(column.type) or types.is_binary(column.type):
+        values = column.to_pylist()
+        return [None if one is None else one.decode(errors="backslashreplace") for one in values]
+    return list(column.to_pylist())
+
+
+def _strict(value: Any) -> Any:
+    """The value, an infinite one as text: strict JSON has none."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _number(name: str, value: Any) -> Any:
+    """The value that `_strict` made a text of."""
+    return float(value) if value in _INFINITE and name not in _TEXTS else value

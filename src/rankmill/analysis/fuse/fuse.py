@@ -1,0 +1,216 @@
+"""fuse() joins the lists of several runs into one list for each query."""
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankmill.analysis.fuse.fused_block import FusedBlock, fuse_block
+from rankmill.analysis.fuse.fusion_view import Fused
+from rankmill.analysis.fuse.input_runs import (
+    InputRun,
+    ReadAgainError,
+    check_positions,
+    side_by_side,
+)
+from rankmill.analysis.fuse.methods import Fusion, fusion_of
+from rankmill.analysis.fuse.trec_run import write_run
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.progress import Progress, progress_of
+from rankmill.engine.wide_writer import write_rows, written_schema
+from rankmill.errors import UsageError, positive
+from rankmill.io.whole_files import check_target
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.inputs.inputs import check_told, open_input, with_one_id_type
+from rankmill.sources.roles.comparable_ids import check_comparable
+from rankmill.threads import Workers
+
+WRITERS = {".parquet": write_rows, ".run": write_run, ".trec": write_run}
+"""Suffix of an output -> what writes tables of rows of a schema, and tells how many it wrote."""
+
+
+def fuse(
+    runs: Mapping[str, Any] | Sequence[Any],
+    path: str | Path | None = None,
+    *,
+    method: str = "rrf",
+    norm: str | None = None,
+    weights: Sequence[float] | None = None,
+    k: int | None = None,
+    top: int | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> Fused:
+    """Fuse the lists of several runs into one list for each query.
+
+    An item gets a number from each list that it is in: ``1 / (k + rank)`` for "rrf", and its
+    normalised confidence for the other methods; the weight of the run multiplies it. The method
+    makes one score of these numbers: "rrf" and "combsum" their sum, "combmnz" the sum times how
+    many there are, "combanz" the sum divided by how many there are, "combmin", "combmax" and
+    "combmed" the least, the largest and the median. A list without the item adds nothing, and so
+    does a run without the query. Items stand by falling score, and those of equal scores by
+    ascending id: integers as numbers, strings as bytes.
+
+    The order of the runs changes no bit, as numbers are added in ascending order. A repeat of an
+    item within a list is left out before ranks are counted.
+
+    Parameters
+    ----------
+    runs : mapping of str to input, or sequence of inputs
+        Two or more `Predictions`, or what these hold, as for `evaluate`.
+    path : str or path, optional
+        The file to write, whole or not at all: wide Parquet if its name ends in .parquet, a run of
+        TREC if it ends in .run or .trec. Without it a table is returned.
+    method : {"rrf", "combsum", "combmnz", "combanz", "combmin", "combmax", "combmed"}
+        "rrf" is reciprocal rank fusion, which needs no confidences.
+    norm : {"min-max", "z-score", "rank", "none"}, optional
+        What stands for a confidence c in a list of n items. "min-max", the default, is
+        ``(c - min) / (max - min)``; "z-score" is ``(c - mean) / sd`` with the standard deviation of
+        the n confidences; both are 0 if all are equal. "rank" is ``1 - (rank - 1) / n``.
+    weights : sequence of float, optional
+        A positive number for each run; by default 1.
+    k : int, optional
+        The constant of "rrf"; by default 60.
+    top : int, optional
+        Keep only so many items of each fused list.
+    threads : int, optional
+        The number of threads; by default the number of CPUs.
+    memory : int
+        A limit in bytes for the rows of all runs that are sorted, and another for those that are
+        grouped; beyond it, temporary files are used. Runs that are sorted by query id, as `convert`
+        writes them, are streamed.
+    progress : bool or callable, optional
+        True prints rows on standard error. Else a function, called with the number of
+        rows done and the number of all.
+
+    Returns
+    -------
+    Fused
+        What was counted, and without `path` the lists as `Fused.table`.
+
+    Raises
+    ------
+    InputError
+        If an input is broken, has no confidences but needs them, or a score is not finite.
+    UsageError
+        If the options do not fit together, or the file cannot be written.
+
+    Examples
+    --------
+    >>> one = {"q1": [("a", 0.9), ("b", 0.5), ("c", 0.1)]}
+    >>> other = {"q1": [("b", 7.0), ("d", 3.0)]}
+    >>> fuse([one, other]).table.to_pylist()[0]["items"]
+    ['b', 'a', 'd', 'c']
+    >>> fused = fuse([one, other], method="combsum", norm="min-max", weights=[1, 2], top=2)
+    >>> fused.table.to_pylist()
+    [{'query_id': 'q1', 'items': ['b', 'a'], 'scores': [2.5, 1.0]}]
+    """
+    memory = positive(memory, "memory")
+    if isinstance(runs, Iterable) and not isinstance(runs, Mapping | str):
+        runs = {f"run {i}": run for i, run in enumerate(runs, 1)}
+    given = runs_of(runs)
+    fusion = fusion_of(len(runs), method, norm, k, weights, top)
+    if path is not None:
+        check_path(path)
+    for one in given.values():
+        check_told(one)
+    with ExitStack() as stack:
+        inputs = []
+        for one in given.values():
+            inputs.append(open_input(one, need_score=fusion.needs_scores, memory=memory))
+            stack.callback(inputs[-1].source.close)
+        inputs = with_one_id_type(inputs)
+        check_positions(dict(zip(runs, inputs, strict=True)))
+        for each in inputs[1:]:
+            check_comparable(*((side.source, side.columns) for side in (inputs[0], each)))
+        share = max(1, memory // len(inputs))
+        read = [InputRun(name, one, inputs, share) for name, one in zip(runs, inputs, strict=True)]
+        workers = stack.enter_context(Workers(threads))
+        return _fused(path, read, fusion, workers, progress_of(progress))
+
+
+def check_path(path: str | Path) -> None:
+    """Raise UsageError unless a fused run can be written at `path`."""
+    if Path(path).suffix.lower() not in WRITERS:
+        raise UsageError(
+            f"cannot write {path}: what is written is Parquet or a run of TREC; expected a name in "
+            f"{', '.join(WRITERS)}"
+        )
+    check_target(path)
+
+
+def _fused(
+    path: str | Path | None,
+    runs: Sequence[InputRun],
+    fusion: Fusion,
+    workers: Workers,
+    progress: Progress | None,
+) -> Fused:
+    """Read, fuse and write; begin again if a run has to be read in another way."""
+    while True:
+        counts = {"queries_in_all": 0, "repeated_items": 0}
+        for run in runs:
+            run.begin()
+        try:
+            with closing(_blocks(runs, fusion, workers, progress)) as blocks:
+                tables = _counted(blocks, counts)
+                schema = _schema(runs[0])
+                table = None
+                if path is None:
+                    table = _table(tables, schema)
+                    lengths = pc.list_value_length(table.column(1))
+                    queries, items = len(table), pc.sum(lengths).as_py() or 0
+                else:
+                    queries, items = WRITERS[Path(path).suffix.lower()](path, tables, schema)
+        except ReadAgainError:
+            continue
+        read = {
+            run.name: {**run.input.described(run.rows.rows), "queries": run.queries} for run in runs
+        }
+        told = None if path is None else str(path)
+        how = fusion.method, fusion.norm
+        how_many = counts["queries_in_all"], counts["repeated_items"]
+        return Fused(told, *how, queries, items, *how_many, read, table)
+
+
+def _schema(run: InputRun) -> Any:
+    """The schema of the fused rows."""
+    query, items = run.rows.schema.field(0), run.rows.schema.field(1)
+    scores = pa.field("scores", pa.large_list(pa.float64()))
+    return pa.schema([query, items, scores], run.rows.schema.metadata)
+
+
+def _blocks(
+    runs: Sequence[InputRun], fusion: Fusion, workers: Workers, progress: Progress | None
+) -> Generator[FusedBlock, None, None]:
+    """Yield the fused rows by ascending query id."""
+    known = [run.input.source.rows for run in runs]
+    total = None if None in known else sum(filter(None, known))
+
+    def report() -> None:
+        if progress is not None:
+            progress(sum(run.rows.rows for run in runs), total)
+
+    with ExitStack() as stack:
+        readers = [stack.enter_context(closing(run.tables(workers, report))) for run in runs]
+        work = partial(fuse_block, fusion=fusion, schema=_schema(runs[0]))
+        yield from stack.enter_context(closing(workers.map(work, side_by_side(readers))))
+
+
+def _counted(blocks: Iterator[FusedBlock], counts: dict[str, int]) -> Iterator[Any]:
+    """Yield the rows of blocks, and count them."""
+    for block in blocks:
+        counts["queries_in_all"] += block.in_all
+        counts["repeated_items"] += block.repeats
+        yield block.rows
+
+
+def _table(tables: Iterator[Any], schema: Any) -> Any:
+    empty = schema.empty_table()
+    whole = pa.concat_tables([empty, *tables]).combine_chunks()
+    return whole.cast(written_schema(schema), safe=False)

@@ -1,0 +1,1 @@
+"""How far a ranking of systems holds."""

@@ -1,0 +1,1 @@
+"""Tests, intervals and distributions, which know no system."""

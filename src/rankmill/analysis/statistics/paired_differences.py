@@ -1,0 +1,185 @@
+"""The differences between two systems as a histogram: all that a paired test needs."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from rankmill.errors import InputError
+from rankmill.metrics.aggregates.mean import UNIT, Mean
+
+# Squares of larger values, times a number of queries, may not be float64 values.
+LARGEST = 1e140
+
+
+class Magnitudes(NamedTuple):
+    """The distinct absolute values that are not zero, ascending, and how many have each sign."""
+
+    values: np.ndarray
+    positive: np.ndarray
+    negative: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Paired:
+    """The differences of the queries, system minus baseline, as distinct values with counts.
+
+    Merging is exact, and no number here depends on the order of queries or of merging.
+
+    Attributes
+    ----------
+    values : numpy.ndarray
+        The distinct differences as float64, ascending.
+    counts : numpy.ndarray
+        The number of queries with each of them, as int64.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> paired = paired_of(np.array([0.5, 0.0, 0.25])).merge(paired_of(np.array([0.5, -0.25])))
+    >>> paired.values, paired.counts
+    (array([-0.25,  0.  ,  0.25,  0.5 ]), array([1, 1, 1, 2]))
+    >>> paired.mean, paired.variance, (paired.won, paired.tied, paired.lost)
+    (0.2, 0.10625, (3, 1, 1))
+    """
+
+    values: np.ndarray
+    counts: np.ndarray
+
+    def merge(self, other: Self) -> "Paired":
+        """Return the differences of both, which are of different queries."""
+        return merged([self, other])
+
+    @property
+    def n(self) -> int:
+        """The number of queries."""
+        return self._sums.count
+
+    @property
+    def effective(self) -> float:
+        """The number of queries of equal weight that give a mean of the same variance."""
+        return float(self.n)
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of the standard error."""
+        return self._sums.freedom
+
+    @property
+    def mean(self) -> float | None:
+        """The correctly rounded mean; None without queries."""
+        return self._sums.mean
+
+    @cached_property
+    def variance(self) -> float | None:
+        """The unbiased variance, exact and rounded once; None below two queries."""
+        sums = self._sums
+        if sums.count < 2:
+            return None
+        scatter = sums.count * sums.squares - sums.total * sums.total
+        return scatter / ((sums.count * (sums.count - 1)) << (2 * UNIT))
+
+    @property
+    def standard_error(self) -> float | None:
+        """The standard error of the mean; None below two queries."""
+        return self._sums.standard_error
+
+    @property
+    def won(self) -> int:
+        """The number of queries on which the system has a larger value than the baseline."""
+        return int(self.counts[self.values > 0].sum())
+
+    @property
+    def tied(self) -> int:
+        """The number of queries without a difference."""
+        return int(self.counts[self.values == 0].sum())
+
+    @property
+    def lost(self) -> int:
+        """The number of queries on which the system has a smaller value than the baseline."""
+        return int(self.counts[self.values < 0].sum())
+
+    @property
+    def cohen_d(self) -> float | None:
+        """Cohen's d for pairs, the mean over the standard deviation; None without deviation.
+
+        Cohen, Statistical Power Analysis for the Behavioral Sciences, 2nd ed. 1988, 2.3.5 (d_z).
+        """
+        deviation = math.sqrt(self.variance or 0.0)
+        return self.mean / deviation if self.mean is not None and deviation else None
+
+    @property
+    def all_zero(self) -> bool:
+        """Whether there are queries, and none of them has a difference."""
+        return len(self.values) == 1 and not self.values[0]
+
+    @property
+    def negative(self) -> "Paired":
+        """The same with the baseline and the system exchanged."""
+        return Paired(0.0 - self.values[::-1], self.counts[::-1])
+
+    @property
+    def key(self) -> tuple[list[float], list[int]]:
+        """What tells differences from others."""
+        return self.values.tolist(), self.counts.tolist()
+
+    @cached_property
+    def magnitudes(self) -> Magnitudes:
+        """The differences that are not zero, by absolute value."""
+        kept = self.values != 0
+        values, counts = self.values[kept], self.counts[kept]
+        sizes, places = np.unique(np.abs(values), return_inverse=True)
+        positive, negative = np.zeros((2, len(sizes)), np.int64)
+        positive[places[values > 0]] = counts[values > 0]
+        negative[places[values < 0]] = counts[values < 0]
+        return Magnitudes(sizes, positive, negative)
+
+    @cached_property
+    def _sums(self) -> Mean:
+        return Mean.of(self.values, self.counts)
+
+
+def paired_of(differences: np.ndarray) -> Paired:
+    """Return the differences of queries as a histogram.
+
+    Parameters
+    ----------
+    differences : numpy.ndarray
+        The value of the system minus that of the baseline, for each query.
+
+    Raises
+    ------
+    InputError
+        If a difference is NaN, infinite or beyond 1e140.
+    """
+    given = np.asarray(differences, np.float64)
+    wrong = np.flatnonzero(~(np.abs(given) <= LARGEST))
+    if len(wrong):
+        raise InputError(
+            f"the difference of query {wrong[0]} (from 0) is {given[wrong[0]]}; expected a finite "
+            f"number up to {LARGEST:g}: give only queries for which both systems have a value"
+        )
+    return _merged(given + 0.0, np.ones(len(given), np.int64))  # + 0.0 makes 0.0 of -0.0
+
+
+def merged(parts: Sequence[Paired]) -> Paired:
+    """Return the differences of all parts, which are of different queries; there is a part."""
+    values = np.concatenate([one.values for one in parts])
+    return _merged(values, np.concatenate([one.counts for one in parts]))
+
+
+def _merged(values: np.ndarray, counts: np.ndarray) -> Paired:
+    """Return a histogram from values that repeat."""
+    once = len(counts) == 0 or counts.max() == 1
+    if once:  # no need to know which count belongs to which value
+        values = np.sort(values)
+    else:
+        order = np.argsort(values, kind="stable")
+        values, counts = values[order], counts[order]
+    starts = np.flatnonzero(np.concatenate([values[:1] == values[:1], values[1:] != values[:-1]]))
+    ends = np.concatenate([starts[1:], [len(values)]])
+    totals = ends - starts if once else np.add.reduceat(counts, starts)
+    return Paired(values[starts], totals[: len(starts)].astype(np.int64))

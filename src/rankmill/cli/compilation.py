@@ -1,0 +1,225 @@
+"""Compile every kernel in advance by evaluating small inputs of every kind."""
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.adapters.torch.listwise import listwise_ap_loss
+from rankmill.analysis.compare.compare import compare
+from rankmill.analysis.fuse.fuse import fuse
+from rankmill.analysis.statistics.paired_differences import paired_of
+from rankmill.analysis.statistics.significance import TESTS, run_test, tukey
+from rankmill.columns.ids import to_ids
+from rankmill.columns.lists import is_list_type
+from rankmill.columns.ragged_lists import Ragged
+from rankmill.engine.evaluate import evaluate
+from rankmill.kernels.footers import CHUNK_FIELDS, parse_footer
+from rankmill.kernels.jit import compiled_so_far
+from rankmill.metrics.arrays import average_precision, ndcg
+from rankmill.metrics.families import confidence, diversity
+from rankmill.metrics.gap.gap_array import global_average_precision
+from rankmill.metrics.records.item_counts import ItemCounts
+from rankmill.metrics.registry import examples, parse
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.semantics.semantics import Semantics
+from rankmill.sources.nouns import Catalogue, Labels
+
+QUERIES = 30
+# Choices that are not the default and need other kernels.
+SEMANTICS = (
+    {"order": "item_descending", "repeated_predictions": "drop"},
+    {"order": "worst", "repeated_predictions": "each", "repeated_labels": "count"},
+    {"order": "expected", "repeated_predictions": "drop", "nan_confidence": "last"},
+)
+# A memory limit that is too small for the confidences and the scattered rows. With this limit gap
+# makes a second pass, and rows are grouped on disk.
+LITTLE_MEMORY = 1 << 9
+
+
+class WarmUp(NamedTuple):
+    """The result of a warm-up.
+
+    Attributes
+    ----------
+    compiled, loaded : int
+        The number of kernel versions that were compiled, and of those that were in the cache.
+    folders : list of str
+        The folders that store the compiled kernels; empty if no folder can be written.
+    seconds : float
+        The duration of the warm-up.
+    """
+
+    compiled: int
+    loaded: int
+    folders: list[str]
+    seconds: float
+
+
+def warmup() -> WarmUp:
+    """Compile all kernels for all types of input, and store them for later processes.
+
+    Use it when you build a container image: an evaluation then starts in a second. The stored
+    kernels are valid for this user, this kind of processor and the current files of the package.
+    Set ``NUMBA_CPU_NAME=generic`` if the image will run on other processors.
+    """
+    began = time.perf_counter()
+    before = compiled_so_far()
+    names = [*_plain(DEFAULT), "map(rel=2)", "map:median"]
+    diverse = [spec.example for spec in diversity.METRICS]
+    for labels, predictions in _tables():
+        items = _items(labels)
+        beside = Catalogue(train=labels, items=items, group="group", features=items)
+        evaluate(labels, predictions, names, threads=1, catalogue=beside)
+        evaluate(labels, predictions, ["gap@2"], threads=1, memory=LITTLE_MEMORY)
+        compare(labels, {"a": predictions, "b": predictions}, ["gap"], threads=1)
+        weighted = Labels(_weighted(labels), weight="weight")
+        evaluate(weighted, predictions, ["map"], threads=1)
+        for semantics in SEMANTICS:
+            chosen = Semantics.of(semantics).choices
+            per_query = [name for name in _plain(chosen) if parse(name).spec.kernel]
+            evaluate(labels, predictions, per_query, threads=1, semantics=chosen)
+    topics = _long(False, None, None)
+    topics = topics.append_column("subtopic", pa.array(np.arange(len(topics)) % 3))
+    labels = Labels(topics, subtopic="subtopic")
+    evaluate(labels, _wide(_long(False, None, None)), diverse, threads=1)
+    run = _wide(_long(False, "score", pa.float64()))
+    fuse([run, run], threads=1)
+    _evaluate_arrays()
+    _evaluate_text()
+    evaluate({"1": ["a"]}, {"1": ["a"]}, ["map"], threads=1)
+    _join_counts()
+    _compare()
+    empty = np.zeros((1, 1, CHUNK_FIELDS), np.int64)
+    parse_footer(np.zeros(1, np.uint8), empty[0, 0], empty[0], empty)  # Parquet files need this one
+    after = compiled_so_far()
+    return WarmUp(
+        compiled=after.compiled - before.compiled,
+        loaded=after.loaded - before.loaded,
+        folders=after.folders,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _tables() -> Iterator[tuple[Any, Any]]:
+    """Yield labels and predictions of every kind for which kernels are compiled separately.
+
+    The kinds are: integer and string ids; labels with and without gains; confidences of both
+    widths, or ranks; wide rows, long rows with adjacent queries, and long rows with scattered
+    queries; null and repeated items.
+    """
+    for text in (False, True):
+        for graded in (False, True):
+            for width in (pa.float32(), pa.float64()):
+                labels = _long(text, graded and "gain", width)
+                yield _wide(labels), _wide(_long(text, "score", width))
+                yield labels, _long(text, "score", width)
+                yield _scattered(labels), _scattered(_long(text, "score", width))
+        ranked = _long(text, "score", pa.float64())
+        ranks = pa.array(range(len(ranked)), pa.int32())
+        yield _long(text, None, None), _scattered(ranked.append_column("rank", ranks))
+
+
+def _plain(semantics: Choices) -> list[str]:
+    """The metrics that any labels and predictions have.
+
+    Those by confidence have the kernels of gap, and some of them refuse confidences above 1.
+    """
+    others = (*confidence.METRICS, *diversity.METRICS)
+    return [name for name in examples(semantics) if parse(name).spec not in others]
+
+
+def _items(labels: Any) -> Any:
+    """The distinct items of labels, each in a group and with a vector."""
+    named = next(name for name in labels.column_names if name.startswith("item"))
+    column = labels[named].combine_chunks()
+    column = column.flatten() if is_list_type(column.type) else column
+    column = column.drop_null().unique()
+    vectors = pa.array([[1.0, float(n)] for n in range(len(column))])
+    columns = {"item_id": column, "group": pa.array(np.arange(len(column)) % 3), "vector": vectors}
+    return pa.table(columns)
+
+
+def _long(text: bool, number: str | bool | None, width: Any) -> Any:
+    """Long rows, five a query: a shared item twice, an item of its own twice, and a null."""
+    queries = np.repeat(np.arange(QUERIES), 5)
+    items = np.where(np.arange(5 * QUERIES) % 5 < 2, 0, queries)
+    columns = {
+        "query_id": pa.array(queries),
+        "item_id": pa.array(items, mask=np.arange(5 * QUERIES) % 5 == 4),
+    }
+    if text:
+        columns = {name: column.cast(pa.string()) for name, column in columns.items()}
+    if number:
+        columns[str(number)] = pa.array(1.0 + np.arange(5 * QUERIES) % 7).cast(width)
+    return pa.table(columns)
+
+
+def _wide(table: Any) -> Any:
+    others = [name for name in table.column_names if name != "query_id"]
+    grouped = table.group_by("query_id", use_threads=False)
+    return grouped.aggregate([(name, "list") for name in others]).rename_columns(
+        ["query_id", *others]
+    )
+
+
+def _weighted(table: Any) -> Any:
+    return table.append_column("weight", pa.array(np.ones(len(table))))
+
+
+def _scattered(table: Any) -> Any:
+    return table.take(np.argsort(np.arange(len(table)) * 7919 % len(table), kind="stable"))
+
+
+def _evaluate_text() -> None:
+    """Evaluate text in all its forms: TREC, and CSV with and without quotes and lists."""
+    number = "1" * 30  # which takes the exact way of parsing
+    texts = {
+        "l.qrels": "1 0 a 1\n",
+        "p.run": f"1 Q0 a 1 {number} t\n1 Q0 b 2 .5 t\n",
+        "l.csv": "user,item\n1,a\n",
+        "p.csv": 'user,items\n1,"a ""b"""\n2,a b\n',
+        "pairs.csv": "user,items\n1,a 0.5 b 0.25\n",
+        "lists.csv": 'user,items,scores\n1,"[1, 2]","[1, 0.5]"\n',
+    }
+    with tempfile.TemporaryDirectory(prefix="rankmill-") as folder:
+        paths = {name: os.path.join(folder, name) for name in texts}
+        for name, text in texts.items():
+            Path(paths[name]).write_text(text)
+        evaluate(paths["l.qrels"], paths["p.run"], ["map"], threads=1)
+        for name in ("p.csv", "pairs.csv", "lists.csv"):
+            evaluate(paths["l.csv"], paths[name], ["map"], threads=1)
+        integers = pa.table({"user": [1], "item": [1]})
+        evaluate(integers, paths["lists.csv"], ["map"], threads=1)
+
+
+def _join_counts() -> None:
+    """Join counts of items, as of several threads or parts: integers close together, and others."""
+    for numbers in ([7, 9], [7, 1 << 40]):
+        ids = to_ids(np.array(numbers), "items")
+        one = ItemCounts(1).with_counts(ids, np.ones((2, 1), np.int64))
+        one.merge(one).joined()
+
+
+def _compare() -> None:
+    """Run every significance test on differences that all are the same or all differ."""
+    for differences in (np.arange(100.0), np.repeat([0.0, 1.0], 100)):
+        for name in TESTS:
+            run_test(name, paired_of(differences), replicates=1, threads=1)
+    tukey(np.eye(3), replicates=1, threads=1)
+
+
+def _evaluate_arrays() -> None:
+    """Call the functions over arrays, with integer and with string items."""
+    for items in ([[1, 2], [], [3]], [["a", "b"], [], ["c"]]):
+        lists = Ragged.from_lists(items)
+        average_precision(lists, lists, 2)
+        ndcg(lists, lists, 2, gain=Ragged(lists.offsets, np.ones(3)))
+    for width in (np.float32, np.float64):
+        global_average_precision(np.arange(2, dtype=width), np.ones(2, np.bool_), 2)
+        listwise_ap_loss(np.ones((1, 2), width), np.ones((1, 2), np.bool_))

@@ -1,0 +1,279 @@
+"""rankmill.toml: a file of options, for Python and for the commands that take it."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import click
+
+from rankmill.config.baseline_choice import is_choice
+from rankmill.config.click_options import click_option
+from rankmill.config.document import Document, key_text, read_document
+from rankmill.config.face import face_of, options_taken
+from rankmill.config.given_inputs import system_names
+from rankmill.config.keys import SEMANTICS, check_input, check_keys, check_systems, joined
+from rankmill.config.options import OPTIONS, keys
+from rankmill.config.placeholders import parse_date
+from rankmill.errors import RankmillError, UsageError
+from rankmill.io.stores.urls import is_url
+from rankmill.semantics.choices import CHOICES
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a file says, checked and filled in; paths are relative to the working folder.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    labels : str or list of str
+    systems : dict of str to str or list of str
+        Name -> predictions.
+    baseline : str or None
+        The name of a system, a path, or "last", "best" or "median:7" of a history.
+    options : dict
+        All else, as the functions of rankmill take it: "metrics", "semantics", "query", "by" and
+        so on.
+    """
+
+    path: str
+    labels: str | list[str]
+    systems: dict[str, str | list[str]]
+    baseline: str | None
+    options: dict[str, Any]
+    defaults: dict[str, Any] = field(repr=False)
+    document: Document = field(repr=False)
+
+    def arguments(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """Return what the file says of the parameters of a function of rankmill.
+
+        Names of files that a command writes are left out.
+        """
+        wanted, taken = inspect.signature(function).parameters, options_taken(function)
+        if "semantics" in wanted:
+            spark = "rankmill.spark." if function.__module__.startswith("rankmill.spark") else ""
+            self.check_taken(f"{spark}{function.__name__}", taken)
+        given: dict[str, Any] = {"runs": self.systems}
+        if "predictions" in wanted:
+            given |= self.one(function.__name__, "baseline" in wanted)
+        elif "baseline" in wanted:
+            given |= self.several(function.__name__)
+        given |= {
+            name: one
+            for name, one in self.options.items()
+            if name not in keys() or keys()[name].parameter
+        }
+        runs = given.pop("predictions", None) or given["runs"]
+        told = {name: one for name, one in given.items() if name in taken and name != "runs"}
+        found = face_of(function, self.labels, runs, told)
+        return {name: found[name] for name in wanted if found.get(name) is not None}
+
+    def check_taken(self, taker: str, wanted: Collection[str]) -> None:
+        """Raise UsageError if a taker of these options would count otherwise than the file says."""
+        command = taker.split(".")[-1]
+        for name, one in keys().items():
+            # Errors of clusters, and adjusted ones, are for what has all queries at once.
+            whole = one in OPTIONS["Comparison"] and not one.frames and command in one.on.split()
+            if (one.counts or whole) and self.options.get(name) and name not in wanted:
+                self.document.fail(one.place, f"{taker} takes no {name}; it would count otherwise")
+
+    def with_keys(self, message: str, typed: Collection[str] = ()) -> str:
+        """Return a message with the keys of the options that it names, but of those typed.
+
+        Examples
+        --------
+        >>> config = Config("x.toml", "", {}, None, {"margin": -1}, {}, Document("x.toml", {}))
+        >>> config.with_keys("margin is -1")
+        'margin is -1 (in x.toml: margin)'
+        >>> config.with_keys("leave out --rank, or say --semantics order=best")
+        'leave out --rank, or say --semantics order=best (in x.toml: columns.rank, semantics.order)'
+        """
+        known = {flag: one.place for one in keys().values() for flag in one.flags}
+        known |= {name: one.place for name, one in keys().items() if name in self.options}
+        known |= {"--baseline": ("baseline",), "--preset": (SEMANTICS, "preset")}
+        known |= {f"--semantics {name}": (SEMANTICS, name) for name in CHOICES}
+        told = re.sub("'rankmill [^']*'", "", message)  # an example of another command
+        named = re.findall(r"\A\w+|(?<![\w-])--(?:semantics \w+|[a-z-]+)", told)
+        found = (known[one] for one in named if one in known)
+        texts = dict.fromkeys(key_text(one) for one in found if one[-1] not in typed)
+        return f"{message} (in {self.path}: {', '.join(texts)})" if texts else message
+
+    def one(self, taker: str, apart: bool, baseline: str | None = None) -> dict[str, Any]:
+        """Return the one system as `predictions`; with `apart`, the `baseline` apart from it."""
+        base = baseline or self.baseline
+        # The baseline of the file is no candidate, even if another takes its place.
+        baselines = (base, self.baseline) if apart else ()
+        left = [name for name in self.systems if name not in baselines]
+        if len(left) != 1:
+            place = ("systems",) if "systems" in self.document.values else ("predictions",)
+            beside = " beside the baseline" if apart else ""
+            self.document.fail(
+                place, f"{taker} takes one system{beside}, not {len(left)}: {', '.join(left)}"
+            )
+        found = {"predictions": self.systems[left[0]]}
+        return found | ({"baseline": self.systems.get(base or "", base)} if apart else {})
+
+    def several(self, taker: str) -> dict[str, Any]:
+        """Return the systems as `runs`, and the name of the `baseline` among them."""
+        if self.baseline is None or self.baseline in self.systems:
+            return {"runs": self.systems, "baseline": self.baseline}
+        texts = [joined(one) for one in self.systems.values()]
+        if self.baseline in texts:
+            return {"runs": self.systems, "baseline": [*self.systems][texts.index(self.baseline)]}
+        if is_choice(self.baseline) or self.baseline.endswith(".json"):
+            reason = f"{taker} needs predictions as a baseline, not {self.baseline!r}"
+            self.document.fail(("baseline",), f"{reason}; expected the name of a system")
+        name = system_names([self.baseline, *texts])[0]
+        name = f"{name} (baseline)" if name in self.systems else name
+        return {"runs": {name: self.baseline, **self.systems}, "baseline": name}
+
+
+def read_config(
+    path: str | os.PathLike[str],
+    *,
+    date: str | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Config:
+    """Read and check a rankmill.toml, the file that drives the commands.
+
+    ``rankmill docs config`` lists its keys.
+
+    Parameters
+    ----------
+    path
+        The file. Paths in it are relative to its folder.
+    date : str, optional
+        What ``{date}`` stands for, such as "2024-05-01"; by default today in UTC.
+    environment : mapping, optional
+        What ``${NAME}`` stands for; by default the variables of the process.
+
+    Returns
+    -------
+    Config
+
+    Raises
+    ------
+    UsageError
+        If the file cannot be read or a value in it is wrong; the message names its key.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import rankmill
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "rankmill.toml")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write('''
+    ... labels = "s3://shop/labels.parquet"
+    ... predictions = "s3://shop/{date:%Y%m%d}/run.parquet"
+    ... metrics = ["map@12", "gap"]
+    ... [semantics]
+    ... preset = "trec_eval"
+    ... ''')
+    >>> config = read_config(path, date="2024-05-01")
+    >>> config.systems
+    {'run': 's3://shop/20240501/run.parquet'}
+    >>> config.options
+    {'metrics': ('map@12', 'gap'), 'semantics': {'preset': 'trec_eval'}}
+    >>> list(config.arguments(rankmill.evaluate))  # rankmill.evaluate(**...) then scores the file
+    ['labels', 'predictions', 'metrics', 'semantics']
+    >>> folder.cleanup()
+    """
+    filled = os.environ if environment is None else environment
+    document = read_document(path, parse_date(date), filled)
+    values = check_keys(document)
+    if "labels" not in document.values:
+        _missing(document, "labels", "the path of the labels")
+    folder = os.path.dirname(document.path)
+    labels = _input(check_input(document, ("labels",), document.values["labels"]), folder)
+    systems = _systems(document, folder)
+    for name, value in values.items():
+        key = keys().get(name)
+        if key is not None and key.kind == "input":
+            values[name] = joined(_input(value, folder))
+        elif key is not None and key.path != "no":
+            values[name] = _option(value, folder, key.path == "maybe")
+        elif name == "metrics":
+            values[name] = tuple(_metrics(one, folder) for one in value)
+    baseline = document.values.get("baseline")
+    if baseline is not None:
+        baseline = joined(check_input(document, ("baseline",), baseline))
+        if baseline not in systems and not is_choice(baseline):
+            baseline = joined(_input(baseline, folder))
+    return Config(
+        document.path, labels, systems, baseline, _converted(document, values), values, document
+    )
+
+
+def _missing(document: Document, name: str, expected: str) -> None:
+    raise UsageError(f"{document.path}: the key {name} is missing; expected {expected}")
+
+
+def _systems(document: Document, folder: str) -> dict[str, str | list[str]]:
+    given = [name for name in ("predictions", "systems") if name in document.values]
+    if not given:
+        _missing(document, "predictions", "the path of the predictions, or a table [systems]")
+    if len(given) == 2:
+        document.fail(("systems",), "predictions are given as well; expected one of the two")
+    if given == ["systems"]:
+        return {name: _input(one, folder) for name, one in check_systems(document).items()}
+    one = _input(check_input(document, ("predictions",), document.values["predictions"]), folder)
+    return {system_names([joined(one)])[0]: one}
+
+
+def _input(value: str | list[str], folder: str) -> Any:
+    """Return an input, which is one path, several between commas, or a list, as seen from here."""
+    if isinstance(value, list):
+        return [_input(one, folder) for one in value]
+    whole = os.path.exists(os.path.join(folder, value))
+    return ",".join(_path(one, folder) for one in ([value] if whole else value.split(",")))
+
+
+def _option(value: str | list[str], folder: str, maybe: bool) -> Any:
+    """Return the path, or paths, of an option as seen from here."""
+    if isinstance(value, list):
+        return [_option(one, folder, maybe) for one in value]
+    return value if maybe and not _is_file(value) else _path(value, folder)
+
+
+def _metrics(text: str, folder: str) -> str:
+    """Return a text of metrics with its files as seen from here."""
+    return re.sub(r"(?:(?<=,)|^)\s*@([^,]+)", lambda one: f"@{_path(one[1], folder)}", text)
+
+
+def _path(text: str, folder: str) -> str:
+    stays = text in ("", "-") or text.lower().startswith("file://") or is_url(text)
+    return text if stays else os.path.join(folder, text)
+
+
+def _is_file(text: str) -> bool:
+    from rankmill.sources.files.formats import format_of_name
+
+    return os.sep in text or format_of_name(text) is not None
+
+
+def _converted(document: Document, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options as the commands hand them to the functions."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if name in ("preset", "fields"):
+            continue
+        option = click_option(keys()[name])
+        with click.Context(click.Command("file")) as context:
+            try:
+                found[name] = option.type_cast_value(context, value)
+                if option.callback is not None and option.expose_value:
+                    found[name] = option.callback(context, option, found[name])
+            except click.BadParameter as error:
+                document.fail(keys()[name].place, error.message)
+            except RankmillError as error:
+                document.fail(keys()[name].place, str(error))
+    fields = dict(one.split("=", 1) for one in values.get("fields", ()))
+    chosen = ({"preset": values["preset"]} if "preset" in values else {}) | fields
+    return found | ({"semantics": chosen} if chosen else {})

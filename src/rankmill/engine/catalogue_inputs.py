@@ -1,0 +1,127 @@
+"""Reading the catalogue and the training set of a job."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from rankmill.engine.held_labels import read_labels
+from rankmill.engine.job import Job
+from rankmill.errors import InputError, UsageError
+from rankmill.matching.catalogue import KnownItems, Training
+from rankmill.matching.features import Features
+from rankmill.metrics.base import NO_CUTOFF
+from rankmill.metrics.records.item_counter import ItemCounter
+from rankmill.results.provenance import MOST_LISTED
+from rankmill.semantics.choices import DEFAULT
+from rankmill.semantics.scope import WHOLE
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.inputs.catalogue_items import open_items, read_items
+from rankmill.sources.inputs.inputs import Input, check_positions, open_input, with_one_id_type
+from rankmill.sources.inputs.item_vectors import open_features, read_features
+from rankmill.sources.nouns import Labels
+from rankmill.sources.roles.column_names import warn
+from rankmill.sources.roles.comparable_ids import check_comparable
+from rankmill.sources.roles.derived_columns import SAY_PADDING, USUAL_PADDING, is_id
+from rankmill.sources.roles.roles import among
+from rankmill.threads import Workers
+
+
+def with_catalogue(job: Job, labels: Input, workers: Workers) -> Job:
+    """Return the job with the items that can be shown, and those that queries had in training.
+
+    Their columns are named as those of the labels, or by their usual names.
+
+    Raises
+    ------
+    InputError, UsageError
+        If an input cannot be read, or its ids cannot be those of the labels.
+    """
+    openers = beside(job, labels)
+    if not openers:
+        return job
+    training = items = groups = features = None
+    described: dict[str, dict[str, object]] = {}
+    if "train" in openers:
+        with opened("train", openers["train"], labels) as one:
+            training, rows = _read_training(one, job, workers)
+            items, described["train"] = training.items, described_beside("train", one, rows)
+    if "items" in openers:
+        with opened("items", openers["items"], labels) as one:
+            items, groups, rows = read_items(one, workers)
+            described["items"] = described_beside("items", one, rows)
+    if "features" in openers:
+        with opened("features", openers["features"], labels) as one:
+            read = read_features(one, workers)
+            features = Features(read.items, read.vectors)
+            described["features"] = described_beside("features", one, read.rows)
+        items = features.items if items is None else items
+    assert items is not None
+    if is_id(items, USUAL_PADDING).any():
+        warn(
+            f"the catalogue holds the item {USUAL_PADDING}, which counts as any other: if it is "
+            f"padding, say {SAY_PADDING}"
+        )
+    return replace(job, catalogue=KnownItems(items, training, described, groups, features))
+
+
+def beside(job: Job, labels: Input) -> dict[str, Callable[[], Input]]:
+    """Return how to open each input that a job has beside its labels and predictions."""
+    item, given = labels.columns.item, job.beside
+    openers = {
+        "train": lambda: _open_training(job, labels),
+        "items": lambda: open_items(given.items, item, given.group, labels.columns.padding),
+        "features": lambda: open_features(given.features, item, given.group),
+    }
+    return {name: one for name, one in openers.items() if getattr(given, name) is not None}
+
+
+@contextmanager
+def opened(name: str, opener: Callable[[], Input], labels: Input) -> Iterator[Input]:
+    """Open an input whose ids are those of the labels; errors tell what it is given as."""
+    try:
+        one = opener()
+        try:
+            if name == "train":
+                check_positions(labels.source, one.source, "train")
+            one = with_one_id_type([labels, one])[1]
+            check_comparable((labels.source, labels.columns), (one.source, one.columns))
+            yield one
+        finally:
+            one.source.close()
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+    except UsageError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def described_beside(name: str, one: Input, rows: int | None = None) -> dict[str, object]:
+    """Return the description of an input that was opened as labels are."""
+    found = one.described(rows)
+    columns = found["columns"]
+    if isinstance(columns, Mapping):  # the items of a catalogue have no column of queries
+        facts = ", ".join(one.columns.facts[:MOST_LISTED])
+        more = {{"items": "group"}.get(name, "vector"): facts} if facts else {}
+        found["columns"] = {role: name for role, name in columns.items() if name} | more
+    return found
+
+
+def _open_training(job: Job, labels: Input) -> Input:
+    """Open what queries had in training; each column may be called as in the labels."""
+    query, item = labels.source.key or labels.columns.query, labels.columns.item
+    source = open_source(job.beside.train, InputOptions("train", query=query, item=item))
+    chosen = among(next(iter(source.schemas.values())).names, {"query": query, "item": item})
+    had = Labels(source, binary=True, padding=labels.columns.padding, **chosen)
+    return open_input(had, role="train", memory=job.memory)
+
+
+def _read_training(one: Input, job: Job, workers: Workers) -> tuple[Training, int]:
+    # Repeated rows are one interaction, whatever the semantics make of labels.
+    plainly = replace(job, semantics=DEFAULT, scope=WHOLE, metrics=(), aside=())
+    index = read_labels(one, plainly, workers)
+    counter = ItemCounter([NO_CUTOFF])
+    counter.add(index.labels.offsets, index.labels.items)
+    items, counts = counter.counts().joined()
+    if not len(counts):
+        raise InputError(f"{one.source.name} holds no items; expected what queries had in training")
+    return Training(index, items, counts[:, 0].copy()), index.rows

@@ -1,0 +1,82 @@
+"""What is shown of how an input is understood: `rankmill head`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rankmill.errors import plural, spoken
+from rankmill.results.provenance import doubt_fact
+from rankmill.show.tables import Column, Facts, Part, Table, View
+from rankmill.version import stamp
+
+_SHAPES = {"wide": "wide: a row a query, with lists", "long": "long: a row an item"}
+_ORDERS = {"rank": "by rank", "score": "by falling score", "rows": "the order of the rows"}
+_BY = {"told": "you named it", "name": "found by its name", "part": "part of the query"}
+
+
+def head_view(told: Mapping[str, Any], role_told: bool) -> View:
+    """Return what is shown of what `head` returned."""
+
+    def columns() -> Table:
+        titles = [Column(title) for title in ("column", "type", "role", "why")]
+        return Table(titles, [_column(one, told["shape"]) for one in told["columns"]])
+
+    def queries() -> Table:
+        titles = [Column("query"), Column("items", "count"), Column("first items")]
+        return Table(titles, [[str(q["query"]), q["count"], _items(q)] for q in told["queries"]])
+
+    def screen() -> list[Part]:
+        parts: list[Part] = [_facts(told, role_told), "", columns()]
+        return [*parts, "", queries()] if told["queries"] else parts
+
+    def page() -> list[Part]:
+        return [columns(), queries()] if told["queries"] else [columns()]
+
+    return View(screen, page, columns, lambda: {**stamp(), **told})
+
+
+def _facts(told: Mapping[str, Any], role_told: bool) -> Facts:
+    kind = told["format"] or "Arrow"
+    packed = f", compressed with {told['compression']}" if told["compression"] else ""
+    rows = "not known before all are read" if told["rows"] is None else f"{told['rows']:,}"
+    facts = [
+        ("source", told["source"]),
+        ("format", f"{kind}{packed}"),
+        ("files", f"{told['files']:,}"),
+        ("rows", rows),
+    ]
+    if told["role"] is not None:
+        other = "predictions" if told["role"] == "labels" else "labels"
+        how = f"--{other} on the command line, {other.capitalize()}(...) in Python"
+        why = "" if role_told else spoken(f" (by its columns; {how} reads it as {other})")
+        facts.append(("read as", told["role"] + why))
+    if told["shape"] is not None:
+        facts.append(("shape", _SHAPES[told["shape"]]))
+    if told["order"] is not None and told["role"] == "predictions":
+        facts.append(("order", _ORDERS[told["order"]]))
+    if told["shape"] == "long" and told["queries"]:
+        facts.append(("first queries", f"of the first {plural(told['looked_at'], 'row')}"))
+    facts += [doubt_fact(one) for one in told["doubts"]]
+    if told["comment_lines"]:
+        facts.append(("comments", f"{plural(told['comment_lines'], 'line')}, skipped"))
+    return Facts(facts)
+
+
+def _column(one: Mapping[str, Any], shape: str | None) -> list[str]:
+    unread = "not read" if shape is not None and one["by"] is None else ""
+    return [one["name"], one["type"], one["role"] or unread, _BY.get(one["by"], "")]
+
+
+def _items(query: Mapping[str, Any]) -> str:
+    """The first items, each with its number in brackets."""
+    items = [str(item) for item in query["items"]]
+    for numbers in ("scores", "gains"):
+        if numbers in query:
+            pairs = zip(items, query[numbers], strict=True)
+            items = [f"{item} ({_short(number)})" for item, number in pairs]
+    return ", ".join(items) + (", ..." if query["count"] > len(items) else "")
+
+
+def _short(number: float | str) -> str:
+    return number if isinstance(number, str) else f"{number:.6g}"

@@ -1,0 +1,150 @@
+"""Reading the labels of a job into their index."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import id_text
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.ranked_lists import Lists
+from rankmill.engine.job import Job
+from rankmill.errors import InputError
+from rankmill.matching.index import LabelIndex, LabelStore, RepeatedQueryError
+from rankmill.matching.label_lists import LabelLists, clean_labels, with_worths
+from rankmill.results import audit
+from rankmill.sources.inputs.inputs import Input, map_lists
+from rankmill.sources.rows.facts import QueryFacts, read_columns, read_facts
+from rankmill.sources.rows.long import ScatteredRowsError
+from rankmill.threads import Workers
+
+# Sums of squares of weights, and of numbers that are multiplied by weights, stay finite.
+LEAST_WEIGHT, LARGEST_WEIGHT = 1e-100, 1e100
+
+
+class HeldLabels:
+    """Labels that are read once, when they are first needed, and held for all systems."""
+
+    def __init__(self, labels: Input) -> None:
+        self.input = labels
+        self._known: dict[tuple[str, str, bool, str | None], LabelIndex] = {}
+
+    def index(self, job: Job, workers: Workers) -> LabelIndex:
+        """The index of all labels; raises InputError if there must be one and is none."""
+        how = job.semantics.repeated_labels, job.gain_function, job.keeps_judged
+        key = *how, job.scope.weight
+        if key not in self._known:
+            self._known[key] = read_labels(self.input, job, workers)
+        check_labelled(self.input, job, len(self._known[key].labels.items.keys))
+        return self._known[key]
+
+
+def read_labels(labels: Input, job: Job, workers: Workers) -> LabelIndex:
+    """Read and clean all label lists; raises InputError if they are not as said.
+
+    Judged items of gain 0 or less are kept beside them if the job needs these, and the weights of
+    queries if it has weights.
+    """
+    clean = partial(clean_lists, job=job)
+    expected, _ = labels.source.sizes([labels.columns.item])[labels.columns.item]
+    for together in (False,) if labels.columns.wide else (True, False):
+        read = map_lists(clean, labels.source, labels.columns, workers, together=together)
+        counts = audit.empty()
+        rows = 0
+        store = LabelStore(labels.source.rows or 0, expected)
+        try:
+            with closing(read) as blocks:
+                for lists, cleaned, dropped in blocks:
+                    store.add(lists.queries, cleaned, lists.place)
+                    counts = audit.add(counts, dropped)
+                    rows += lists.rows
+            index = store.finish(audit.add(counts, labels.doubtful()), rows)
+        except (ScatteredRowsError, RepeatedQueryError):
+            if not together:
+                raise
+        else:
+            break
+    if job.scope.weight is not None:
+        index.weights = _read_weights(labels, index, job.scope.weight, workers)
+    return index
+
+
+def _read_weights(labels: Input, index: LabelIndex, name: str, workers: Workers) -> np.ndarray:
+    """Return the weight of each query of the index.
+
+    Raises
+    ------
+    InputError
+        If it is missing or is no weight.
+    """
+    source = labels.source.name
+    column = read_label_facts(labels, index, [name], workers)[name]
+    try:
+        found = floats_of(column).astype(np.float64)
+    except InputError as error:
+        raise InputError(f"{source}: column {name!r}: {error}") from None
+    good = (found == 0) | ((found >= LEAST_WEIGHT) & (found <= LARGEST_WEIGHT))
+    if not good.all():
+        place = int(good.argmin())
+        value = column[place].as_py()
+        raise InputError(
+            f"{source}: query {id_text(index.queries, place)} has the weight "
+            f"{'null' if value is None else value} in column {name!r}; expected 0, or a number "
+            f"from {LEAST_WEIGHT:g} to {LARGEST_WEIGHT:g}: mend it, or drop the query"
+        )
+    return np.abs(found)  # of -0, which is a 0
+
+
+def read_label_facts(
+    labels: Input, index: LabelIndex, names: Sequence[str], workers: Workers
+) -> dict[str, Any]:
+    """Return columns of the labels as Arrow arrays, with a value for each query of their index."""
+    queries = len(index.queries.keys)
+    if labels.columns.wide:  # a row a query, in the order of the index
+        found = read_columns(labels.source, names, workers)
+        for column in found.values():
+            if len(column) != queries:
+                raise InputError(
+                    f"{labels.source.name} held {queries:,} rows and now holds {len(column):,}: it "
+                    "was changed meanwhile"
+                )
+        return found
+    facts = read_facts(labels.source, labels.columns, names, workers)
+    return at_rows(facts, index)
+
+
+def at_rows(facts: QueryFacts, index: LabelIndex) -> dict[str, Any]:
+    """Return each column of facts with a value for each query of an index; null if it has none."""
+    rows = index.find(facts.queries)
+    place = np.full(len(index.queries.keys), -1, np.int64)
+    place[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
+    taken = pa.array(place, mask=place < 0)
+    return {name: column.take(taken) for name, column in facts.columns.items()}
+
+
+def check_labelled(labels: Input, job: Job, count: int) -> None:
+    """Raise InputError if there is not one label, and there must be."""
+    if not count and not job.part and not job.semantics.counts_without_labels:
+        raise InputError(
+            f"{labels.source.name}: no query has a label, so there is nothing to average"
+        )
+
+
+def clean_lists(lists: Lists, job: Job) -> tuple[Lists, LabelLists, dict[str, int]]:
+    """Label lists, as they were and cleaned, and what was counted."""
+    try:
+        cleaned, dropped = clean_labels(
+            lists.offsets,
+            lists.items,
+            lists.numbers,
+            repeats=job.semantics.repeated_labels,
+            queries=lists.queries,
+            judged=job.keeps_judged,
+        )
+        worths = with_worths(cleaned, job.gain_function)
+    except InputError as error:
+        raise InputError(f"{lists.place.source}: {error}") from None
+    return lists, worths, dropped | {"null_labels": lists.nulls}

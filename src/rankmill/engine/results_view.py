@@ -1,0 +1,152 @@
+"""What is shown of the results of several systems side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from rankmill.errors import spoken
+from rankmill.results import audit
+from rankmill.results.provenance import facts_of, rules_of
+from rankmill.results.result import CountedQueries, Result, exact_table, metrics_table
+from rankmill.show.metric_names import SIDES
+from rankmill.show.tables import Best, Cell, Column, Facts, Part, Table, View
+from rankmill.version import stamp
+
+
+def same_queries(results: Mapping[str, Result]) -> bool | None:
+    """Return whether all systems of one call of `evaluate_runs` have the same queries in the mean.
+
+    Returns None if their numbers are the same and the results do not tell which queries count.
+    """
+    first, *others = results.values()
+    if any(one.queries != first.queries for one in others):
+        return False
+    if not others or not first.semantics.counts_by_predictions:
+        return True
+    counted = [one.counted for one in results.values() if one.counted is not None]
+    if len(counted) < len(results):
+        return None
+    return all(_same_ids(one, counted[0]) for one in counted[1:])
+
+
+def _same_ids(one: CountedQueries, other: CountedQueries) -> bool:
+    if not (one.of_labels == other.of_labels).all():
+        return False
+    if one.others is None or other.others is None:
+        return one.others is other.others
+    try:
+        return bool(one.others.cast(other.others.type).equals(other.others))
+    except ValueError:  # as of an integer that the other type lacks
+        return False
+
+
+def systems_view(
+    results: Mapping[str, Result], same_queries: bool | None, sides: Mapping[str, str]
+) -> View:
+    """Return what is shown of several results.
+
+    Parameters
+    ----------
+    results : mapping of str to Result
+        Name of a system -> its result, of one call of `evaluate_runs`.
+    same_queries : bool or None
+        Whether they were averaged over the same queries; None if that is not known.
+    sides : mapping of str to {"higher", "lower", "neither"}
+        Metric -> which side of it is better.
+    """
+    note = _note(results, same_queries)
+    notes = next(iter(results.values())).notes
+
+    def screen() -> list[Part]:
+        values = _values(results, sides, comparable=not note)
+        legend = ["* the best of a metric", *side_notes(sides)] if values.marked else []
+        return [values, *legend, *notes, "", _counts(results), "", _facts(results, note)]
+
+    def page() -> list[Part]:
+        return [
+            _long({name: metrics_table(one) for name, one in results.items()}),
+            *([note] if note else []),
+            *notes,
+        ]
+
+    def exact() -> Table:
+        table = _long({name: exact_table(one) for name, one in results.items()})
+        return Table([*table.columns, Column("note")], [[*row, note] for row in table.rows])
+
+    def content() -> dict[str, object]:
+        once = stamp()
+        contents = {
+            name: {key: value for key, value in one.to_dict().items() if key not in once}
+            for name, one in results.items()
+        }
+        return {**once, "same_queries": same_queries, "note": note or None, "systems": contents}
+
+    return View(screen, page, exact, content)
+
+
+def _note(results: Mapping[str, Result], same_queries: bool | None) -> str:
+    if same_queries:
+        return ""
+    counts = ", ".join(f"{name} {one.queries:,}" for name, one in results.items())
+    if same_queries is None:
+        return spoken(f"perhaps averaged over different queries: {counts}; --per-query tells")
+    return f"averaged over different queries, so that values do not compare: {counts}"
+
+
+def side_notes(sides: Mapping[str, str]) -> list[str]:
+    """Return a line on the metrics of which the higher value is not the better one.
+
+    Examples
+    --------
+    >>> side_notes({"map": "higher", "ece": "lower", "gini": "neither"})
+    ['lower is better: ece', 'neither side is better: gini']
+    """
+    of_side = {side: [name for name, one in sides.items() if one == side] for side in SIDES}
+    return [f"{SIDES[side]}: {', '.join(names)}" for side, names in of_side.items() if names]
+
+
+def _values(results: Mapping[str, Result], sides: Mapping[str, str], *, comparable: bool) -> Table:
+    """A row a metric, a column a system; the best of a row is marked if they are `comparable`."""
+    best_of: dict[str, Callable[[Sequence[float]], float]] = {"higher": max, "lower": min}
+    rows: list[list[Cell]] = []
+    for metric in next(iter(results.values())).metrics:
+        values = [one.metrics[metric] for one in results.values()]
+        known = [value for value in values if value is not None]
+        best = None
+        if comparable and len(set(known)) > 1 and sides[metric] in best_of:
+            best = best_of[sides[metric]](known)
+        rows.append([metric, *(one if one is None or one != best else Best(one) for one in values)])
+    return Table([Column("metric"), *(Column(name, "value") for name in results)], rows)
+
+
+def _counts(results: Mapping[str, Result]) -> Table:
+    first = next(iter(results.values()))
+    columns = [Column("audit"), *(Column(name, "count") for name in results), Column("")]
+    audits = [one.audit for one in results.values()]
+    counted = audit.rows(audits, first.semantics, first.scope)
+    return Table(columns, [[name, *counts, meaning] for name, counts, meaning in counted])
+
+
+def _long(tables: Mapping[str, Table]) -> Table:
+    """The rows of all tables below each other, with the system before each."""
+    columns = max((table.columns for table in tables.values()), key=len)
+    rows = [
+        [name, *row, *[None] * (len(columns) - len(row))]
+        for name, table in tables.items()
+        for row in table.rows
+    ]
+    return Table([Column("system"), *columns], rows)
+
+
+def _facts(results: Mapping[str, Result], note: str) -> Facts:
+    first = next(iter(results.values()))
+    systems = {name: one.inputs.get("predictions", {}) for name, one in results.items()}
+    facts = facts_of({"systems": systems, **first.inputs})
+    facts += rules_of(first.semantics, first.scope).items()
+    if first.scope.weight is not None:
+        counts = ((name, one.effective_queries or 0) for name, one in results.items())
+        facts.append(("effective", ", ".join(f"{name} {count:,.1f}" for name, count in counts)))
+    if note:
+        facts.append(("queries", note))
+    facts.append(("seconds", f"{sum(one.seconds for one in results.values()):.2f}"))
+    return Facts(facts, aligned=False)

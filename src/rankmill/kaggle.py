@@ -1,0 +1,43 @@
+"""The functions that competition notebooks write by hand, under the same names, for large inputs.
+
+Lists of items are Python lists, NumPy or pandas arrays (a 2-D array has one list in each row),
+Arrow arrays or ``Ragged``. Items are integers, strings or any other hashable objects, and match
+exactly, as ``==`` compares them. Lists at the same position belong to the same query.
+
+All functions keep three rules, which notebooks do not always keep:
+
+- A repeated prediction counts at its first place; the repeat keeps its rank and is wrong.
+- Labels count as they are given: a label that is given twice counts twice in a divisor.
+- A missing item (None, NaN, pandas' NA) is no label. As a prediction it is wrong and keeps its
+  rank. A missing list is an empty list.
+
+Functions for one query are plain Python. They are fast for short lists, and their time is linear in
+the length. Functions for many queries run compiled. They raise InputError if the numbers of lists
+differ, or if all labels are integers and all predictions are strings, because nothing could match.
+"""
+
+from rankmill.adapters.kaggle.gap_vector import GAP_vector
+from rankmill.adapters.kaggle.many_queries import map_per_set, mapk, mean_average_precision
+from rankmill.adapters.kaggle.one_query import (
+    apk,
+    average_precision,
+    average_precision_at_k,
+    map_per_image,
+    precision_at_k,
+    recall,
+    rel_at_k,
+)
+
+__all__ = [
+    "GAP_vector",
+    "apk",
+    "average_precision",
+    "average_precision_at_k",
+    "map_per_image",
+    "map_per_set",
+    "mapk",
+    "mean_average_precision",
+    "precision_at_k",
+    "recall",
+    "rel_at_k",
+]

@@ -1,0 +1,1 @@
+"""What metrics add up to over many queries."""

@@ -1,0 +1,156 @@
+"""What an exposure comes to: coverage, inequality and concentration, personalization."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from rankmill.columns.elementary import log2
+from rankmill.metrics.aggregate import Aggregate, AggregateSettings, Totals, Value
+from rankmill.metrics.exposure import Exposure
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.record import Fixed
+from rankmill.threads import Workers
+
+
+@dataclass(frozen=True)
+class OfExposure(Aggregate):
+    """A metric over the exposure that all such metrics share, so that it adds nothing up itself.
+
+    Attributes
+    ----------
+    limit : int
+        The cutoff, or a rank beyond every list.
+    whole, hits, labels : bool
+        Whether it needs the items of the catalogue, those that were hit, and those that are labels.
+    """
+
+    needs = (Exposure,)
+    whole: ClassVar[bool] = False
+    hits: ClassVar[bool] = False
+    labels: ClassVar[bool] = False
+
+    limit: Fixed
+
+    @classmethod
+    def init(cls, asked: AggregateSettings) -> Self:
+        """Return the aggregate of a metric."""
+        return cls(asked.metric.limit)
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the value of the exposure; it has no standard error."""
+        return Value(self.value(totals.needs[Exposure]))
+
+    def check_whole(self, totals: Totals) -> None:
+        """Raise UsageError if the exposure was not counted within the cutoff."""
+        if self.limit not in totals.needs[Exposure].cutoffs:
+            raise state_rows.damaged("exposure.cutoffs are not those of its metrics")
+
+    def value(self, exposure: Exposure) -> float | None:
+        """Return what the metric is of an exposure; None without one list."""
+        raise NotImplementedError
+
+
+class Coverage(OfExposure):
+    """The share of the catalogue that any list shows."""
+
+    whole = True
+
+    def value(self, exposure: Exposure) -> float | None:
+        """Return the number of distinct items over that of the catalogue."""
+        items = exposure.items
+        return len(exposure.counts(self.limit, inside=True)) / items if items else None
+
+
+class LabelCoverage(OfExposure):
+    """The share of the distinct labels that any list hits."""
+
+    hits = labels = True
+
+    def value(self, exposure: Exposure) -> float | None:
+        """Return the number of distinct hits over that of distinct labels."""
+        items = len(exposure.labels.joined()[1])
+        return exposure.hits(self.limit) / items if items else None
+
+
+@dataclass(frozen=True)
+class Gini(OfExposure):
+    """How unequal the exposure of the items of the catalogue is.
+
+    Attributes
+    ----------
+    less : int
+        How many items fewer than all the sum is divided by, 1 or 0.
+    """
+
+    whole = True
+
+    less: Fixed = 1
+
+    @classmethod
+    def init(cls, asked: AggregateSettings) -> Self:
+        """Return the aggregate of a metric."""
+        return cls(asked.metric.limit, int(asked.metric.values["of"]))
+
+    def value(self, exposure: Exposure) -> float | None:
+        """Return the sum of (2 j - n - 1) c_j by rising count, / (n - less) / all."""
+        values, times, total = _spread(exposure.counts(self.limit, inside=True))
+        items = exposure.items
+        if not total or items < 2:
+            return 0.0 if total else None
+        found, before = 0, items - sum(times)
+        for count, many in zip(values, times, strict=True):
+            found += count * many * (2 * before + many - items)
+            before += many
+        return found / ((items - self.less) * total)
+
+
+class Entropy(OfExposure):
+    """The entropy of the exposure, in bits."""
+
+    def value(self, exposure: Exposure) -> float | None:
+        """Return the sum of -p log2(p) over the items, of the share p of each."""
+        values, times, total = _spread(exposure.counts(self.limit))
+        if not total:
+            return None
+        logs = log2(np.array([total / c for c in values])).tolist()
+        terms = [m * c / total * log for c, m, log in zip(values, times, logs, strict=True)]
+        return math.fsum(terms)
+
+
+class Concentration(OfExposure):
+    """The Herfindahl-Hirschman index of the exposure."""
+
+    def value(self, exposure: Exposure) -> float | None:
+        """Return the sum of p**2 over the items, of the share p of each."""
+        values, times, total = _spread(exposure.counts(self.limit))
+        squares = sum(c * c * m for c, m in zip(values, times, strict=True))
+        return squares / total**2 if total else None
+
+
+class Personalization(OfExposure):
+    """How little two lists have in common."""
+
+    def value(self, exposure: Exposure) -> float | None:
+        """Return 1 - the mean over all pairs of lists of the items that both show, / k."""
+        values, times, _ = _spread(exposure.counts(self.limit))
+        pairs = exposure.lists * (exposure.lists - 1)
+        if not pairs:
+            return None
+        common = sum(c * (c - 1) * m for c, m in zip(values, times, strict=True))
+        return (self.limit * pairs - common) / (self.limit * pairs)
+
+
+def _spread(counts: np.ndarray) -> tuple[list[int], list[int], int]:
+    """Return the distinct counts, ascending, how many items have each, and the sum of all.
+
+    They do not depend on the order of the items, and Python's integers do not overflow.
+    """
+    if counts.max(initial=0) > 4 * len(counts) + (1 << 16):
+        values, times = np.unique(counts, return_counts=True)
+    else:  # which needs no sorting
+        every = np.bincount(counts)
+        values = np.flatnonzero(every)
+        times = every[values]
+    return values.tolist(), times.tolist(), int(counts.sum())

@@ -1,0 +1,287 @@
+"""Aggregates that need what was seen in training: means over all lists, and shares of places."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+
+from rankmill.kernels import listed as kernels
+from rankmill.matching.catalogue import HEAD, MIDDLE, TAIL, KnownItems, Training
+from rankmill.metrics.aggregate import (
+    Aggregate,
+    AggregateSettings,
+    ListWalk,
+    Needs,
+    ScoredBlock,
+    Totals,
+    Value,
+)
+from rankmill.metrics.aggregates.mean import Mean
+from rankmill.metrics.base import Columns
+from rankmill.metrics.needs import Repeats, TrainingRows, training_of
+from rankmill.metrics.records import state_rows as rows
+from rankmill.metrics.records.record import Count, Sum, same
+from rankmill.threads import Workers
+
+# The groups of popularity by name.
+PARTS = {HEAD: "head", MIDDLE: "middle", TAIL: "tail"}
+
+
+@dataclass(frozen=True)
+class ListMean(Aggregate):
+    """The mean over all lists with a prediction, also those of queries without a label.
+
+    Attributes
+    ----------
+    lists, total, squares : int
+        The sums of the `Mean` of their values.
+    """
+
+    needs: ClassVar[Needs] = (TrainingRows, Repeats)
+
+    lists: Count = 0
+    total: Sum = 0
+    squares: Sum = 0
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the mean with the lists of a block."""
+        assert asked.catalogue is not None
+        there = np.diff(scored.lists.offsets) > 0
+        return self._with(self.values(scored, asked.metric.limit, asked.catalogue)[there])
+
+    def _with(self, values: np.ndarray) -> Self:
+        more = Mean.of(values)
+        return self.merge(replace(self, lists=more.count, total=more.total, squares=more.squares))
+
+    @property
+    def mean(self) -> Mean:
+        """The mean."""
+        return Mean(self.lists, self.total, self.squares)
+
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if no values have these sums."""
+        self.mean.check(row, prefix)
+
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+        """Return the value of each list, float64[n]."""
+        raise NotImplementedError
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the mean and its standard error."""
+        return Value(self.mean.mean, self.mean.standard_error, lists=self.lists)
+
+
+class MeanOfSome(ListMean):
+    """The mean over the lists that have a value; NaN is none."""
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the mean with the lists of a block."""
+        assert asked.catalogue is not None
+        values = self.values(scored, asked.metric.limit, asked.catalogue)
+        return self._with(values[~np.isnan(values)])
+
+
+class _Popularity(ListMean):
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+        """Return the mean popularity of each list."""
+        return _means(scored, k, training_of(catalogue).popularity, 0.0)
+
+
+class Popularity(_Popularity):
+    """The mean number of queries that had an item."""
+
+    @staticmethod
+    def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
+        """Return how many queries had each item."""
+        had = of_rows(scored.needs[TrainingRows], training_of(catalogue).users, 0)
+        return _walk(scored, k, {"queries": had}, had.astype(np.float64))
+
+
+class Novelty(ListMean):
+    """The mean self-information of items."""
+
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+        """Return the mean novelty of each list."""
+        training = training_of(catalogue)
+        return _means(scored, k, training.novelty, training.novelty_of_others)
+
+    @staticmethod
+    def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
+        """Return how many queries had each item, their share, and what that tells."""
+        training = training_of(catalogue)
+        had = of_rows(scored.needs[TrainingRows], training.users, 0)
+        columns = {"queries": had, "share": np.maximum(1, had) / training.queries}
+        values = of_rows(scored.needs[TrainingRows], training.novelty, training.novelty_of_others)
+        return _walk(scored, k, columns, values)
+
+
+class Serendipity(ListMean):
+    """How much better than by popularity hits are placed."""
+
+    def values(self, scored: ScoredBlock, k: int, catalogue: KnownItems) -> np.ndarray:
+        """Return the serendipity of each list."""
+        offsets, hits = scored.lists.offsets, scored.hits
+        out = np.empty(len(offsets) - 1)
+        how = k, training_of(catalogue).ranks, len(catalogue)
+        of_items = scored.needs[TrainingRows], scored.needs[Repeats]
+        kernels.serendipity(offsets, hits.offsets, hits.ranks, *of_items, *how, out)
+        return out
+
+    @staticmethod
+    def walk(scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
+        """Return what is to be expected at each rank, and of each item by its popularity."""
+        items, rows = len(catalogue), scored.needs[TrainingRows]
+        hit = np.zeros(len(rows), np.bool_)
+        hit[scored.hits.ranks - 1] = True
+        here = (items - np.arange(len(rows))) / items
+        usual = of_rows(rows, (items + 1 - training_of(catalogue).ranks) / items, 0.0)
+        columns = {"hit": hit, "at_rank": here, "by_popularity": usual}
+        return _walk(scored, k, columns, np.where(hit, np.maximum(here - usual, 0.0), 0.0))
+
+
+@dataclass(frozen=True)
+class PopularityLift(_Popularity):
+    """How much more popular items are than those that queries had in training.
+
+    Attributes
+    ----------
+    before : float
+        The mean over the queries of training of the mean popularity of their items.
+    """
+
+    before: Annotated[float, same(rows.number)] = 0.0
+
+    @classmethod
+    def init(cls, asked: AggregateSettings) -> Self:
+        """Return the lift of no list."""
+        assert asked.catalogue is not None
+        return cls(before=_before(training_of(asked.catalogue)))
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the lift and its standard error."""
+        mean, error = self.mean.mean, self.mean.standard_error
+        if mean is None or not self.before:
+            return Value(None, lists=self.lists)
+        error = None if error is None else error / self.before
+        return Value(mean / self.before - 1, error, lists=self.lists)
+
+
+@dataclass(frozen=True)
+class GroupShare(Aggregate):
+    """The share of all places that items of one group of popularity take.
+
+    Attributes
+    ----------
+    places, every : int
+        How many items of the group stand within the cutoff, and how many of all.
+    """
+
+    needs: ClassVar[Needs] = (TrainingRows, Repeats)
+    group: ClassVar[int] = HEAD
+
+    places: Count = 0
+    every: Count = 0
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the share with the lists of a block."""
+        assert asked.catalogue is not None
+        groups, counts = training_of(asked.catalogue).groups, np.zeros(3, np.int64)
+        offsets, repeat, k = scored.lists.offsets, scored.needs[Repeats], asked.metric.limit
+        kernels.count_groups(offsets, scored.needs[TrainingRows], repeat, k, groups, TAIL, counts)
+        return self.merge(type(self)(int(counts[self.group]), int(counts.sum())))
+
+    @classmethod
+    def walk(cls, scored: ScoredBlock, k: int, catalogue: KnownItems) -> ListWalk:
+        """Return how many queries had each item, and the group that this makes."""
+        training = training_of(catalogue)
+        group = of_rows(scored.needs[TrainingRows], training.groups, TAIL)
+        columns = {
+            "queries": of_rows(scored.needs[TrainingRows], training.users, 0),
+            "part": np.array([PARTS[one] for one in group.tolist()], np.str_),
+        }
+        return _walk(scored, k, columns, (group == cls.group).astype(np.float64))
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the share; it has no standard error."""
+        return Value(self.places / self.every if self.every else None)
+
+    def check(self, row: rows.Row, prefix: str) -> None:
+        """Raise UsageError if the group has more places than there are."""
+        if self.places > self.every:
+            raise rows.damaged(f"{prefix}places is {self.places:,} of {self.every:,}")
+
+
+class HeadShare(GroupShare):
+    """The share of the most popular items."""
+
+    group = HEAD
+
+
+class MiddleShare(GroupShare):
+    """The share of the items between."""
+
+    group = MIDDLE
+
+
+class TailShare(GroupShare):
+    """The share of the least popular items."""
+
+    group = TAIL
+
+
+def counted_once(scored: ScoredBlock) -> np.ndarray:
+    """Return whether each item counts: it repeats none before it in its list."""
+    repeat = scored.needs[Repeats]
+    return ~repeat if len(repeat) else np.ones(len(scored.lists.items.keys), np.bool_)
+
+
+def of_rows(rows: np.ndarray, values: np.ndarray, other: float) -> np.ndarray:
+    """Return the value at each row, another one at row -1."""
+    found = np.full(len(rows), other, values.dtype)
+    found[rows >= 0] = values[rows[rows >= 0]]
+    return found
+
+
+def _walk(scored: ScoredBlock, k: int, columns: Columns, values: np.ndarray) -> ListWalk:
+    """Return the walk whose terms are the values of the first k items."""
+    once = counted_once(scored)
+    columns = columns | {"term": np.where(once, values, 0.0)}
+    return ListWalk(
+        {name: one[:k] for name, one in columns.items()},
+        float(max(1, once[:k].sum())),
+        "the items within the cutoff, each once",
+    )
+
+
+def walk_distances(
+    columns: Columns, counts: np.ndarray, far: np.ndarray, *, among: bool = False
+) -> ListWalk:
+    """Return the walk whose terms are the mean distance of each item to some others.
+
+    `far` has a row for each item that counts, and a column for each of the others. These are the
+    same items if `among` themselves, and the distance of an item to itself does not count.
+    """
+    others = far.shape[1]
+    if among:
+        np.fill_diagonal(far, 0.0)
+        others = max(0, others - 1)
+    pairs, term = np.zeros(len(counts), np.int64), np.zeros(len(counts))
+    pairs[counts] = others
+    term[counts] = far.sum(axis=1) / max(1, others)
+    columns = columns | {"compared_with": pairs, "term": term}
+    return ListWalk(columns, float(max(1, counts.sum())), "the items that are compared")
+
+
+def _means(scored: ScoredBlock, k: int, values: np.ndarray, other: float) -> np.ndarray:
+    out = np.empty(len(scored.lists.offsets) - 1)
+    of_items = scored.lists.offsets, scored.needs[TrainingRows], scored.needs[Repeats]
+    kernels.mean_values(*of_items, k, values, other, out)
+    return out
+
+
+def _before(training: Training) -> float:
+    labels = training.index.labels
+    out = np.empty(len(labels.offsets) - 1)
+    of_items = labels.offsets, training.find(labels.items), np.empty(0, np.bool_)
+    kernels.mean_values(*of_items, len(labels.items.keys), training.popularity, 0.0, out)
+    return Mean.of(out[np.diff(labels.offsets) > 0]).mean or 0.0

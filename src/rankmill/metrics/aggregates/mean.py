@@ -1,0 +1,122 @@
+"""The exact mean over queries."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from rankmill.metrics.aggregate import (
+    Aggregate,
+    AggregateSettings,
+    Closing,
+    ScoredBlock,
+    Totals,
+    Value,
+)
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.record import Count, SignedSum, Sum
+from rankmill.threads import Workers
+
+# Every float64 is a multiple of 2**-UNIT, and its square is a multiple of 2**-(2 * UNIT).
+UNIT = 1074
+BINS = (2048, 8)
+
+
+@dataclass(frozen=True)
+class Mean(Aggregate):
+    """A count, the exact sum and the exact sum of squares of float64 values.
+
+    The sums are integers, so merging is associative and commutative. The bits do not depend on the
+    number of threads, the batches or the order of files.
+
+    Attributes
+    ----------
+    count : int
+        The number of values, including zeros.
+    total : int
+        The sum of the values, in units of 2**-1074.
+    squares : int
+        The sum of the squared values, in units of 2**-2148.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> halves = Mean.of(np.array([0.5, 1.0])).merge(Mean.of(np.array([0.1])))
+    >>> halves.mean
+    0.5333333333333333
+    """
+
+    count: Count = 0
+    total: Sum = 0
+    squares: Sum = 0
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the mean with the values of a block; `close` sets the count of queries."""
+        assert scored.values is not None
+        return self.merge(replace(self.of(scored.values, scored.counts), count=0))
+
+    def close(self, closing: Closing) -> Self:
+        """Return the mean with its count and its ones; queries never added score 0."""
+        with_ones = self.merge(self.of(np.ones(1), np.array([closing.ones])))
+        return replace(with_ones, count=self.count + closing.queries)
+
+    def finish(self, totals: Totals, among: Any, workers: Workers) -> Value:
+        """Return the mean and its standard error."""
+        return Value(self.mean, self.standard_error)
+
+    @classmethod
+    def of(cls, values: np.ndarray, counts: np.ndarray | None = None) -> Self:
+        """Return the mean of finite float64 values; value i counts counts[i] times, or once."""
+        from rankmill.kernels.exact import accumulate
+
+        if counts is None:
+            counts = np.ones(len(values), np.int64)
+        bins = np.zeros(BINS, np.int64)
+        bits = np.ascontiguousarray(values, np.float64).view(np.int64)
+        first, end = accumulate(bits, counts, bins)
+        total = squares = 0
+        for exponent, parts in enumerate(bins[first:end].tolist(), first):
+            if not any(parts):
+                continue
+            mantissas, high, middle, low = (
+                parts[i] + (parts[i + 1] << 32) for i in range(0, len(parts), 2)
+            )
+            shift = max(exponent, 1) - 1
+            total += mantissas << shift
+            squares += ((high << 54) + (middle << 27) + low) << (2 * shift)
+        return cls(int(counts.sum()), total, squares)
+
+    def check(self, row: state_rows.Row, prefix: str) -> None:
+        """Raise UsageError if no values have these sums."""
+        if self.count * self.squares < self.total**2:
+            raise state_rows.damaged(f"{prefix}squares is less than {prefix}total allows")
+
+    @property
+    def mean(self) -> float | None:
+        """The correctly rounded mean, or None without values."""
+        return self.total / (self.count << UNIT) if self.count else None
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of its standard error."""
+        return self.count - 1.0
+
+    @property
+    def standard_error(self) -> float | None:
+        """The sample standard deviation over the square root of the count; None below two values.
+
+        The variance is exact and is rounded only once.
+        """
+        if self.count < 2:
+            return None
+        scatter = self.count * self.squares - self.total * self.total
+        # The variance is scatter / (count (count - 1) 2**2148). Over count, it is the mean's.
+        return math.sqrt(scatter / ((self.count * self.count * (self.count - 1)) << (2 * UNIT)))
+
+
+@dataclass(frozen=True)
+class SignedMean(Mean):
+    """The mean of values of which some may be below 0."""
+
+    total: SignedSum = 0

@@ -1,0 +1,1 @@
+"""The rows of the metrics: a file for each family."""

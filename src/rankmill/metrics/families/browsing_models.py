@@ -1,0 +1,106 @@
+"""Metrics that model how far down a list somebody reads: rbp, bpm, insq, inst."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rankmill.metrics.base import REL, MetricSpec, Parameter
+from rankmill.metrics.no_value import one_order
+
+if TYPE_CHECKING:
+    pass
+
+MOFFAT = (
+    "Moffat and Zobel, Rank-Biased Precision for Measurement of Retrieval Effectiveness, TOIS 2008"
+)
+PATIENCE = Parameter("p", "the chance to go on to the next prediction", 0.8, low=0, high=1)
+EAGER = replace(PATIENCE, default=0.9)
+WANTED = Parameter("t", "how much gain is wanted, in units of max", 1.0, low=0, high=1e9)
+FULL = Parameter("max", "the gain that counts as 1, like all above it", 1.0, low=0, high=1e100)
+
+
+METRICS = (
+    MetricSpec(
+        name="rbp",
+        kernel="rank_biased",
+        expected="rank_biased",
+        definition="sum of (1 - p) p^(rank - 1) over the hits within k",
+        range="0 to 1",
+        source=MOFFAT,
+        parameters=(PATIENCE, REL),
+    ),
+    MetricSpec(
+        name="rbp_residual",
+        kernel="rank_biased_residual",
+        expected="rank_biased_residual",
+        definition="the weight (1 - p) p^(rank - 1) of all ranks, without end, at which no judged "
+        "item stands within k: how much rbp may rise at most",
+        range="0 to 1",
+        better="lower",
+        source=MOFFAT,
+        parameters=(PATIENCE,),
+        needs_judged=True,
+        without_labels="list",
+        counts_empty=True,
+    ),
+    MetricSpec(
+        name="graded_rbp",
+        kernel="rank_biased_gains",
+        definition="sum of (1 - p) p^(rank - 1) gain / max(1, largest gain of a label) over the "
+        "hits within k",
+        range="0 to 1",
+        source="Soboroff, trec_eval 10: rbp",
+        parameters=(EAGER,),
+    ),
+    MetricSpec(
+        name="rbp_resid",
+        kernel="unjudged_residual",
+        definition="the weight (1 - p) p^(rank - 1) of all predictions that are not judged, or of "
+        "a gain below 0, and of all ranks behind the list; 0 if all predictions are judged",
+        range="0 to 1",
+        better="lower",
+        source="Soboroff, trec_eval 10",
+        cutoff="none",
+        parameters=(EAGER,),
+        needs_judged=True,
+        gains="levels",
+        without_labels="list",
+        counts_empty=True,
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="bpm",
+        kernel="until_sated",
+        definition="the mean of gain / max over the ranks that are read: up to k, or to the rank "
+        "at which these come to t",
+        range="0 to 1",
+        source="Zhang et al., Evaluating Web Search with a Bejeweled Player Model, SIGIR 2017, as "
+        "cwl_eval computes the static model",
+        cutoff="required",
+        parameters=(WANTED, FULL),
+    ),
+    MetricSpec(
+        name="insq",
+        kernel="inverse_squares",
+        definition="mean of gain / max over the first 1,000 ranks, with the weights 1 / (rank - 1 "
+        "+ 2 t)^2",
+        range="0 to 1",
+        source="Moffat, Scholer and Thomas, Models and Metrics: IR Evaluation as a User Process, "
+        "ADCS 2012, as cwl_eval computes it",
+        cutoff="none",
+        parameters=(WANTED, FULL),
+    ),
+    MetricSpec(
+        name="inst",
+        kernel="adaptive_inverse_squares",
+        definition="mean of gain / max over the first 1,000 ranks; behind rank i the weight falls "
+        "by ((i + t + s - 1) / (i + t + s))^2, where s is t without the gains so far",
+        range="0 to 1",
+        source="Moffat, Bailey, Scholer and Thomas, INST: An Adaptive Metric for Information "
+        "Retrieval Evaluation, ADCS 2015, as cwl_eval computes it",
+        cutoff="none",
+        parameters=(WANTED, FULL),
+        undefined=one_order,
+    ),
+)

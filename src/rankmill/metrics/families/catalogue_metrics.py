@@ -1,0 +1,284 @@
+"""Metrics over a catalogue of items, which tell what all lists together show."""
+
+from rankmill.metrics.base import Metric, MetricSpec, Parameter
+from rankmill.semantics.choices import Choices
+
+SHANI = "Shani and Gunawardana, Evaluating Recommendation Systems, Recommender Systems Handbook, "
+SHANI += "2011"
+GE = "Ge, Delgado-Battenfeld and Jannach, Beyond Accuracy: Evaluating Recommender Systems by "
+GE += "Coverage and Serendipity, RecSys 2010"
+SINGH = "Singh and Joachims, Fairness of Exposure in Rankings, KDD 2018"
+VARGAS = "Vargas and Castells, Rank and Relevance in Novelty and Diversity Metrics for "
+VARGAS += "Recommender Systems, RecSys 2011, without discounts"
+ZHOU = "Zhou et al., Solving the Apparent Diversity-Accuracy Dilemma of Recommender Systems, "
+ZHOU += "PNAS 2010"
+# The number is what is taken off N.
+OF = Parameter("of", "what divides the sum", 1, words=(("N-1", 1), ("N", 0)), low=-1, high=2)
+
+
+def fixed_lists(metric: Metric, semantics: Choices) -> str:
+    """Refuse the orders of ties that leave open which items a list shows within a cutoff."""
+    if semantics.order in ("expected", "worst", "best") and metric.k is not None:
+        return (
+            f"depends on which of equal confidences are among the first {metric.k}: choose another "
+            f"order than {semantics.order!r}, such as item_descending"
+        )
+    return ""
+
+
+def fixed_ranks(metric: Metric, semantics: Choices) -> str:
+    """Refuse the orders of ties that leave open at which rank, and which, an item is."""
+    if semantics.order in ("expected", "worst", "best"):
+        return (
+            "depends on the order of equal confidences: choose another order than "
+            f"{semantics.order!r}, such as item_descending"
+        )
+    return ""
+
+
+METRICS = (
+    MetricSpec(
+        name="coverage",
+        kernel=None,
+        definition="share of the catalogue that any list shows within k; the catalogue is the "
+        "items of --items, else of --train, else of --features, else all labels and predictions",
+        range="0 to 1",
+        source=GE,
+        aliases=("catalog_coverage",),
+        undefined=fixed_lists,
+        aggregate="aggregates.exposure_values.Coverage",
+    ),
+    MetricSpec(
+        name="coverage_of_labels",
+        kernel=None,
+        definition="share of the distinct labels that any list hits within k",
+        range="0 to 1",
+        source="Ge et al., RecSys 2010, as weighted by what is relevant",
+        undefined=fixed_ranks,
+        aggregate="aggregates.exposure_values.LabelCoverage",
+    ),
+    MetricSpec(
+        name="user_coverage",
+        kernel="enough_predictions",
+        expected="enough_predictions",
+        definition="1 if a query has k predictions, else 0; without a cutoff, if it has one",
+        range="0 or 1",
+        source=SHANI,
+        counts_empty=True,
+    ),
+    MetricSpec(
+        name="gini",
+        kernel=None,
+        definition="sum of (2 j - N - 1) p(j) over the N items of the catalogue by rising p, "
+        "/ (N - 1), of the share p of all places within k that an item takes",
+        range="0 if all items are shown equally often, to 1",
+        better="neither",
+        source=SHANI,
+        parameters=(OF,),
+        undefined=fixed_lists,
+        aggregate="aggregates.exposure_values.Gini",
+    ),
+    MetricSpec(
+        name="entropy",
+        kernel=None,
+        definition="sum of -p log2(p) over the items, of the share p of all places within k that "
+        "an item takes, in bits",
+        range="0 to log2 of the number of items",
+        better="neither",
+        source=SHANI,
+        undefined=fixed_lists,
+        aggregate="aggregates.exposure_values.Entropy",
+    ),
+    MetricSpec(
+        name="hhi",
+        kernel=None,
+        definition="sum of p^2 over the items, of the share p of all places within k that an item "
+        "takes: the chance that two places show the same item",
+        range="1 / number of items, to 1",
+        better="neither",
+        source="Hirschman, The Paternity of an Index, American Economic Review, 1964",
+        aliases=("herfindahl",),
+        undefined=fixed_lists,
+        aggregate="aggregates.exposure_values.Concentration",
+    ),
+    MetricSpec(
+        name="personalization",
+        kernel=None,
+        definition="1 - the mean over all pairs of lists of the items that both show within k, / k",
+        range="0 if all lists show the same, to 1",
+        source=ZHOU,
+        cutoff="required",
+        aliases=("inter_list_diversity",),
+        undefined=fixed_lists,
+        aggregate="aggregates.exposure_values.Personalization",
+    ),
+    MetricSpec(
+        name="popularity",
+        kernel=None,
+        definition="mean over the lists of the mean over the items within k of how many queries "
+        "had the item in training",
+        range="0 and up",
+        better="neither",
+        source="Abdollahpouri et al., Managing Popularity Bias in Recommender Systems with "
+        "Personalized Re-ranking, FLAIRS 2019",
+        aliases=("AvgRecPopularity", "arp"),
+        undefined=fixed_lists,
+        aggregate="aggregates.list_means.Popularity",
+    ),
+    MetricSpec(
+        name="popularity_lift",
+        kernel=None,
+        definition="popularity within k / the mean over the queries of training of the mean "
+        "popularity of their items, - 1",
+        range="-1 and up; 0 as popular as what queries had",
+        better="neither",
+        source="Abdollahpouri et al., The Unfairness of Popularity Bias in Recommendation, "
+        "RMSE 2019",
+        undefined=fixed_lists,
+        aggregate="aggregates.list_means.PopularityLift",
+    ),
+    MetricSpec(
+        name="novelty",
+        kernel=None,
+        definition="mean over the lists of the mean over the items within k of -log2(p), of the "
+        "share p of queries that had the item in training; an item that none had counts as had "
+        "by one",
+        range="0 and up",
+        source=ZHOU,
+        aliases=("MeanInvUserFreq", "miuf"),
+        undefined=fixed_lists,
+        aggregate="aggregates.list_means.Novelty",
+    ),
+    MetricSpec(
+        name="serendipity",
+        kernel=None,
+        definition="mean over the lists of the mean over the items within k of max(0, P(rank) - "
+        "P(popularity rank)) for hits, 0 for others; P(r) is (N + 1 - r) / N with N items in the "
+        "catalogue, 0 for an item that no query had in training",
+        range="0 to 1",
+        source="RecTools: Serendipity",
+        undefined=fixed_ranks,
+        aggregate="aggregates.list_means.Serendipity",
+    ),
+    *(
+        MetricSpec(
+            name=f"{group}_share",
+            kernel=None,
+            definition=f"share of all places within k that items of the {group} take, {meaning}",
+            range="0 to 1",
+            better="neither",
+            source="Abdollahpouri et al., User-Centered Evaluation of Popularity Bias in "
+            "Recommender Systems, UMAP 2021",
+            undefined=fixed_lists,
+            aggregate=f"aggregates.list_means.{group.title()}Share",
+        )
+        for group, meaning in (
+            ("head", "the most popular items with which 20 % of the interactions of training are"),
+            ("middle", "the items between head and tail"),
+            ("tail", "the least popular items with which 20 % of the interactions of training are"),
+        )
+    ),
+    MetricSpec(
+        name="exposure_parity",
+        kernel=None,
+        definition="the exposure of the groups of --item-group over the number of their items, the "
+        "least over the largest; a place has the exposure 1 / log2(rank + 1), and an item with "
+        "several groups shares it among them",
+        range="0 to 1 if all groups are shown alike",
+        source=f"{SINGH}: demographic parity",
+        undefined=fixed_ranks,
+        aggregate="aggregates.parity.ExposureParity",
+    ),
+    MetricSpec(
+        name="treatment_parity",
+        kernel=None,
+        definition="the exposure of the groups of --item-group, as for exposure_parity, over the "
+        "number of their labels, which stand for what they deserve; the least over the largest",
+        range="0 to 1 if labels of all groups are worth the same exposure",
+        source=f"{SINGH}: disparate treatment ratio",
+        aliases=("disparate_treatment_ratio", "dtr"),
+        undefined=fixed_ranks,
+        aggregate="aggregates.parity.Treatment",
+    ),
+    MetricSpec(
+        name="impact_parity",
+        kernel=None,
+        definition="the exposure of the hits of the groups of --item-group, as for "
+        "exposure_parity, over the number of their labels; the least over the largest",
+        range="0 to 1 if labels of all groups are found alike",
+        source=f"{SINGH}: disparate impact ratio",
+        aliases=("disparate_impact_ratio", "dir"),
+        undefined=fixed_ranks,
+        aggregate="aggregates.parity.Impact",
+    ),
+    MetricSpec(
+        name="recall_parity",
+        kernel=None,
+        definition="the share of the labels of the groups of --item-group that are hit within k, "
+        "over all queries; the least over the largest",
+        range="0 to 1 if the labels of all groups are found alike",
+        source="Hardt, Price and Srebro, Equality of Opportunity in Supervised Learning, NIPS 2016",
+        undefined=fixed_ranks,
+        aggregate="aggregates.parity.Recall",
+    ),
+    MetricSpec(
+        name="miscalibration",
+        kernel=None,
+        definition="mean over the lists of the Kullback-Leibler divergence of the shares p of the "
+        "groups among what their query had in training from 0.99 q + 0.01 p, of their shares q "
+        "within k, in nats; an item with several groups counts as a part in each",
+        range="0 and up",
+        better="lower",
+        source="Steck, Calibrated Recommendations, RecSys 2018",
+        undefined=fixed_lists,
+        aggregate="aggregates.group_means.Miscalibration",
+    ),
+    MetricSpec(
+        name="ild",
+        kernel=None,
+        definition="intra-list diversity: mean over the lists with two items or more of the mean "
+        "over the pairs of items within k of their Jaccard distance: 1 - groups of both / groups "
+        "of any of the two",
+        range="0 to 1",
+        source="Ziegler et al., Improving Recommendation Lists through Topic Diversification, "
+        "WWW 2005",
+        aliases=("intra_list_diversity",),
+        undefined=fixed_lists,
+        aggregate="aggregates.group_means.Diversity",
+    ),
+    MetricSpec(
+        name="epd",
+        kernel=None,
+        definition="expected profile distance: mean over the lists of the mean over the pairs of "
+        "an item within k and one that their query had in training of their Jaccard distance, of "
+        "groups as for ild",
+        range="0 to 1",
+        source=VARGAS,
+        aliases=("expected_profile_distance", "history_distance"),
+        undefined=fixed_lists,
+        aggregate="aggregates.group_means.ProfileDistance",
+    ),
+    MetricSpec(
+        name="ild_cosine",
+        kernel=None,
+        definition="intra-list diversity: mean over the lists with two items or more of the mean "
+        "over the pairs of items within k of 1 - the cosine of their vectors of --features",
+        range="0 to 2",
+        source="Ziegler et al., WWW 2005, with the cosine of Smyth and McClave, Similarity vs. "
+        "Diversity, ICCBR 2001",
+        undefined=fixed_lists,
+        aggregate="aggregates.feature_means.CosineDiversity",
+    ),
+    MetricSpec(
+        name="epd_cosine",
+        kernel=None,
+        definition="expected profile distance: mean over the lists of the mean over the pairs of "
+        "an item within k and one that their query had in training of 1 - the cosine of their "
+        "vectors of --features",
+        range="0 to 2",
+        source=VARGAS,
+        aliases=("history_distance_cosine",),
+        undefined=fixed_lists,
+        aggregate="aggregates.feature_means.CosineProfileDistance",
+    ),
+)

@@ -1,0 +1,130 @@
+"""Metrics of all predictions by confidence, besides gap: curves, and how far confidences tell."""
+
+from rankmill.metrics.base import MetricSpec, Parameter
+from rankmill.metrics.families.pooled_metrics import cut_ties
+
+# Recall divides by what gap divides by.
+_TOTAL = ("gap_total",)
+_DAVIS = "Davis and Goadrich, The Relationship Between Precision-Recall and ROC Curves, ICML 2006"
+_DISC = "Douze et al., The 2021 Image Similarity Dataset and Challenge, 2021"
+
+MOST_BINS = 1000
+
+METRICS = (
+    MetricSpec(
+        name="auprc",
+        kernel=None,
+        definition="the area below precision over recall, a point a distinct confidence, joined by "
+        "straight lines from recall 0 and precision 1",
+        range="0 to 1",
+        source=f"{_DAVIS}; scikit-learn's auc of precision_recall_curve",
+        fields=_TOTAL,
+        undefined=cut_ties,
+        aliases=("pr_auc",),
+        aggregate="gap.curve.Area",
+    ),
+    MetricSpec(
+        name="auprc_step",
+        kernel=None,
+        definition="the sum over distinct confidences of precision × the recall gained, which is "
+        "gap with gap_ties 'threshold'",
+        range="0 to 1",
+        source="scikit-learn's average_precision_score",
+        fields=_TOTAL,
+        undefined=cut_ties,
+        aggregate="gap.curve.AreaByStep",
+    ),
+    MetricSpec(
+        name="recall_at_precision",
+        kernel=None,
+        definition="the largest recall of a threshold of confidence with at least that precision; "
+        "0 if there is none",
+        range="0 to 1",
+        source=_DISC,
+        fields=_TOTAL,
+        cutoff="none",
+        parameters=(
+            precision := Parameter("precision", "the least precision", low=0, high=1, closed=True),
+        ),
+        at=precision,
+        aggregate="gap.curve.RecallAtPrecision",
+    ),
+    MetricSpec(
+        name="precision_at_recall",
+        kernel=None,
+        definition="the largest precision of a threshold of confidence with at least that recall; "
+        "0 if there is none",
+        range="0 to 1",
+        source=_DISC,
+        fields=_TOTAL,
+        cutoff="none",
+        parameters=(recall := Parameter("recall", "the least recall", low=0, high=1, closed=True),),
+        at=recall,
+        aggregate="gap.curve.PrecisionAtRecall",
+    ),
+    MetricSpec(
+        name="best_f1",
+        kernel=None,
+        definition="the largest 2 P R / (P + R) of a threshold of confidence",
+        range="0 to 1",
+        source="van Rijsbergen, Information Retrieval, 1979",
+        fields=_TOTAL,
+        undefined=cut_ties,
+        aggregate="gap.curve.BestF1",
+    ),
+    MetricSpec(
+        name="best_f1_threshold",
+        kernel=None,
+        definition="the highest threshold of confidence with the largest F1",
+        range="that of the confidences",
+        better="neither",
+        source="van Rijsbergen, Information Retrieval, 1979",
+        fields=_TOTAL,
+        undefined=cut_ties,
+        aggregate="gap.curve.BestThreshold",
+    ),
+    MetricSpec(
+        name="ece",
+        kernel=None,
+        definition="the mean distance of accuracy and mean confidence of bins of equal width, by "
+        "their predictions; bins hold their upper end",
+        range="0 to 1",
+        better="lower",
+        source="Guo, Pleiss, Sun and Weinberger, On Calibration of Modern Neural Networks, ICML "
+        "2017",
+        parameters=(
+            Parameter(
+                "bins",
+                "the number of bins of confidence",
+                default=15,
+                low=0,
+                high=MOST_BINS + 1,
+                kind=int,
+            ),
+        ),
+        undefined=cut_ties,
+        aggregate="gap.calibration.Reliability",
+    ),
+    MetricSpec(
+        name="brier",
+        kernel=None,
+        definition="the mean of (confidence − 1 if correct, else 0)² over predictions",
+        range="0 to 1",
+        better="lower",
+        source="Brier, Verification of Forecasts Expressed in Terms of Probability, Monthly "
+        "Weather Review 78, 1950",
+        undefined=cut_ties,
+        aggregate="gap.calibration.Brier",
+    ),
+    MetricSpec(
+        name="dprime",
+        kernel=None,
+        definition="the mean confidence of correct predictions − that of wrong ones, / the root of "
+        "the mean of both variances",
+        range="any; 0 if confidences tell nothing",
+        source="Green and Swets, Signal Detection Theory and Psychophysics, 1966",
+        undefined=cut_ties,
+        aliases=("d_prime",),
+        aggregate="gap.calibration.Separation",
+    ),
+)

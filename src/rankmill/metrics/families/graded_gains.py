@@ -1,0 +1,122 @@
+"""More metrics of graded gains: err, nerr, q_measure, g, ndcg_rel, rndcg."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankmill.metrics.base import (
+    REL,
+    Divisor,
+    Metric,
+    MetricSpec,
+    Parameter,
+    counted,
+)
+from rankmill.metrics.no_value import one_order
+from rankmill.semantics.choices import Choices
+
+if TYPE_CHECKING:
+    from rankmill.matching.hits import Hits
+
+MOST = Parameter(
+    "max",
+    "the largest gain there is, before any gain function; larger ones count as it",
+    4,
+    0,
+    300,
+    int,
+)
+CHAPELLE = (
+    "Chapelle, Metlzer, Zhang and Grinspan, Expected Reciprocal Rank for Graded Relevance, CIKM "
+    "2009"
+)
+SAKAI = (
+    "Sakai, On Penalising Late Arrival of Relevant Documents in Information Retrieval Evaluation "
+    "with Graded Relevance, EVIA 2007"
+)
+
+
+def _of_nerr(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return counted("ideal_cascade", hits, metric.limit, *metric.arguments)
+
+
+def _of_q(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return np.asarray(np.minimum(metric.limit, hits.label_counts))
+
+
+def _labels(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return hits.label_counts
+
+
+def _label_gains(hits: Hits, metric: Metric, semantics: Choices) -> np.ndarray:
+    return counted("sum_label_gains", hits, metric.limit)
+
+
+METRICS = (
+    MetricSpec(
+        name="err",
+        kernel="cascade",
+        definition="sum over the hits within k of the chance to stop there / rank; somebody who "
+        "gets to a gain of g stops with the chance (2^g - 1) / 2^max",
+        range="0 to 1",
+        source=CHAPELLE,
+        parameters=(MOST,),
+        gains="powers",
+    ),
+    MetricSpec(
+        name="nerr",
+        kernel="cascade",
+        definition="err@k / the err@k of the labels in descending order of gain",
+        range="0 to 1",
+        source=f"{CHAPELLE}; Sakai, Metrics, Statistics, Tests, 2014",
+        divisor=Divisor(_of_nerr, "the err of the best list"),
+        parameters=(MOST,),
+        gains="powers",
+    ),
+    MetricSpec(
+        name="q_measure",
+        kernel="blended_ratios",
+        definition="sum over the hits within k of (hits so far + beta gains so far) / (rank + beta "
+        "gains of the best list so far), / min(k, R); without a cutoff / R",
+        range="0 to 1",
+        source=SAKAI,
+        divisor=Divisor(_of_q, "min(k, R)"),
+        parameters=(Parameter("beta", "how much gains count", 1.0, low=0, high=1e9),),
+        aliases=("Q",),
+    ),
+    MetricSpec(
+        name="g",
+        kernel="discounted_by_lost_gain",
+        definition="sum of gain / log2(2 + cost of all ranks so far - gains so far), / gains of "
+        "all labels; a rank costs the gain of the best list there, at least 1",
+        range="0 to 1",
+        source="Buckley, trec_eval 9: G",
+        divisor=Divisor(_label_gains, "the sum of the gains of all labels"),
+        cutoff="none",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="ndcg_rel",
+        kernel="ndcg_at_hits",
+        definition="the mean over all labels of ndcg at the rank of the label; of ndcg at the last "
+        "rank, over all labels, if it is not found",
+        range="0 to 1",
+        source="Buckley, trec_eval 9",
+        divisor=Divisor(_labels, "R"),
+        cutoff="none",
+        undefined=one_order,
+    ),
+    MetricSpec(
+        name="rndcg",
+        kernel="ndcg_at_levels",
+        definition="the mean of ndcg at the ranks where the gain of the best list falls, and at "
+        "the last rank if n > R + 1, over all labels; 0 if none is relevant",
+        range="0 to 1",
+        source="Buckley, trec_eval 9: Rndcg",
+        cutoff="none",
+        parameters=(REL,),
+        gains="whole",
+    ),
+)

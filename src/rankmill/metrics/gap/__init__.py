@@ -1,0 +1,1 @@
+"""What metrics over all predictions by confidence add up to: gap, curves, calibration."""

@@ -1,0 +1,222 @@
+"""The aggregate of gap: confidences of correct predictions, and of all others while they fit."""
+
+import math
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+
+from rankmill.errors import InputError
+from rankmill.kernels.gap import correct_confidences
+from rankmill.matching.hits import Hits
+from rankmill.metrics.aggregate import (
+    Aggregate,
+    AggregateSettings,
+    Needs,
+    ScoredBlock,
+    Totals,
+    Value,
+)
+from rankmill.metrics.gap.gap_counts import Among, Distinct, GapCounter, difference, gap_of_counts
+from rankmill.metrics.gap.gap_rows import join, pool, rank_pooled
+from rankmill.metrics.needs import ORDERED_TIES, Confidences
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.fingerprints import NOTHING, Seen, digest
+from rankmill.metrics.records.record import Kind
+from rankmill.threads import Workers
+
+
+def _in_row(name: str, parts: Sequence[Any]) -> dict[str, Any]:
+    """Return the confidences as float64, so that rows of all parts make one table."""
+    values, counts = _distinct(parts)
+    return {"values": values.astype(np.float64), "counts": counts}
+
+
+def _from_row(row: state_rows.Row, prefix: str, name: str) -> tuple[Distinct]:
+    names = f"{prefix}values", f"{prefix}counts"
+    found = Distinct(state_rows.ascending(row, names[0]), state_rows.counts(row, names[1], least=1))
+    state_rows.same_length(row, *names)
+    return (found,)
+
+
+@dataclass(frozen=True, eq=False)
+class Gap(Aggregate):
+    """The first pass: the confidences of the correct predictions, and all others while they fit.
+
+    Attributes
+    ----------
+    parts : tuple of Distinct or ndarray
+        Confidences of correct predictions, each part in the order found or already counted.
+    seen : Seen
+        A summary of all predictions, which the second pass must see again.
+    kept : tuple or None
+        The confidences of all predictions, or the predictions themselves (`Pooled`). None once they
+        take more than ``room`` bytes; then they are read a second time. ``kept_bytes`` is the size
+        of what is kept now.
+    keep_rows : str
+        The option that needs the predictions themselves; empty if none does.
+    """
+
+    passes = 2
+    needs: ClassVar[Needs] = (Confidences,)
+
+    parts: Annotated[tuple[Any, ...], Kind(operator.add, _in_row, _from_row)] = ()
+    seen: Annotated[Seen, Kind(Seen.merge, lambda _, seen: seen.to_row(), state_rows.seen)] = (
+        NOTHING
+    )
+    kept: tuple[Any, ...] | None = None
+    kept_bytes: int = 0
+    room: int = 0
+    keep_rows: str = ""
+
+    @classmethod
+    def init(cls, asked: AggregateSettings) -> Self:
+        """Return the aggregate of no prediction."""
+        return cls(kept=(), room=asked.memory, keep_rows=asked.keep_rows)
+
+    @classmethod
+    def of(cls, parts: Sequence[np.ndarray], seen: Seen = NOTHING) -> Self:
+        """Return the aggregate of the confidences of correct predictions, in any order."""
+        return cls(tuple(parts), seen)
+
+    def update(self, scored: ScoredBlock, asked: AggregateSettings) -> Self:
+        """Return the aggregate with the predictions of a block."""
+        lists, hits, limit = scored.lists, scored.hits, asked.metric.limit
+        kept: Any
+        if asked.keep_rows:
+            kept = pool(lists, scored.found, limit, scored.order)
+            confidences = kept.confidences
+        else:
+            kept = confidences = first_confidences(lists.offsets, lists.confidences, limit)
+        correct = correct_of_hits(lists.offsets, hits, lists.confidences, limit)
+        seen = Seen.of(confidences, asked.checksum)
+        block = replace(self, parts=(correct,), seen=seen, kept=(kept,), kept_bytes=kept.nbytes)
+        return self.merge(block)
+
+    def merge(self, other: Self) -> Self:
+        """Return the aggregate of the predictions of both."""
+        kept, size = None, self.kept_bytes + other.kept_bytes
+        if self.keep_rows and size > self.room:
+            raise self._too_many()
+        if self.kept is not None and other.kept is not None and size <= self.room:
+            kept = (*self.kept, *other.kept)
+        return replace(super().merge(other), kept=kept, kept_bytes=size)
+
+    def _too_many(self) -> InputError:
+        ordered = self.keep_rows.startswith("gap_ties")
+        return InputError(
+            f"{self.keep_rows} holds all predictions in memory, and they take more than the "
+            f"{self.room:,} bytes allowed: allow more memory"
+            + (", or choose 'expected'" if ordered else "")
+        )
+
+    def small(self) -> Self:
+        """Return the aggregate without what it kept."""
+        return replace(self, kept=None)
+
+    @property
+    def correct(self) -> Distinct:
+        """The distinct confidences of correct predictions, with their counts.
+
+        They take the place of the parts that they were counted from.
+        """
+        if len(self.parts) != 1 or not isinstance(self.parts[0], Distinct):
+            object.__setattr__(self, "parts", (_distinct(self.parts),))
+        found: Distinct = self.parts[0]
+        return found
+
+    def held(self) -> Iterator[np.ndarray] | None:
+        """Return the confidences of all predictions, or None if they were not kept."""
+        if self.kept is None:
+            return None
+        return (one.confidences if self.keep_rows else one for one in self.kept)
+
+    def counter(self, workers: Workers) -> GapCounter:
+        """Return the counter of all confidences among the correct ones."""
+        return GapCounter(self.correct, workers)
+
+    def fingerprint(self, text: str) -> str:
+        """Return a hash of a text and of the confidences of correct predictions."""
+        return digest(text, *self.correct)
+
+    def difference(self, among: Among) -> str:
+        """Say how counts of the second pass differ from this; kernels trust checked counts.
+
+        Raises
+        ------
+        UsageError
+            If the counts cannot come from a second pass.
+        """
+        self.from_row(self.to_row())
+        among.from_row(among.to_row())
+        return difference(self.correct, self.seen, among)
+
+    def total(self, totals: Totals) -> int:
+        """Return the divisor of gap; 0 means that gap has no value.
+
+        If the divisor is the number of hits and there are none, gap is 0, as in scikit-learn.
+        """
+        if totals.semantics.gap_total == "hits":
+            return max(1, int(self.correct.counts.sum()))
+        return totals.gap_total
+
+    def finish(self, totals: Totals, among: Among, workers: Workers) -> Value:
+        """Return GAP with ties as the semantics ask, and its bounds over all orders of ties."""
+        total, ties = self.total(totals), totals.semantics.gap_ties
+        found = gap_of_counts(self.correct, among, max(1, total), workers)
+        if not total:
+            return Value(None, tied=found.tied)
+        if ties in ORDERED_TIES:
+            value = math.fsum(rank_pooled(join(list(self.kept or ())), ties).terms) / total
+        else:
+            value = getattr(found, ties)
+        return Value(value, None, (found.worst, found.best), found.tied)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row for Arrow: two arrays, and the summary of all predictions."""
+        return super(Gap, replace(self, parts=(self.correct,))).to_row()
+
+    def check(self, row: state_rows.Row, prefix: str) -> None:
+        """Raise UsageError if more predictions are correct than there are."""
+        state_rows.at_most(self.seen.predictions, f"{prefix}counts", self.correct.counts)
+
+
+def _distinct(parts: Sequence[Any]) -> Distinct:
+    """Return the distinct confidences of all parts: of arrays, and of those that were counted."""
+    if not any(isinstance(one, Distinct) for one in parts):
+        return _counted(parts)
+    counted = [one if isinstance(one, Distinct) else _counted([one]) for one in parts]
+    counted = [one for one in counted if len(one.values)] or counted[:1]
+    if len(counted) == 1:  # as where labels without predictions are scored apart
+        return counted[0]
+    every = np.concatenate([one.values for one in counted])
+    values, places = np.unique(every, return_inverse=True)
+    counts = np.zeros(len(values), np.int64)
+    np.add.at(counts, places, np.concatenate([one.counts for one in counted]))
+    return Distinct(values, counts)
+
+
+def _counted(parts: Sequence[np.ndarray]) -> Distinct:
+    dtype = np.result_type(np.float32, *parts)
+    values, counts = np.unique(np.concatenate([np.empty(0, dtype), *parts]), return_counts=True)
+    return Distinct(values, counts.astype(np.int64, copy=False))
+
+
+def first_confidences(offsets: np.ndarray, confidence: np.ndarray, limit: int) -> np.ndarray:
+    """Return the confidences of the first `limit` predictions of each list."""
+    lengths = np.diff(offsets)
+    if limit < lengths.max(initial=0):
+        ranks = np.arange(len(confidence)) - np.repeat(offsets[:-1], lengths)
+        confidence = confidence[ranks < limit]
+    return confidence
+
+
+def correct_of_hits(
+    offsets: np.ndarray, hits: Hits, confidence: np.ndarray, limit: int
+) -> np.ndarray:
+    """Return the confidences of the hits among the first `limit` predictions of each list."""
+    correct = np.empty(len(hits.ranks), confidence.dtype)
+    count = correct_confidences(offsets, hits.offsets, hits.ranks, limit, confidence, correct)
+    return correct[:count]

@@ -1,0 +1,197 @@
+"""The second pass of gap: counts of all confidences among the correct ones, and GAP from them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from rankmill.errors import UsageError
+from rankmill.kernels.gap import count_among, sum_ties
+from rankmill.metrics.records import state_rows
+from rankmill.metrics.records.fingerprints import FORMAT, NOTHING, Seen
+from rankmill.threads import Workers
+
+# The sums of gap are computed for this many distinct correct confidences at a time.
+RANGE = 1 << 15
+# Confidences are copied, sorted and counted when this many bytes of them have come.
+PORTION = 1 << 26
+
+
+class GapValue(NamedTuple):
+    """GAP for each way to treat ties, and the number of tied predictions."""
+
+    expected: float
+    worst: float
+    best: float
+    threshold: float
+    tied: int
+
+
+class Distinct(NamedTuple):
+    """Distinct confidences, ascending, and the number of correct predictions with each."""
+
+    values: np.ndarray
+    counts: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Among:
+    """The counts of the second pass: all confidences among the distinct correct ones of the first.
+
+    Attributes
+    ----------
+    at, above : ndarray of int64
+        For each distinct correct confidence, the number of confidences that equal it, and the
+        number between it and the next higher one.
+    seen : Seen
+        A summary of all confidences that were counted.
+    state : str
+        The fingerprint of the `State` with the correct confidences, and of the metric. It is empty
+        if the counts stay within the evaluation that made them.
+    """
+
+    at: np.ndarray
+    above: np.ndarray
+    seen: Seen = NOTHING
+    state: str = ""
+
+    def merge(self, other: Self) -> Self:
+        """Return the counts of the confidences of both.
+
+        Raises
+        ------
+        UsageError
+            If they were counted among different states.
+        """
+        if self.state != other.state or len(self.at) != len(other.at):
+            raise UsageError(
+                "these counts were made with two states: second_pass takes the same state for "
+                "every part, that of all parts merged"
+            )
+        return type(self)(
+            self.at + other.at, self.above + other.above, self.seen.merge(other.seen), self.state
+        )
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row for Arrow: numbers, text, and two arrays of numbers."""
+        row = {"format": FORMAT, "state": self.state, "at": self.at, "above": self.above}
+        return state_rows.sealed(row | self.seen.to_row())
+
+    @classmethod
+    def from_row(cls, row: state_rows.Row) -> Self:
+        """Return the counts from a row that `to_row` made.
+
+        Raises
+        ------
+        UsageError
+            If the row has another format version, or is not one of such counts.
+        """
+        state_rows.check_format(row)
+        state_rows.check_seal(row, names=("format", "state", "at", "above", *Seen._fields))
+        at, above = state_rows.counts(row, "at", least=0), state_rows.counts(row, "above", least=0)
+        state_rows.same_length(row, "at", "above")
+        seen = state_rows.seen(row, prefix="")
+        state_rows.at_most(seen.predictions, "at and above", at, above)
+        return cls(at, above, seen, state_rows.text(row, "state"))
+
+
+class GapCounter:
+    """Counts confidences among the correct ones, in portions and on threads.
+
+    Counts are integers, so neither the order nor the portions change a bit.
+    """
+
+    def __init__(self, correct: Distinct, workers: Workers) -> None:
+        self.correct = correct
+        self._workers = workers
+        self._at = np.zeros(len(self.correct.values), np.int64)
+        self._above = np.zeros(len(self.correct.values), np.int64)
+        self._waiting: list[np.ndarray] = []
+        self._bytes_waiting = 0
+        # Each portion is compared with all correct values, so small portions would be slow.
+        self._portion = max(PORTION, 2 * self.correct.values.nbytes)
+
+    def add(self, confidences: np.ndarray) -> None:
+        """Count the confidences of some predictions, correct and wrong ones, in any order."""
+        if self._bytes_waiting + confidences.nbytes > self._portion:
+            self._count()
+        self._waiting.append(confidences)
+        self._bytes_waiting += confidences.nbytes
+
+    def finish(self) -> Among:
+        """Return the counts of all confidences that were added."""
+        self._count()
+        return Among(self._at, self._above)
+
+    def _count(self) -> None:
+        waiting, self._waiting, self._bytes_waiting = self._waiting, [], 0
+        dtype = np.result_type(self.correct.values, *waiting)
+        values = self.correct.values.astype(dtype, copy=False)
+
+        def sort(part: list[np.ndarray]) -> np.ndarray:
+            confidences = np.concatenate([np.empty(0, dtype), *part])
+            confidences.sort()
+            return confidences
+
+        def count(within: slice) -> None:
+            for part in parts:
+                start = np.searchsorted(part, values[within.start])
+                beyond = values[within.stop :]
+                stop = np.searchsorted(part, beyond[0]) if len(beyond) else len(part)
+                counted = self._at[within], self._above[within]
+                count_among(values[within], part[start:stop], *counted)
+
+        count_of_parts = min(self._workers.threads, len(waiting))
+        shares = (waiting[i::count_of_parts] for i in range(count_of_parts))
+        parts = list(self._workers.map(sort, shares))
+        list(self._workers.map(count, _ranges(len(values))))
+
+
+def difference(correct: Distinct, seen: Seen, among: Among) -> str:
+    """Say how the second pass differs from the first; empty if both saw the same predictions."""
+    first, second = seen, among.seen
+    if len(among.at) != len(correct.values):
+        return "the second pass counted among another state, of other confidences"
+    if first.predictions != second.predictions:
+        return (
+            f"the first pass saw {first.predictions:,} predictions and the second "
+            f"{second.predictions:,}"
+        )
+    if first != second or (among.at < correct.counts).any():
+        return f"both passes saw {first.predictions:,} predictions, but of other confidences"
+    return ""
+
+
+def gap_of_counts(correct: Distinct, among: Among, total: int, workers: Workers) -> GapValue:
+    """Return GAP from the counts of both passes; `total` is the denominator.
+
+    The sums are computed over fixed ranges of confidences, so threads do not change a bit.
+    """
+    ranges = _ranges(len(correct.values))
+
+    def add_up(within: slice, correct_before: int, before: int) -> tuple[np.ndarray, int]:
+        sums = np.zeros(5)
+        counts = correct.counts[within], among.at[within], among.above[within]
+        tied = sum_ties(*counts, correct_before, before, sums)
+        return sums, tied
+
+    # Predictions of higher confidence come first, and their ranges are at the end.
+    correct_before = _sums_behind([correct.counts[within].sum() for within in ranges])
+    before = _sums_behind([among.at[within].sum() + among.above[within].sum() for within in ranges])
+    each = zip(ranges, correct_before, before, strict=True)
+    added = list(workers.map(lambda one: add_up(*one), each))
+    sums = np.array([sums for sums, _ in added]).reshape(-1, 5)
+    expected, worst, best, threshold = (
+        math.fsum(sums[:, (0, way)].ravel()) / total for way in range(1, 5)
+    )
+    return GapValue(expected, worst, best, threshold, sum(tied for _, tied in added))
+
+
+def _ranges(count: int) -> list[slice]:
+    return [slice(start, start + RANGE) for start in range(0, count, RANGE)]
+
+
+def _sums_behind(counts: list[np.integer]) -> list[int]:
+    """Return for each count the sum of the counts after it."""
+    return [0, *np.cumsum(counts[:0:-1], dtype=np.int64).tolist()][::-1] if counts else []

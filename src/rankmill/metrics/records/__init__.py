@@ -1,0 +1,1 @@
+"""What travels as rows: fields that are checked, counts of items, fingerprints."""

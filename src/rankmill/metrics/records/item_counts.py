@@ -1,0 +1,157 @@
+"""How many lists each item stands in, by how far down: exact counts that merge."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import NO_DATA, NO_PLACES, IdStore, join_ids, take_ids, to_ids
+from rankmill.errors import InputError
+from rankmill.kernels.identity import SEED, SIGNED, STRING, UNSIGNED, Ids
+from rankmill.metrics.records import state_rows
+
+NO_IDS = Ids(np.empty(0, np.uint64), NO_PLACES, NO_PLACES, NO_DATA, SIGNED)
+# Integers are joined by a table of all between them if these are at most so many times as many.
+CLOSE = 4
+# Small parts are only kept side by side.
+ROOM = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCounts:
+    """Counts of items, in one column or several, in parts that may have items in common.
+
+    Attributes
+    ----------
+    columns : int
+    parts : tuple of (Ids, int64[n, columns])
+        The distinct items of each part, and their counts.
+
+    Examples
+    --------
+    >>> ids = to_ids(np.array([7, 9]), "items")
+    >>> one = ItemCounts(1).with_counts(ids, np.array([[2], [1]]))
+    >>> one.merge(one).joined()[1].tolist()
+    [[4], [2]]
+    """
+
+    columns: int
+    parts: tuple[tuple[Ids, np.ndarray], ...] = ()
+
+    def with_counts(self, items: Ids, counts: np.ndarray) -> Self:
+        """Return the counts with those of distinct items."""
+        if not len(counts):
+            return self
+        return self.merge(type(self)(self.columns, ((items, counts),)))
+
+    def merge(self, other: Self) -> Self:
+        """Return the counts of both. Parts are joined before they take much more room than that."""
+        parts = (*self.parts, *other.parts)
+        sizes = [len(counts) for _, counts in parts]
+        found = type(self)(self.columns, parts)
+        if sum(sizes) > 2 * max(sizes, default=0) + ROOM:
+            return type(self)(self.columns, (found.joined(),))
+        return found
+
+    def joined(self) -> tuple[Ids, np.ndarray]:
+        """Return all distinct items with their counts. They take the place of the parts."""
+        if len(self.parts) != 1:
+            object.__setattr__(self, "parts", (self._join(),))
+        return self.parts[0]
+
+    def _join(self) -> tuple[Ids, np.ndarray]:
+        from rankmill.kernels.counting import sum_rows
+        from rankmill.kernels.identity import group_rows
+
+        if not self.parts:
+            return NO_IDS, np.zeros((0, self.columns), np.int64)
+        ids = join_ids([items for items, _ in self.parts])
+        counts = np.concatenate([counts for _, counts in self.parts])
+        if (lowest := close_together(ids)) is not None:
+            return self._join_close(ids, counts, lowest)
+        groups, first = np.empty((2, len(ids.keys)), np.int64)
+        distinct = group_rows(ids, SEED, groups, first)
+        found = np.zeros((distinct, self.columns), np.int64)
+        sum_rows(groups, counts, found)
+        return join_ids([take_ids(ids, first[:distinct])]), found
+
+    def _join_close(self, ids: Ids, counts: np.ndarray, lowest: int) -> tuple[Ids, np.ndarray]:
+        from rankmill.kernels.counting import sum_rows
+
+        start = np.uint64(lowest % 2**64)
+        places = (ids.keys - start).view(np.int64)
+        table = np.zeros((int(places.max()) + 1, self.columns), np.int64)
+        sum_rows(places, counts, table)
+        there = np.zeros(len(table), np.bool_)
+        there[places] = True
+        found = np.flatnonzero(there)
+        return ids._replace(keys=found.astype(np.uint64) + start), table[found]
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row for Arrow: integers, or bytes and where each item ends, and counts."""
+        ids, counts = self.joined()
+        text = ids.kind == STRING
+        if text:
+            store = IdStore()
+            store.add(ids)
+            ids = store.finish()
+        return {
+            "kind": ids.kind,
+            "keys": np.empty(0, np.int64) if text else ids.keys.view(np.int64),
+            "ends": ids.ends if text else np.empty(0, np.int64),
+            "data": ids.data if text else NO_DATA,
+            "counts": counts.reshape(-1),
+        }
+
+    @classmethod
+    def from_row(cls, row: state_rows.Row, prefix: str, columns: int) -> Self:
+        """Return the counts from a row that `to_row` made.
+
+        Raises
+        ------
+        UsageError
+            If the row is not one of counts of items.
+        """
+        kind = state_rows.count(row, f"{prefix}kind")
+        counts = state_rows.counts(row, f"{prefix}counts", least=0)
+        if kind == STRING:
+            ids = _strings(row, prefix)
+        elif kind in (SIGNED, UNSIGNED):
+            keys = state_rows.integers(row, f"{prefix}keys").view(np.uint64)
+            ids = Ids(keys, NO_PLACES, NO_PLACES, NO_DATA, kind)
+        else:
+            raise state_rows.damaged(f"{prefix}kind is {kind}, not one of ids")
+        if len(counts) != columns * len(ids.keys):
+            raise state_rows.damaged(
+                f"{prefix}counts holds {len(counts):,} numbers for {len(ids.keys):,} items and "
+                f"{columns} cutoffs"
+            )
+        found = cls(columns, ((ids, counts.reshape(-1, columns)),))
+        if len(found._join()[1]) != len(ids.keys):
+            raise state_rows.damaged(f"{prefix}keys has an item twice")
+        return found
+
+
+def close_together(ids: Ids) -> int | None:
+    """Return the lowest of integers if a table of all between them is small; else None."""
+    if ids.kind == STRING or not len(ids.keys):
+        return None
+    numbers = ids.keys if ids.kind == UNSIGNED else ids.keys.view(np.int64)
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    return lowest if highest - lowest < CLOSE * len(numbers) else None
+
+
+def _strings(row: state_rows.Row, prefix: str) -> Ids:
+    """Return the strings of a row; their keys differ in each process."""
+    ends = state_rows.counts(row, f"{prefix}ends", least=0)
+    data = state_rows.counts(row, f"{prefix}data", least=0)
+    state_rows.below(f"{prefix}data", data, 256)
+    buffers = [None, *map(pa.py_buffer, (np.append(0, ends), data.astype(np.uint8)))]
+    array = pa.Array.from_buffers(pa.large_binary(), len(ends), buffers)
+    try:
+        if (np.diff(ends, prepend=0) < 0).any():
+            raise InputError("ends do not ascend")
+        return to_ids(array, "items")
+    except InputError as error:
+        raise state_rows.damaged(f"{prefix}ends: {error}") from None

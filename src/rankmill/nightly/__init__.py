@@ -1,0 +1,1 @@
+"""What is done every night: rules, the history of runs, and the page of a run."""

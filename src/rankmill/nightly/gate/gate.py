@@ -1,0 +1,311 @@
+"""gate() evaluates a system, and says whether it keeps its rules."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from time import perf_counter
+from time import time as clock_time
+from typing import Any
+
+from rankmill.analysis.compare.compare import comparison_of
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.few_queries import few_notes
+from rankmill.analysis.compare.differences.gap_differences import Without
+from rankmill.analysis.compare.differences.intervals import estimates
+from rankmill.analysis.compare.differences.sums import Sums
+from rankmill.analysis.compare.queries.join import Joined, Reading, join
+from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.analysis.compare.view.details import details_of
+from rankmill.engine.finish import sealed
+from rankmill.engine.progress import Progress
+from rankmill.errors import InputError, UsageError
+from rankmill.nightly.gate.gate_request import (
+    CheckedGate,
+    GateRequest,
+    Rules,
+    asked_of,
+    numbers_of_run,
+)
+from rankmill.nightly.gate.judge import Evidence, judge
+from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, check_gains
+from rankmill.nightly.rules.counts import written_at
+from rankmill.nightly.rules.earlier_values import with_table
+from rankmill.nightly.rules.rules import HELD, UNDECIDED, age_text
+from rankmill.nightly.rules.sides import notes_of_pairs
+from rankmill.nightly.rules.slice_values import slice_values
+from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, worst
+from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting, Semantics
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.threads import Workers
+
+# The clocks of two machines may differ by so many seconds.
+CLOCKS_DIFFER = 60.0
+
+
+def gate(
+    labels: Any,
+    predictions: Any,
+    rules: str | Iterable[str] | Rules,
+    *,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    metrics: str | Sequence[str] = (),
+    by: Any = (),
+    moved: int = 0,
+    worst_slices: int = 0,
+    cluster: str | None = None,
+    adjust: Any = None,
+    time: datetime | None = None,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> Verdict:
+    """Evaluate predictions, and say whether they keep rules, also against a baseline.
+
+    Parameters
+    ----------
+    labels, predictions
+        As for `evaluate`. Or `predictions` is a `Result` and `labels` is None: its numbers are held
+        against rules without slices, and the baseline is an earlier run.
+    rules : str, iterable of str, or Rules
+        Rules such as ``"map@12 >= 0.08"`` or ``"map@12 drop <= 1% confidence 0.95"``;
+        ``rankmill docs gate`` has the grammar. `Rules` also says what holds for all of them, such
+        as what comes of one for which the data do not suffice.
+    baseline : object, optional
+        What rules with "drop" and "change" compare with: predictions, or an earlier run, which is
+        a `Result`, its JSON file, or the .parquet or .arrow file of its values by query; or with a
+        history "last", "best", "median:7", "ago:28d", "tag:release=v7" or the id of a run.
+        Predictions that are given bare are read as `predictions` says of its own.
+    history : str or path, optional
+        The folder or URL of the history that such a baseline is looked up in, and in which the
+        nights of sequential rules are counted. `gate` only reads it: record the verdict with
+        ``History(folder).record(verdict)``, as below.
+    metrics : str or sequence of str
+        More metrics to evaluate than those of the rules, or a set of them, such as "official" or
+        "recsys".
+    by, moved, worst_slices, cluster, adjust
+        As for `compare`. The columns of rules for slices are added to `by`.
+    time : datetime, optional
+        The time of the run, with its zone, as for `History.record`; by default now. Runs of a
+        history that are later are no baseline.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    Verdict
+        The errors are those of `evaluate`. A UsageError is also raised if a
+        rule is not understood or names something unknown, before anything is read, or if the
+        baseline was counted otherwise.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> labels = pa.table({"user_id": [7, 8], "items": [[1, 2], [3]]})
+    >>> good = pa.table({"user_id": [8, 7], "items": [[3], [1, 2]]})
+    >>> bad = pa.table({"user_id": [8, 7], "items": [[3], [5, 2]]})
+    >>> found = gate(labels, bad, ["map@12 >= 0.5", "map@12 drop <= 5%"], baseline=good)
+    >>> found.word, [one.word for one in found.outcomes]
+    ('regressed', ['held', 'regressed'])
+    >>> found.outcomes[1].reason
+    'map@12 is 0.625, 37.5% below the baseline of 1 (paired over 2 of 2 queries, limit <= 5%)'
+
+    Night after night, record each verdict before you act on it. The first night has no earlier run,
+    so its rules need no baseline:
+
+    >>> import tempfile
+    >>> from rankmill import History
+    >>> runs = tempfile.TemporaryDirectory()
+    >>> verdict = gate(labels, good, "map@12 >= 0.5")
+    >>> path = History(runs.name).record(verdict)
+    >>> verdict.raise_for_failure()
+    >>> verdict = gate(labels, bad, "map@12 drop <= 5%", baseline="last", history=runs.name)
+    >>> path = History(runs.name).record(verdict)
+    >>> verdict.raise_for_failure()
+    Traceback (most recent call last):
+        ...
+    rankmill.errors.RegressionError: regressed: map@12 is 0.625, ...
+    >>> runs.cleanup()
+    """
+    run = baseline, history, metrics, by, moved, worst_slices, cluster, adjust, time
+    job = semantics, catalogue, threads, memory, progress
+    return gate_as(GateRequest(labels, predictions, rules, *run, *job))
+
+
+def gate_as(request: GateRequest, *, details: bool = False, now: float | None = None) -> Verdict:
+    """Do what is asked of `gate`.
+
+    With `details`, what a page shows comes of the same pass. `now` is the time in seconds since
+    1970 by which files are old; by default that of the clock.
+    """
+    began = perf_counter()
+    if isinstance(request.predictions, Result):
+        found = _of_result(request.predictions, request, details=details)
+        return replace(found, seconds=perf_counter() - began)
+    asked = asked_of(request)
+    labels, predictions = Labels.of(request.labels), Predictions.of(request.predictions)
+    ages = ages_of(asked, labels.data, predictions.data, now)
+    reading = Reading(request.threads, request.progress)
+    joined = joined_of(asked, labels, predictions, reading, details=details)
+    with Workers(request.threads) as workers:
+        state = joined.state(workers, crossed=asked.crossed, rows=False)
+        paired = BASELINE in joined.results
+        comparison = comparison_of(joined, state, asked.settings, workers) if paired else None
+        shown = None if comparison is None else comparison.details
+        if details and shown is None:
+            shown = details_of(joined, asked.settings, workers, joined.segments)
+            if state.whole.clusters is not None:
+                values = estimates(state.whole, asked.settings.confidence)
+                told = state.whole.clusters.positive, asked.settings.cluster
+                shown = replace(shown, values=values, clusters=told[0], cluster=told[1])
+        alone = alone_of(joined, state, asked, workers)
+    results = joined.results | {CANDIDATE: sealed(joined.results[CANDIDATE])}
+    evidence = evidence_of(asked, results, joined.without, state, ages, alone)
+    found = verdict_of(asked, evidence, comparison)
+    return replace(found, seconds=perf_counter() - began, details=shown)
+
+
+def joined_of(
+    asked: CheckedGate,
+    labels: Labels,
+    predictions: Predictions,
+    reading: Reading,
+    *,
+    details: bool = False,
+) -> Joined:
+    """Score what is asked for, beside the baseline."""
+    runs, earlier = asked.runs(predictions), asked.earlier
+    first = next(iter(runs))
+    joined = join(asked.job, labels, runs, first, asked.cuts, reading, details=details)
+    if earlier is not None:
+        check_gains(earlier, joined.results[CANDIDATE])
+    if earlier is not None and earlier.table is not None:
+        joined = with_table(joined, earlier)
+    return joined
+
+
+def alone_of(
+    joined: Joined, state: ComparisonState, asked: CheckedGate, workers: Workers
+) -> dict[str, ComparisonState]:
+    """Return what a system and a paired baseline add up to alone, if they have other queries."""
+    if BASELINE not in joined.results or not any(state.left_out.values()):
+        return {}
+    return joined.states_alone(workers, crossed=asked.crossed)
+
+
+def _of_result(result: Result, request: GateRequest, *, details: bool) -> Verdict:
+    """Hold the numbers of a result against rules; it was counted as it says."""
+    names = ("by", "moved", "worst_slices", "metrics", "cluster", "adjust")
+    wrong = [name for name in names if getattr(request, name)]
+    wrong += ["labels"] if request.labels is not None else []
+    wrong += ["details"] if details else []
+    if wrong:
+        raise UsageError(
+            f"{', '.join(wrong)}: a Result is judged by its numbers alone; leave this out, with "
+            "None for labels, or give predictions"
+        )
+    how, scope = (result.semantics, result.gain_function), result.scope
+    counted = Semantics(
+        rel=scope.rel,
+        depth=scope.depth,
+        judged_only=scope.judged_only,
+        gain_function=result.gain_function,
+    ).under(result.semantics)
+    catalogue = replace(Catalogue.of(request.catalogue), drop_seen=scope.drop_seen)
+    request = request._replace(
+        labels=Labels(None, weight=scope.weight), semantics=counted, catalogue=catalogue
+    )
+    asked = asked_of(request, numbers_of_run)
+    ruled = sorted({one.name(scope.rel) for one in asked.rules if one.kind == "metric"})
+    missing = next((name for name in ruled if name not in result.metrics), None)
+    if missing is not None:
+        there = ", ".join(result.metrics)
+        raise UsageError(f"there is a rule for {missing}, but the Result has {there}")
+    if any(one.slices for one in asked.rules):
+        raise UsageError("rules for slices need the values of queries: give predictions")
+    if asked.earlier is not None:
+        check_gains(asked.earlier, result)
+    sums = Sums(result.queries, {}, {})
+    nothing: dict[str, Any] = {"slices": {}, "left_out": {}, "differing": 0, "unpredicted": {}}
+    state = ComparisonState((CANDIDATE,), CANDIDATE, (), *how, result.scope, sums, **nothing)
+    ages = ages_of(asked, result, result, None)
+    evidence = evidence_of(asked, {CANDIDATE: result}, {}, state, ages, {})
+    return verdict_of(asked, evidence, None)
+
+
+def ages_of(
+    asked: CheckedGate, labels: Any, predictions: Any, now: float | None
+) -> dict[str, float]:
+    """Return the ages in seconds of the inputs that rules are about."""
+    clock = clock_time() if now is None else now
+    old = [one.subject for one in asked.rules if one.kind == "age"]
+    ages = {name: clock - written_at(name, labels, predictions) for name in old}
+    young = next((name for name, age in ages.items() if age < -CLOCKS_DIFFER), None)
+    if young is not None:
+        raise InputError(
+            f"{young}: the newest file of the {young.removesuffix('_age')} was written "
+            f"{age_text(-ages[young])} after now: the clock of the machine that wrote it, or of "
+            "this one, is wrong"
+        )
+    return {name: max(0.0, age) for name, age in ages.items()}
+
+
+def verdict_of(asked: CheckedGate, evidence: Evidence, comparison: Comparison | None) -> Verdict:
+    """Hold what was measured against the rules."""
+    earlier, state = asked.earlier, evidence.state
+    outcomes = [outcome for rule in asked.rules for outcome in judge(rule, evidence)]
+    notes = [] if earlier is None else [*earlier.notes]
+    if state.whole.clusters is not None:
+        count = f"{state.whole.clusters.positive:,} clusters by {asked.settings.cluster}"
+        notes.append(f"intervals are those of {count}")
+    return Verdict(
+        _word(outcomes, asked.undecided),
+        outcomes,
+        evidence.result,
+        comparison,
+        None if earlier is None else earlier.to_dict(),
+        asked.undecided,
+        notes=[
+            *notes,
+            *notes_of_pairs(state, asked.min_overlap, asked.settings.adjust),
+            *few_notes(state, asked.settings),
+        ],
+        slices=slice_values(evidence.alone.get(CANDIDATE, state), CANDIDATE, asked.rules),
+    )
+
+
+def evidence_of(
+    asked: CheckedGate,
+    results: Mapping[str, Result],
+    without: Mapping[str, Without],
+    state: ComparisonState,
+    ages: Mapping[str, float],
+    alone: Mapping[str, ComparisonState],
+) -> Evidence:
+    """Return what rules are held against.
+
+    Parameters
+    ----------
+    asked
+    results, without, state
+        As those of a `Joined`; the results with that of the baseline if that is scored or paired.
+    ages, alone
+        As those of `Evidence`.
+    """
+    earlier = asked.earlier
+    told = None if earlier is None else earlier.told
+    if earlier is not None and earlier.kind == "predictions":
+        told = results[BASELINE].to_dict()
+    slices = {} if earlier is None else earlier.slices
+    known = state, told, without, ages, alone, asked.min_overlap, slices
+    return Evidence(results[CANDIDATE], *known)
+
+
+def _word(outcomes: list[RuleOutcome], undecided: str) -> str:
+    word = worst(outcomes)
+    return HELD if word == UNDECIDED and undecided != "fail" else word

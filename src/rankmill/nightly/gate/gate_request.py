@@ -1,0 +1,259 @@
+"""What a gate is asked: its rules, baseline and options, checked before anything is read."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from datetime import datetime
+from numbers import Real
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rankmill.analysis.compare.comparison_request import settings_of
+from rankmill.analysis.compare.cuts.cuts import Cuts, column_names, cuts_of
+from rankmill.analysis.compare.differences.dependence import with_dependence
+from rankmill.analysis.compare.differences.differences import Settings
+from rankmill.config.baseline_choice import is_choice
+from rankmill.engine.job import Job, make_job
+from rankmill.engine.progress import Progress
+from rankmill.errors import InputError, UsageError, outside
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.nightly.gate.history_baseline import from_history
+from rankmill.nightly.gate.levels import levelled, look_of
+from rankmill.nightly.rules.baseline import (
+    BASELINE,
+    CANDIDATE,
+    Baseline,
+    check_alike,
+    open_baseline,
+)
+from rankmill.nightly.rules.limits import check_intervals
+from rankmill.nightly.rules.rules import Rule, parse_rules
+from rankmill.nightly.rules.sides import MIN_OVERLAP
+from rankmill.nightly.rules.verdict import ON_UNDECIDED
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The rules of a gate, and what holds for all of them.
+
+    Parameters
+    ----------
+    rules : str or iterable of str
+        - "map@12 >= 0.08": the value keeps a limit.
+        - "map@12 drop <= 1%": it is at most so much worse than the baseline.
+        - "map@12 drop <= 1% confidence 0.95": all of the interval of the drop is within the limit.
+        - "map@12[country=*] drop <= 3%": in each slice by a column of the labels or of `by`.
+        - "queries change <= 10%", "repeated_items == 0", "predictions_age <= 36h": what was read.
+
+        ``rankmill docs gate`` has the whole grammar.
+    confidence : float
+        The confidence of the intervals of the comparison that comes with the verdict.
+    family_confidence : float, optional
+        The confidence that all rules with "confidence" hold together, such as 0.95: of nights
+        without a change for the worse, at most 5 % then fail any of them. The rules share this
+        error rate, so that each needs a larger drop to fail. Rules without "confidence" are not
+        covered. By default each rule errs on its own, and ten rules fail more nights than one.
+    undecided : {"warn", "pass", "fail"}
+        What comes of a rule for which the data do not suffice. "warn" and "pass" let it pass.
+    min_overlap : float
+        The share of the queries that count on either side that both must have. With fewer, the
+        baseline is compared as a whole, and not query by query: its errors and those of the system
+        add up.
+
+    Examples
+    --------
+    >>> Rules(["map@12 >= 0.08", "queries change <= 10%"], undecided="fail").undecided
+    'fail'
+    """
+
+    rules: str | Iterable[str]
+    _: KW_ONLY
+    confidence: float = 0.95
+    family_confidence: float | None = None
+    undecided: str = "warn"
+    min_overlap: float = MIN_OVERLAP
+
+    @classmethod
+    def of(cls, rules: Any) -> "Rules":
+        """Return what is given as rules."""
+        return rules if isinstance(rules, cls) else cls(rules)
+
+
+class GateRequest(NamedTuple):
+    """The arguments of `gate`, as they are given."""
+
+    labels: Any
+    predictions: Any
+    rules: str | Iterable[str] | Rules
+    baseline: Any = None
+    history: str | Path | None = None
+    metrics: str | Sequence[str] = ()
+    by: Any = ()
+    moved: int = 0
+    worst_slices: int = 0
+    cluster: str | None = None
+    adjust: Any = None
+    time: datetime | None = None
+    semantics: Counting = "default"
+    catalogue: Catalogue | None = None
+    threads: int | None = None
+    memory: int = MEMORY
+    progress: Progress | bool | None = None
+
+
+class CheckedGate(NamedTuple):
+    """What to hold against which rules: the checked options of `gate`."""
+
+    rules: list[Rule]
+    job: Job
+    settings: Settings
+    cuts: Cuts
+    earlier: Baseline | None
+    undecided: str
+    min_overlap: float
+
+    @property
+    def crossed(self) -> bool:
+        """Whether slices of two ways to cut are needed."""
+        return self.settings.worst_slices > 0 or any(len(one.slices) > 1 for one in self.rules)
+
+    def runs(self, predictions: Predictions) -> dict[str, Predictions]:
+        """Return the systems to score: this one, and the baseline if that is predictions.
+
+        Data that are given bare are read as the predictions of this system are.
+        """
+        runs = {CANDIDATE: predictions}
+        if self.earlier is not None and self.earlier.kind == "predictions":
+            base = self.earlier.predictions
+            if not isinstance(base, Predictions):
+                base = replace(predictions, data=base)
+            runs = {BASELINE: base, CANDIDATE: predictions}
+        return runs
+
+
+def asked_of(
+    request: GateRequest, opened: Callable[[Any, Sequence[str]], Baseline] = open_baseline
+) -> CheckedGate:
+    """Check what is asked of a gate before anything is read.
+
+    Parameters
+    ----------
+    request
+    opened
+        How a baseline is opened that is no run of a history.
+    """
+    given, baseline, extra = Rules.of(request.rules), request.baseline, request.metrics
+    asked = parse_rules(given.rules)
+    more = request.moved, request.worst_slices, request.cluster, request.adjust
+    settings = settings_of("t", given.confidence, None, *more)
+    _check(asked, baseline, given.undecided)
+    _check_overlap(given.min_overlap)
+    extra = [extra] if isinstance(extra, str) else list(extra)
+    names = [*dict.fromkeys([*(one.subject for one in asked if one.kind == "metric"), *extra])]
+    labels = Labels.of(request.labels)
+    job = make_job(
+        names or DEFAULT_METRICS,
+        labels,
+        request.semantics,
+        request.catalogue,
+        memory=request.memory,
+    )
+    check_intervals(asked, job.semantics, alone=opened is numbers_of_run)
+    earlier = None
+    dropping = [one for one in asked if one.measure == "drop"]
+    dropped = [*dict.fromkeys(one.name(job.scope.rel) for one in dropping)]
+    if isinstance(baseline, str) and is_choice(baseline):
+        try:
+            earlier = from_history(baseline, request.history, dropping, job, request.time)
+        except InputError:  # the first night has none, which rules about itself need not know
+            if any(one.paired for one in asked):
+                raise
+    elif baseline is not None:
+        earlier = opened(baseline, dropped)
+    if earlier is not None:
+        with outside(earlier.source, "evaluate it again"):
+            check_alike(earlier, job, dropped)
+        _check_decidable(asked, earlier)
+    cuts = _cuts(request.by, asked)
+    cuts = with_dependence(cuts, settings, request.adjust, labels.weight)
+    _check_dependence(asked, earlier, settings)
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history" and since is None
+    look = look_of(asked, request.history, since, chosen=chosen)
+    levels = levelled(asked, given.family_confidence, *look)
+    return CheckedGate(levels, job, settings, cuts, earlier, given.undecided, given.min_overlap)
+
+
+def numbers_of_run(value: Any, metrics: Sequence[str]) -> Baseline:
+    """Return an earlier run as a baseline by its numbers."""
+    found = open_baseline(value, metrics)
+    if found.told is None:
+        raise UsageError(
+            f"the baseline {found.source} does not tell the numbers of an earlier run; expected a "
+            "Result, its JSON, or a run of a history"
+        )
+    return replace(found, kind="result", table=None)
+
+
+def _check(rules: Sequence[Rule], baseline: Any, undecided: str) -> None:
+    if undecided not in ON_UNDECIDED:
+        raise UsageError(f"undecided is {undecided!r}; expected one of {', '.join(ON_UNDECIDED)}")
+    lonely = next((one for one in rules if one.paired), None)
+    if baseline is None and lonely is not None:
+        raise UsageError(f"rule {lonely.text!r} needs a baseline: give one with --baseline")
+
+
+def _check_overlap(least: object) -> None:
+    is_real = isinstance(least, Real) and not isinstance(least, bool)
+    if not is_real or not 0 <= least <= 1:  # type: ignore[operator]
+        raise UsageError(f"min_overlap is {least!r}; expected a share from 0 to 1, such as 0.9")
+
+
+def _check_decidable(rules: Sequence[Rule], earlier: Baseline) -> None:
+    """Raise UsageError if a baseline never decides a rule, so that nothing would break it."""
+    if earlier.kind == "predictions":
+        return
+    for one in rules:
+        if one.measure != "drop":
+            continue
+        if one.slices and earlier.table is None and not earlier.slices:
+            needs = "the values of queries: give predictions or a per-query file"
+        elif one.confidence is not None and not one.metric.spec.kernel:
+            needs = "the predictions of the baseline, as it is no mean over queries"
+        else:
+            continue
+        raise UsageError(
+            f"rule {one.text!r} needs {needs}; the baseline {earlier.source} has none of them"
+        )
+
+
+def _check_dependence(rules: Sequence[Rule], earlier: Baseline | None, settings: Settings) -> None:
+    """Raise UsageError if what a rule needs cannot be one of clusters, or be adjusted."""
+    cluster = settings.cluster
+    paired = earlier is not None and (earlier.kind == "predictions" or earlier.table is not None)
+    dropping = any(one.measure == "drop" and not one.slices for one in rules)
+    if settings.adjust is not None and not (paired and dropping):
+        raise UsageError(
+            "adjust is for a rule with drop, and needs the values of queries of the baseline: give "
+            "predictions or a per-query file"
+        )
+    for one in rules if cluster is not None else ():
+        if one.kind != "metric" or (one.confidence is None and not one.slices):
+            continue
+        if one.measure == "drop" and not paired:
+            why = "the values of queries of the baseline: give predictions or a per-query file"
+        elif not one.metric.spec.kernel:
+            why = "a mean over queries: leave out its confidence"
+        else:
+            continue
+        raise UsageError(f"rule {one.text!r} with cluster {cluster!r} needs {why}")
+
+
+def _cuts(by: Any, rules: Sequence[Rule]) -> Cuts:
+    """Return what `by` and the rules for slices cut by; a rule may name a column of a table."""
+    several = list(by) if isinstance(by, list | tuple) else [by]
+    there = {name for one in cuts_of(several).tables for name in column_names(one)}
+    names = [name for one in rules for name, _ in one.slices if name not in there]
+    return cuts_of([*several, *names])

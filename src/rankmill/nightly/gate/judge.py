@@ -1,0 +1,394 @@
+"""Holding a rule against what was measured."""
+
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from rankmill.analysis.compare.cuts.segments import natural
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.gap_differences import Without
+from rankmill.errors import InputError, UsageError
+from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
+from rankmill.nightly.rules.counts import of_age, of_count
+from rankmill.nightly.rules.limits import range_of
+from rankmill.nightly.rules.measurements import (
+    Interval,
+    MeasuredSide,
+    Measurement,
+    drop_of,
+    value_of,
+)
+from rankmill.nightly.rules.rules import BAD_VOLUME, EVERY, HELD, OF_SLICES, UNDECIDED, Rule
+from rankmill.nightly.rules.sides import (
+    LEAST_IN_COMMON,
+    Sides,
+    against,
+    bounds_of,
+    measured_of,
+    shared_of,
+    side_of,
+    slices_of,
+)
+from rankmill.nightly.rules.slice_values import Value, named, slice_before, slices_lost
+from rankmill.nightly.rules.verdict import RuleOutcome
+from rankmill.nightly.runs.runs import RecordedMetric as Recorded
+from rankmill.nightly.runs.runs import SliceKey
+from rankmill.results.result import Result
+
+# So many slices are listed for one that is not there, the nearest first.
+MOST_LISTED = 10
+UNKNOWN = ("", "(unknown)", "null")
+
+
+class Evidence(NamedTuple):
+    """What rules are held against.
+
+    Attributes
+    ----------
+    result : Result
+        Of the system.
+    state : ComparisonState
+        What its queries add up to, and those of a paired baseline.
+    told : mapping or None
+        The result of the baseline as JSON has it, None if it is not known.
+    without : mapping
+        Metric over all predictions -> system -> its values without each group of queries.
+    ages : dict of str to float
+        The ages of inputs in seconds.
+    alone : mapping
+        What the system and a paired baseline add up to over all their queries, by name, if these
+        are not the same queries.
+    min_overlap : float
+        The share of the queries of either that both must have to be paired.
+    slices : mapping
+        The slices of a baseline without values of queries.
+    """
+
+    result: Result
+    state: ComparisonState
+    told: Mapping[str, Any] | None
+    without: Mapping[str, Without]
+    ages: Mapping[str, float]
+    alone: Mapping[str, ComparisonState]
+    min_overlap: float
+    slices: Mapping[SliceKey, Recorded] = MappingProxyType({})
+
+
+def judge(rule: Rule, evidence: Evidence) -> list[RuleOutcome]:
+    """Return what comes of a rule: an outcome, or one for each slice.
+
+    Raises
+    ------
+    UsageError
+        If the baseline does not tell what the rule needs, or no query is in its slice.
+    InputError
+        If the baseline has no value to compare with.
+    """
+    if rule.kind == "age":
+        return [of_age(rule, evidence.ages[rule.subject])]
+    if rule.kind == "count":
+        return [of_count(rule, evidence.result.to_dict(), evidence.told)]
+    found = cases_of(rule, evidence)
+    if not found:
+        return [_without_queries(rule, evidence.alone.get(CANDIDATE, evidence.state))]
+    confidence = confidence_of_each(rule, len(found))
+    return [_of_metric(rule, one.shown, one.sides, confidence) for one in found]
+
+
+class Case(NamedTuple):
+    """What a rule measures over all queries, or in a slice: its names, and what it is called."""
+
+    by: str
+    slice: str
+    shown: str
+    sides: Sides
+
+    @property
+    def measured(self) -> Measurement:
+        """The two values that are compared."""
+        return self.sides.measured
+
+
+def cases_of(rule: Rule, evidence: Evidence) -> list[Case]:
+    """Return what a rule for a metric measures, in each of its slices."""
+    if not rule.slices:
+        return [Case("", "", "", _whole(rule, evidence))]
+    return _slices_of(rule, evidence)
+
+
+def confidence_of_each(rule: Rule, slices: int) -> float | None:
+    """Return the confidence of each slice of a rule: all of them hold together (Bonferroni)."""
+    if not rule.slices:
+        return rule.confidence
+    return 1 - (1 - (rule.least_confidence or OF_SLICES)) / slices
+
+
+def _slices_of(rule: Rule, evidence: Evidence) -> list[Case]:
+    """Return the slices that a rule is for, in natural order."""
+    wanted, metric = dict(rule.slices), rule.name(evidence.result.scope.rel)
+    found: list[tuple[tuple[str, ...], Value, Sides]] = []
+    least = evidence.min_overlap if rule.paired else None
+    for by in evidence.state.slices:
+        if set(by) == set(wanted):
+            of_way = slices_of(by, metric, evidence.state, evidence.alone, least)
+            found += (
+                (by, value, _with_before(rule, by, value, sides, evidence))
+                for value, sides in of_way
+            )
+    if rule.paired and evidence.slices:
+        there = {named(by, value) for by, value, _ in found}
+        for by, value, one in slices_lost(evidence.slices, rule, metric, there):
+            # A slice of a few queries may have none by chance.
+            base = one.value if (one.queries or 0) >= LEAST_IN_COMMON else None
+            found.append((by, value, Sides(Measurement(MeasuredSide(), MeasuredSide(base)), None)))
+        found.sort(key=lambda one: tuple(map(natural, one[1])))
+    return [
+        Case(*named(by, value), _shown(by, value), sides)
+        for by, value, sides in found
+        if all(_fits(wanted[name], one) for name, one in zip(by, value, strict=True))
+    ]
+
+
+def _with_before(
+    rule: Rule, by: tuple[str, ...], value: Value, sides: Sides, evidence: Evidence
+) -> Sides:
+    """Return the sides of a slice with the value of a baseline that has none of queries."""
+    before = slice_before(evidence.slices, by, value, rule.name(evidence.result.scope.rel))
+    if before is None or not rule.paired:
+        return sides
+    weighted = evidence.result.scope.weight is not None
+    theirs = side_of(before, weighted=weighted)
+    return sides._replace(measured=sides.measured._replace(theirs=theirs))
+
+
+def _shown(by: tuple[str, ...], value: tuple[str | None, ...]) -> str:
+    """Return what a slice is called."""
+    texts = ("(unknown)" if one is None else one for one in value)
+    return ", ".join(f"{name} = {one}" for name, one in zip(by, texts, strict=True))
+
+
+def _without_queries(rule: Rule, state: ComparisonState) -> RuleOutcome:
+    """Return what comes of a rule for slices if no query of a system counts at all.
+
+    Raises
+    ------
+    UsageError
+        If there are slices, and this is none of them.
+    """
+    by, values = next(
+        (by, of_way) for by, of_way in state.slices.items() if set(by) == {*dict(rule.slices)}
+    )
+    asked = _shown(by, tuple(dict(rule.slices)[name] for name in by))
+    if not values:
+        one = _undecided(rule, asked, "no query counts")
+        return replace(one, word=BAD_VOLUME)
+    there = [_shown(by, value) for value in sorted(values, key=lambda v: tuple(map(natural, v)))]
+    there.sort(key=lambda one: -difflib.SequenceMatcher(None, asked, one).ratio())
+    more = f" and {len(there) - MOST_LISTED:,} more" if there[MOST_LISTED:] else ""
+    raise UsageError(
+        f"rule {rule.text!r}: no query that counts has {asked}; there are "
+        f"{'; '.join(there[:MOST_LISTED])}{more}"
+    )
+
+
+def _fits(wanted: str, value: str | None) -> bool:
+    return wanted == EVERY or (wanted in UNKNOWN if value is None else wanted == value)
+
+
+def _whole(rule: Rule, evidence: Evidence) -> Sides:
+    """Return what a rule measures over all queries."""
+    metric, state = rule.name(evidence.result.scope.rel), evidence.state
+    own = evidence.result.metrics[metric]
+    if not rule.paired or BASELINE not in state.systems or metric not in state.metrics:
+        one = _unpaired(rule, metric, evidence)
+        if rule.paired and one.base is None and own is not None:
+            raise InputError(
+                f"rule {rule.text!r}: the baseline has no value of {metric}, as none of its "
+                "queries counts: is it of other data?"
+            )
+        return Sides(one, own)
+    shared = shared_of(state)
+    if shared.suffice(evidence.min_overlap):
+        return Sides(measured_of(state.whole, metric, paired=True), own, shared, True)
+    one, alone = _unpaired(rule, metric, evidence), evidence.alone[BASELINE].whole
+    if state.whole.clusters is not None:
+        if alone.clusters is None:
+            raise UsageError(
+                f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
+                f"{shared.either:,} queries in common, and those that only the baseline has have "
+                "no clusters: leave out --cluster, or lower --min-overlap"
+            )
+        return Sides(against(one, alone, metric), own, shared)
+    if one.base is not None:
+        return Sides(one, own, shared)
+    # An earlier run that does not tell its values as a whole: those of its queries do.
+    one = against(one, alone, metric)
+    if one.base is None or shared.both < LEAST_IN_COMMON:
+        raise InputError(
+            f"rule {rule.text!r}: the baseline and this run have {shared.both:,} of "
+            f"{shared.either:,} queries in common, which are too few to compare, and the baseline "
+            "does not tell its value as a whole: is it of other data, or cut off? Give its "
+            "predictions, or evaluate it again"
+        )
+    return Sides(one, own, shared)
+
+
+def _unpaired(rule: Rule, metric: str, evidence: Evidence) -> Measurement:
+    """Return the value of a system, and that of the baseline as its result tells it."""
+    result, known = evidence.result, evidence.without.get(metric, {})
+    whole = evidence.alone.get(CANDIDATE, evidence.state)
+    if metric in whole.metrics:
+        mine = measured_of(whole.whole, metric, paired=False)
+    else:
+        of_mine = result.metrics[metric], result.standard_errors[metric], result.averaged(metric)
+        side = MeasuredSide(*of_mine, result.effective_queries)
+        mine = Measurement(side, bounds=bounds_of(metric))
+    if CANDIDATE in known:
+        base = (evidence.told or {}).get("metrics", {}).get(metric)
+        mine = Measurement.of_groups(mine.value, base, known)
+        if BASELINE in known:
+            return mine
+    told = evidence.told or {}
+    error = told.get("standard_errors", {}).get(metric)
+    base = told.get("metrics", {}).get(metric)
+    queries = told.get("lists", {}).get(metric, told.get("queries", 0))
+    effective = told.get("effective", {}).get(metric, told.get("effective_queries"))
+    if effective is None and result.scope.weight is not None:
+        error = None  # of a run that does not tell what its weights leave
+    return mine._replace(theirs=MeasuredSide(base, error, int(queries or 0), effective))
+
+
+def _of_metric(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:
+    """Hold a metric against a rule; `shown` is the slice."""
+    if not rule.paired:  # how sure the baseline is says nothing of a value
+        one = sides.measured
+        sides = sides._replace(measured=one._replace(theirs=one.theirs._replace(effective=None)))
+    return replace(_held(rule, shown, sides, confidence), **_told_of(sides))
+
+
+def _told_of(sides: Sides) -> dict[str, Any]:
+    """Return the fields of an outcome that say which queries were compared."""
+    if sides.shared is None:
+        return {"value": sides.own}
+    both, either = sides.shared
+    paired = {"paired": both, "paired_value": sides.measured.value} if sides.paired else {}
+    return {"value": sides.own, "paired": 0, "queries": either} | paired
+
+
+def _held(rule: Rule, shown: str, sides: Sides, confidence: float | None) -> RuleOutcome:
+    one = sides.measured
+    found = interval_of(rule, one, confidence)
+    if one.value is None and (not shown or one.base is not None):
+        # Without a single query that counts, something is wrong with the inputs.
+        told = rule.paired and one.base is not None
+        before = f", and the baseline has {one.base:.6g}" if told else ""
+        return replace(_undecided(rule, shown, f"there is no value{before}", one), word=BAD_VOLUME)
+    if found is None:
+        few = sides.shared is not None and one.base is None
+        why = "there is no value" if one.value is None else "the baseline has no value"
+        why = f"not paired: {_share_text(sides)}" if few else why
+        return _undecided(rule, shown, why, one)
+    word = word_of(rule, found, confidence)
+    if not shown and _is_worst(rule, one):
+        word = UNDECIDED  # both may be broken
+    return RuleOutcome(
+        rule.text,
+        word,
+        shown,
+        one.value,
+        one.base,
+        _told(found.number),
+        _told(found.low),
+        _told(found.high),
+        rule.limit,
+        _reason(rule, shown, sides, found, confidence),
+    )
+
+
+def interval_of(rule: Rule, one: Measurement, confidence: float | None) -> Interval | None:
+    """Return what the limit of a rule is for, with its interval."""
+    if rule.measure == "value":
+        return value_of(one, confidence, up=rule.operator in (">=", ">"))
+    return drop_of(one, confidence, relative=rule.relative, better=rule.better)
+
+
+def word_of(rule: Rule, found: Interval, confidence: float | None) -> str:
+    """Return the word: with a confidence, all of the interval is on one side of the limit."""
+    if confidence is None:
+        return HELD if rule.keeps(found.number) else rule.word
+    if found.low is None or found.high is None:
+        return UNDECIDED
+    kept = [rule.keeps(end) for end in (found.low, found.high)]
+    return HELD if all(kept) else UNDECIDED if any(kept) else rule.word
+
+
+def _reason(rule: Rule, shown: str, sides: Sides, found: Interval, confidence: float | None) -> str:
+    one = sides.measured
+    value = f"{rule.subject}{f' where {shown}' if shown else ''} is {sides.own:.6g}"
+    if one.value != sides.own:
+        value += f", {one.value:.6g} {'adjusted ' * one.adjusted}over the queries of both"
+    if _is_worst(rule, one):
+        value += ", and so is the baseline: nothing is worse"
+    elif rule.measure == "drop" and one.value == one.base:
+        value += ", as the baseline"
+    elif rule.measure == "drop":
+        amount = _amount(abs(found.number), rule)
+        number = "" if math.isinf(found.number) or not found.number else f"{amount} "
+        side = "below" if (found.number > 0) == (rule.better == "higher") else "above"
+        value += f", {number}{side} the baseline of {one.base:.6g}"
+    told = f"limit {rule.limit_text}"
+    if math.isinf(found.number):
+        told = f"no share of 0, {told}"
+    elif confidence is not None and found.low is None and one.why:
+        told = f"no interval, as {one.why}, {told}"
+    elif confidence is not None and found.low is not None and found.high is not None:
+        what = "drop " if rule.measure == "drop" else ""
+        what = "rise " if what and rule.better == "lower" else what
+        ends = f"{_amount(found.low, rule)} to {_amount(found.high, rule)}"
+        told = f"{what}{ends} at confidence {confidence:.6g}, {told}"
+    elif confidence is not None:
+        told = f"no interval, {told}"
+    if sides.paired:
+        told = f"{_share_text(sides)}, {told}"
+    elif sides.shared is not None:
+        told = f"not paired, as only {_share_text(sides)}, {told}"
+    return f"{value} ({told})"
+
+
+def _is_worst(rule: Rule, one: Measurement) -> bool:
+    """Return whether a drop is from the worst value there is to the same value."""
+    if rule.measure != "drop" or one.value != one.base:
+        return False
+    low, high = range_of(rule.metric)
+    return one.base == (high if rule.better == "lower" else low)
+
+
+def _share_text(sides: Sides) -> str:
+    """Return how many queries are compared in pairs, or could be."""
+    assert sides.shared is not None
+    both, either = sides.shared
+    of = f"{both:,} of {either:,} queries"
+    return f"paired over {of}" if sides.paired else f"{of} are of both runs"
+
+
+def _told(number: float | None) -> float | None:
+    """Return a number as JSON may have it: None for a share of 0."""
+    return None if number is None or math.isinf(number) else number
+
+
+def _amount(number: float, rule: Rule) -> str:
+    if math.isinf(number):
+        return "unbounded"
+    return f"{100 * number:.3g}%" if rule.relative else f"{number:.4g}"
+
+
+def _undecided(rule: Rule, shown: str, why: str, one: Measurement | None = None) -> RuleOutcome:
+    value, base = (None, None) if one is None else (one.value, one.base)
+    where = f"{rule.subject} where {shown}" if shown else rule.subject
+    reason = f"{where}: {why} (limit {rule.limit_text})"
+    return RuleOutcome(
+        rule.text, UNDECIDED, shown, value, base, None, None, None, rule.limit, reason
+    )

@@ -1,0 +1,121 @@
+"""The confidence of each rule tonight: shared with other rules, and with other nights.
+
+A sequential rule is right on all nights together: its intervals are a confidence sequence (Howard
+et al., Annals of Statistics 2021), one for the drop of each night. They hold whatever nights have
+in common, as the union bound needs no independence: nights may score the same queries, and all are
+compared with one baseline, whose error does not shrink. Boundaries for the mean over nights
+(Waudby-Smith and Ramdas 2024; Lindon and Malek 2022) take fresh queries for granted, gain a factor
+of 1.4 at most beside a baseline that stands still, and average a collapse of tonight away.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rankmill.errors import UsageError
+from rankmill.nightly.history.history import History
+from rankmill.nightly.rules.rules import Rule
+from rankmill.nightly.runs.folder import MissingHistoryError
+from rankmill.nightly.runs.runs import Run
+
+# The first so many nights get half of the error rate, and every later night less.
+HALF = 30
+
+
+def share_of(look: int) -> float:
+    """Return the share of its error rate that a sequential rule may spend on a look, from 1 on.
+
+    Examples
+    --------
+    >>> sum(map(share_of, range(1, 31))), round(sum(map(share_of, range(1, 100_000))), 3)
+    (0.5, 1.0)
+    """
+    return HALF / ((HALF + look - 1) * (HALF + look))
+
+
+def levelled(
+    rules: Sequence[Rule], family: float | None, look: int, choices: int = 1
+) -> list[Rule]:
+    """Return rules with the confidence that each has tonight.
+
+    Parameters
+    ----------
+    rules
+    family : float or None
+        The confidence with which all rules that have one hold together (Bonferroni).
+    look : int
+        Which look of the sequence this is.
+    choices : int
+        Of how many runs the baseline was chosen. `best` takes a lucky one, and so does `last` where
+        only lucky nights are held: the intervals hold whichever it is.
+
+    Examples
+    --------
+    >>> from rankmill.nightly.rules.rules import parse_rule
+    >>> one = parse_rule("map drop <= 1% confidence 0.95")
+    >>> [round(rule.confidence, 4) for rule in levelled([one, one], 0.99, 1)]
+    [0.995, 0.995]
+    """
+    known = [one for one in rules if one.least_confidence is not None]
+    if family is not None:
+        if not 0.5 <= family < 1:
+            raise UsageError(
+                f"family_confidence is {family}; expected a number from 0.5 to below 1, such as "
+                "0.95"
+            )
+        if not known:
+            raise UsageError(
+                "family_confidence is for rules with a confidence, and there is none: write one, "
+                "as in map@12 drop <= 1% confidence 0.95"
+            )
+    found = []
+    for one in rules:
+        if one.least_confidence is None:
+            found.append(one)
+            continue
+        error = 1 - one.least_confidence
+        if family is not None:
+            error = min(error, (1 - family) / len(known))
+        if one.sequential:
+            error *= share_of(look) / choices
+        found.append(replace(one, confidence=1 - error))
+    return found
+
+
+def look_of(
+    rules: Sequence[Rule],
+    history: str | os.PathLike[str] | None,
+    since: Run | None,
+    *,
+    chosen: bool = False,
+) -> tuple[int, int]:
+    """Return which look of sequential rules this is, and of how many runs the baseline was chosen.
+
+    Looks are the nights of a gate, and 1 for tonight. Tries of a night are looks too. Without a
+    pinned baseline, which is `since`, all nights of the history count. `chosen` is whether the
+    baseline is a run of the history that was not pinned.
+
+    Raises
+    ------
+    UsageError
+        If there is no history to count them in.
+    """
+    one = next((one for one in rules if one.sequential), None)
+    if one is None:
+        return 1, 1
+    if history is None:
+        raise UsageError(f"rule {one.text!r} counts the nights of a history: give --history")
+    try:
+        runs = History(os.fspath(history)).runs
+    except MissingHistoryError:  # this is the first night
+        return 1, 1
+    look = 1 + sum(is_look(run, since) for run in runs)
+    return look, max(1, len(runs)) if chosen else 1
+
+
+def is_look(run: Run, since: Run | None) -> bool:
+    """Return whether a run is one of a gate after the pinned one, of its date too."""
+    later = since is None or run.time > since.time or run.recorded > since.recorded
+    return run.verdict is not None and later

@@ -1,0 +1,116 @@
+"""A night without a verdict: why, in every form that a verdict has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from rankmill.columns.buffers import table_of
+from rankmill.io.inert_text import markdown_text, visible_message
+from rankmill.nightly.history.record import SCHEMA
+from rankmill.nightly.rules.verdict import RuleOutcome
+from rankmill.nightly.runs.earlier_runs import NO_VERDICT
+from rankmill.nightly.runs.runs import (
+    SUMMARY,
+    CountingRules,
+    Run,
+    new_name,
+    seal_of_row,
+    summary_text,
+)
+from rankmill.show.tables import Cell, Column, Facts, Table, View
+from rankmill.version import __version__
+
+
+class NoVerdict(NamedTuple):
+    """Why there is no verdict.
+
+    Attributes
+    ----------
+    reason : str
+        The message of the error.
+    exit_code : int
+        3 for wrong data, 4 for a lack of memory, and so on.
+    rules : sequence of str
+        Those that were not judged.
+    inputs : mapping of str to str
+        What was to be read: "labels" and "predictions".
+    time : datetime
+        That of the run.
+    """
+
+    reason: str
+    exit_code: int
+    rules: Sequence[str]
+    inputs: Mapping[str, str]
+    time: datetime
+
+    @property
+    def headline(self) -> str:
+        """Say that there is no verdict, and why."""
+        return f"{NO_VERDICT}: {self.reason}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the keys that a verdict has, and the reason."""
+        return {
+            "word": NO_VERDICT,
+            "reason": self.reason,
+            "exit_code": self.exit_code,
+            "rules": [*self.rules],
+            "outcomes": [],
+            "baseline": None,
+            "result": None,
+            "comparison": None,
+            "notes": [],
+        }
+
+    def to_json(self) -> str:
+        """Return all as one JSON object."""
+        return json.dumps(self.to_dict(), indent=2)
+
+
+def view_of(found: NoVerdict) -> View:
+    """Return what is shown in the place of a verdict; CSV has its columns."""
+
+    def exact() -> Table:
+        names = [*RuleOutcome.__dataclass_fields__]
+        known: dict[str, Cell] = {"word": NO_VERDICT, "reason": found.reason}
+        rows = [[(known | {"rule": rule}).get(name) for name in names] for rule in found.rules]
+        return Table([Column(name) for name in names], rows)
+
+    facts = Facts([("verdict", found.headline), *found.inputs.items()], aligned=False)
+    return View(lambda: [facts], lambda: [found.headline], exact, found.to_dict)
+
+
+def summary(found: NoVerdict) -> str:
+    """Return a line for a chat."""
+    return f"❌ {visible_message(found.headline)}\n"
+
+
+def markdown(found: NoVerdict) -> str:
+    """Return a summary for a pull request."""
+    rules = "".join(f"- not judged: {markdown_text(rule)}\n" for rule in found.rules)
+    return f"## ❌ rankmill: {NO_VERDICT}\n\n{markdown_text(found.reason)}\n\n{rules}"
+
+
+def run_table(found: NoVerdict, tags: Mapping[str, str]) -> pa.Table:
+    """Return the run as a history has it: one row, without a metric."""
+    rules = CountingRules("{}", "{}", "linear")
+    run = Run(
+        *(new_name(found.time), found.time.astimezone(UTC), __version__, rules.text, {}),
+        verdict=NO_VERDICT,
+        tags=dict(tags),
+        reason=found.reason.encode("utf-8", "backslashreplace").decode(),
+    )
+    row = {
+        **{"run": run.id, "time": run.time, "version": __version__, "tags": [*run.tags.items()]},
+        **{"verdict": NO_VERDICT, "reason": run.reason, **rules._asdict()},
+        **{f"{side}_source": source for side, source in found.inputs.items()},
+    }
+    row["checksum"] = seal_of_row(row)
+    summary = summary_text(run, rules)
+    return table_of([row], SCHEMA.with_metadata({SUMMARY: summary}))

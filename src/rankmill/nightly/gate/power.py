@@ -1,0 +1,279 @@
+"""gate_power() says what the rules of a gate would see on these data, and how often they err."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rankmill.analysis.compare.queries.join import Reading
+from rankmill.analysis.statistics.distributions import t_quantile, t_tail
+from rankmill.analysis.statistics.ratios import Pair
+from rankmill.engine.progress import Progress
+from rankmill.nightly.gate.gate import alone_of, evidence_of, joined_of
+from rankmill.nightly.gate.gate_request import GateRequest, Rules, asked_of
+from rankmill.nightly.gate.judge import Case, Evidence, cases_of, confidence_of_each
+from rankmill.nightly.gate.levels import levelled, look_of
+from rankmill.nightly.gate.power_view import POWER, GatePower, RulePower
+from rankmill.nightly.gate.replay import Replay
+from rankmill.nightly.history.history import History
+from rankmill.nightly.rules.measurements import Measurement, freedom_and_error
+from rankmill.nightly.rules.rules import Rule, parse_rules
+from rankmill.nightly.runs.folder import open_folder
+from rankmill.nightly.runs.other_inputs import beside_of
+from rankmill.nightly.runs.runs import rules_text
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Catalogue, Labels, Predictions
+from rankmill.threads import Workers
+
+YEAR = 365
+
+
+def gate_power(
+    labels: Any,
+    predictions: Any,
+    rules: str | Iterable[str] | Rules,
+    *,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    metrics: str | Sequence[str] = (),
+    by: Any = (),
+    cluster: str | None = None,
+    adjust: Any = None,
+    time: datetime | None = None,
+    semantics: Counting = "default",
+    catalogue: Catalogue | None = None,
+    threads: int | None = None,
+    memory: int = MEMORY,
+    progress: Progress | bool | None = None,
+) -> GatePower:
+    """Score predictions, and say what the rules of a gate would see and how often they would err.
+
+    Parameters
+    ----------
+    labels, predictions, rules, baseline, metrics, by, cluster, adjust, time
+        As for `gate`.
+    history : str or path, optional
+        The nights that the rules are held against, too. A fixed baseline is not paired with them.
+    semantics, catalogue, threads, memory, progress
+        As for `evaluate`.
+
+    Returns
+    -------
+    GatePower
+        For each rule the smallest drop that it fails in 80 % of nights, its false alarms in a year
+        of nights, and how many of the last 90 nights of the history would have failed.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> labels = pa.table({"user_id": range(400), "items": [[1]] * 400})
+    >>> old, new = ([[1] if q % n else [2, 1] for q in range(400)] for n in (2, 3))
+    >>> old, new = (pa.table({"user_id": range(400), "items": one}) for one in (old, new))
+    >>> rule = "map drop <= 1% confidence 0.95"
+    >>> (found,) = gate_power(labels, new, rule, baseline=old).rules
+    >>> round(found.smallest, 3), round(found.alarms, 1)
+    (0.088, 3.0)
+    """
+    request = GateRequest(
+        labels,
+        predictions,
+        rules,
+        baseline,
+        history,
+        metrics,
+        by,
+        cluster=cluster,
+        adjust=adjust,
+        time=time,
+        semantics=semantics,
+        catalogue=catalogue,
+        memory=memory,
+    )
+    given, asked = Rules.of(rules), asked_of(request)
+    reading = Reading(threads, progress)
+    joined = joined_of(asked, Labels.of(labels), Predictions.of(predictions), reading)
+    with Workers(threads) as workers:
+        state = joined.state(workers, crossed=asked.crossed, rows=False)
+        alone = alone_of(joined, state, asked, workers)
+    evidence = evidence_of(asked, joined.results, joined.without, state, {}, alone)
+    written, folder = parse_rules(given.rules), history
+    cases = [cases_of(one, evidence) if one.kind == "metric" else [] for one in written]
+    earlier = asked.earlier
+    since = None if earlier is None else earlier.since
+    chosen = earlier is not None and earlier.kind == "history"
+    look = look_of(written, folder, since, chosen=chosen and since is None)
+    chances = _chances(written, given.family_confidence, look, cases)
+    past: list[dict[Any, bool]] = [{} for _ in written]
+    if folder is not None:
+        scope = evidence.result.scope.to_dict() | beside_of(evidence.result.inputs)
+        replay = Replay(
+            History(os.fspath(folder)),
+            open_folder(os.fspath(folder)),
+            rules_text(evidence.result.semantics, scope, evidence.result.gain_function),
+            written,
+            given.family_confidence,
+            baseline if chosen else None,
+            None if chosen else evidence.told,
+            since,
+        )
+        past = [
+            replay.failed(place, _metric(one, evidence), cases[place])
+            if one.kind != "age"
+            and (asked.settings.cluster is None or one.least_confidence is None)
+            else {}  # nights have no ages, and no errors of clusters
+            for place, one in enumerate(written)
+        ]
+    found = []
+    for tonight, of_rule, chance, nights in zip(asked.rules, cases, chances, past, strict=True):
+        seen = [one for one in _seen(tonight, of_rule) if one is not None]
+        found.append(
+            RulePower(
+                tonight.text,
+                _told(min(seen, default=None)),
+                _told(max(seen, default=None)),
+                tonight.relative,
+                None if chance is None else math.fsum(chance),
+                sum(nights.values()),
+                len(nights),
+            )
+        )
+    return GatePower(found, _together(chances), *_any(past))
+
+
+def _metric(rule: Rule, evidence: Evidence) -> str:
+    """Return the metric of a rule, or any one for a count."""
+    if rule.kind == "metric":
+        return rule.name(evidence.result.scope.rel)
+    return next(iter(evidence.result.metrics))
+
+
+def _told(number: float | None) -> float | None:
+    return None if number is None or math.isinf(number) else number
+
+
+def _any(past: Sequence[Mapping[Any, bool]]) -> tuple[int, int]:
+    """Return in how many nights a rule would have failed, and of how many."""
+    days = {day for one in past for day in one}
+    return sum(any(one.get(day, False) for one in past) for day in days), len(days)
+
+
+def _together(chances: Sequence[list[float] | None]) -> float | None:
+    """Return the nights of a year with a false alarm, as if rules did not depend on each other."""
+    known = [one for one in chances if one is not None]
+    nights = zip(*known, strict=True)
+    return math.fsum(1 - math.prod(1 - p for p in night) for night in nights) if known else None
+
+
+# ------------------------------------------------------------------ one rule
+
+
+class _Test(NamedTuple):
+    """The t test of a rule.
+
+    Attributes
+    ----------
+    margin : float
+        How far the limit is from no change.
+    error, freedom : float
+        The standard error of what is tested, and its degrees of freedom.
+    room : float
+        The largest drop that there can be.
+    more : float
+        By how much the square of the error grows with a drop of paired values: as if some queries
+        lost all that they had.
+    """
+
+    margin: float
+    error: float
+    freedom: float
+    room: float
+    more: float = 0.0
+
+    def critical(self, confidence: float | None) -> float:
+        """Return by how many errors a number has to be beyond the limit."""
+        return 0.0 if confidence is None else t_quantile((1 + confidence) / 2, self.freedom)
+
+    def smallest(self, confidence: float | None) -> float:
+        """Return the drop that is beyond the limit by enough errors, those at this drop."""
+        square = (self.critical(confidence) + t_quantile(POWER, self.freedom)) ** 2
+        linear = square * self.more
+        constant = square * (self.error**2 + self.more * max(0.0, self.margin))
+        return self.margin + (linear + math.sqrt(linear**2 + 4 * constant)) / 2
+
+
+def _test_of(rule: Rule, one: Measurement) -> _Test | None:
+    """Return the test of a rule in a slice, None if the data tell no error."""
+    v, b, lowest, highest = one.value, one.base, *one.bounds
+    if v is None or one.too_few:
+        return None
+    if rule.measure == "value":
+        if rule.operator == "==" or not one.mine.error or one.mine.freedom < 1:
+            return None
+        up = rule.operator in (">=", ">")
+        margin = v - rule.limit if up else rule.limit - v
+        return _Test(margin, one.mine.error, one.mine.freedom, v - lowest if up else highest - v)
+    error_of_v, error_of_b = one.mine.error, one.theirs.error
+    if b is None or error_of_v is None or error_of_b is None or one.difference_error == 0:
+        return None  # of a system and itself nobody knows how a worse one would differ
+    freedom, error = freedom_and_error(one)
+    down = rule.better == "lower"
+    room = highest - b if down else b - lowest
+    more = 0.0
+    if one.difference_error is not None and one.groups is None and not down and b > 0:
+        more = error_of_b**2 / b + b / one.theirs.size
+    if rule.relative:
+        if b <= 0:
+            return None
+        # The test is that of v - r b, where r is the ratio at the limit.
+        pair = Pair.of_errors(v, b, error_of_v, error_of_b, error)
+        r = 1 + rule.limit if down else 1 - rule.limit
+        square = pair.of_value + r * r * pair.of_base - 2 * r * pair.covariance
+        error, room, more = math.sqrt(max(0.0, square)) / b, room / b, more / b
+    return _Test(rule.limit, error, freedom, room, more) if error and freedom >= 1 else None
+
+
+def _seen(rule: Rule, cases: Sequence[Case]) -> list[float | None]:
+    """Return the drop that a rule fails in 80 % of nights, by slice; infinite if none is."""
+    found: list[float | None] = []
+    for one in cases:
+        test = _test_of(rule, one.measured)
+        if test is None:
+            found.append(None)
+            continue
+        drop = test.smallest(confidence_of_each(rule, len(cases)))
+        found.append(drop if drop <= test.room else math.inf)
+    return found
+
+
+def _chances(
+    rules: Sequence[Rule],
+    family: float | None,
+    look: tuple[int, int],
+    cases: Sequence[Sequence[Case]],
+) -> list[list[float] | None]:
+    """Return the chance of a false alarm of each rule, in each night of a year from tonight on."""
+    found: list[list[float] | None] = []
+    for place, one in enumerate(rules):
+        tests = [_test_of(one, case.measured) for case in cases[place]]
+        known = [test for test in tests if test is not None]
+        if not known:
+            found.append(None)
+            continue
+        nights = YEAR if one.sequential else 1
+        chances = []
+        for night in range(nights):
+            choices = look[1] + night if look[1] > 1 else 1
+            tonight = levelled(rules, family, look[0] + night, choices)[place]
+            confidence = confidence_of_each(tonight, len(tests))
+            held = 1.0
+            for test in known:
+                far = test.critical(confidence) + test.margin / test.error
+                held *= 1 - t_tail(far, test.freedom)
+            chances.append(1 - held)
+        found.append(chances * (YEAR // nights))
+    return found

@@ -1,0 +1,297 @@
+"""Recording a run: what it found becomes a small Parquet file in the folder of the history."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from rankmill.analysis.compare.differences.differences import Estimate
+from rankmill.analysis.compare.differences.slice_tables import UNKNOWN
+from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.columns.buffers import table_of
+from rankmill.errors import UsageError
+from rankmill.io.stores.urls import is_url, join, local_path
+from rankmill.io.whole_files import check_target, write_files
+from rankmill.nightly.rules.verdict import Verdict
+from rankmill.nightly.runs.fingerprint import Fingerprint, fingerprint
+from rankmill.nightly.runs.other_inputs import beside_of
+from rankmill.nightly.runs.runs import (
+    SUMMARY,
+    CountingRules,
+    RecordedMetric,
+    Run,
+    new_name,
+    seal_of_row,
+    summary_text,
+)
+from rankmill.results.result import Result
+
+if TYPE_CHECKING:
+    from rankmill.semantics.choices import Choices
+
+Found: TypeAlias = Result | Verdict | Comparison | Mapping[str, Result]
+"""What can be recorded; a mapping is that of `evaluate_runs`."""
+
+_TEXT, _COUNT, _TIME = pa.string(), pa.int64(), pa.timestamp("us", "UTC")
+_INPUT = {"source": _TEXT, "paths": pa.list_(_TEXT), "bytes": _COUNT, "rows": _COUNT}
+_INPUT |= {"modified": _TIME, "checksum": _TEXT}
+SCHEMA = pa.schema(
+    {
+        "run": _TEXT,
+        "time": _TIME,
+        "system": _TEXT,  # null if the run had one only
+        "by": _TEXT,  # null: the metric over all queries
+        "slice": _TEXT,
+        "metric": _TEXT,
+        "value": pa.float64(),
+        "standard_error": pa.float64(),
+        "queries": _COUNT,
+        "effective_queries": pa.float64(),  # of weights, or of clusters in slices; else null
+        "verdict": _TEXT,
+        "reason": _TEXT,  # why there is no verdict; else null
+        "tags": pa.map_(_TEXT, _TEXT),
+        "version": _TEXT,
+        "definition": _TEXT,
+        "semantics": _TEXT,
+        "scope": _TEXT,
+        "gain_function": _TEXT,
+        **{f"labels_{name}": kind for name, kind in _INPUT.items()},
+        **{f"predictions_{name}": kind for name, kind in _INPUT.items()},
+        "audit": pa.map_(_TEXT, _COUNT),
+        "outcomes": _TEXT,
+        "checksum": _TEXT,  # of what trends are read from
+    }
+)
+"""The columns of a run's file: a row for each metric and system, then those of slices."""
+
+
+class _Row(NamedTuple):
+    """A value: of which system, slice and metric."""
+
+    system: str | None
+    by: str | None
+    slice: str | None
+    metric: str
+    value: float | None
+    standard_error: float | None
+    queries: int | None
+    effective_queries: float | None = None
+
+
+class _Facts(NamedTuple):
+    """What the rows of a run share, and what those of a system do."""
+
+    semantics: Choices
+    scope: Mapping[str, Any]
+    gain_function: str
+    labels: Mapping[str, Any]
+    predictions: Mapping[str | None, Mapping[str, Any]]
+    audits: Mapping[str | None, Mapping[str, int]]
+
+
+def record(
+    found: Found,
+    history: str | Path,
+    *,
+    tags: Mapping[str, str] | None = None,
+    labels: str | Sequence[str] | None = None,
+    predictions: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    time: datetime | None = None,
+) -> str:
+    """Write a run to a history; the parameters are those of `History.record`."""
+    check_history(history)
+    table = run_table(found, tags=tags, labels=labels, predictions=predictions, time=time)
+    contents = contents_of(table, history)
+    write_files(contents)
+    return contents[-1][0]
+
+
+def check_history(history: str | Path) -> None:
+    """Raise UsageError if no run could be written to a history; nothing is changed."""
+    folder = _folder(history)
+    if not is_url(folder) and os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"the history {folder} is a file; expected a folder, or a name for one")
+    # The folder is made for the first run, but those above it are not: they may be mistyped.
+    missing = not is_url(folder) and not os.path.exists(folder)
+    check_target(folder if missing else join(folder, new_name(datetime.now(UTC)) + ".parquet"))
+
+
+def contents_of(table: pa.Table, history: str | Path) -> list[tuple[str, pa.Table | None]]:
+    """Return what `write_files` writes for a run: the folder of a history, and the file in it."""
+    folder = _folder(history)
+    made = [] if is_url(folder) else [(folder, None)]
+    return [*made, (join(folder, f"{table['run'][0]}.parquet"), table)]
+
+
+def _folder(history: str | Path) -> str:
+    if not str(history):
+        raise UsageError("the name of the history is empty; expected a folder or a URL")
+    if str(history) == "-":
+        raise UsageError("a history is a folder or a URL, and not - for standard output")
+    return local_path(str(history))
+
+
+def _checked(tags: Mapping[str, str]) -> dict[str, str]:
+    for key, value in tags.items():
+        if not (isinstance(key, str) and key and isinstance(value, str)):
+            raise UsageError(f"a tag is {key!r}: {value!r}; expected two texts, as in model=a7")
+    return {_utf8(key): _utf8(value) for key, value in tags.items()}
+
+
+# ------------------------------------------------------------------ what is in a run
+
+
+def run_table(
+    found: Found,
+    *,
+    tags: Mapping[str, str] | None = None,
+    labels: Any = None,
+    predictions: Any = None,
+    time: datetime | None = None,
+) -> pa.Table:
+    """Return the rows of a run; the parameters are those of `History.record`."""
+    from rankmill.version import __version__
+
+    time = datetime.now(UTC) if time is None else time
+    if time.tzinfo is None:
+        raise UsageError(f"the time of a run is {time}; expected one with its zone, such as UTC")
+    run, tags = new_name(time), _checked(tags or {})
+    facts, rows = _facts(found), list(_rows(found))
+    if not isinstance(predictions, Mapping):
+        predictions = dict.fromkeys(facts.predictions, predictions)
+    of_labels = _columns("labels", fingerprint(facts.labels, labels))
+    of_system = {
+        name: _columns("predictions", fingerprint(details, predictions.get(name)))
+        | {"audit": list(facts.audits.get(name, {}).items())}
+        for name, details in facts.predictions.items()
+    }
+    rules = CountingRules(
+        json.dumps(facts.semantics.to_dict()),
+        json.dumps(facts.scope),
+        facts.gain_function,
+    )
+    definitions = {row.metric: _definition(row.metric) for row in rows}
+    # What the data do not decide is no success, even where it may pass.
+    verdict = found.worst if isinstance(found, Verdict) else None
+    outcomes = None
+    if isinstance(found, Verdict):
+        outcomes = json.dumps([one.to_dict() for one in found.outcomes])
+    shared = {
+        **{"run": run, "time": time, "version": __version__, "tags": list(tags.items())},
+        **{"verdict": verdict, "outcomes": outcomes, **rules._asdict(), **of_labels},
+    }
+    cells = [
+        {**shared, **of_system[row.system], **row._asdict(), "definition": definitions[row.metric]}
+        for row in rows
+    ]
+    for cell in cells:
+        cell["checksum"] = seal_of_row(cell)
+    metrics = {
+        (row.system, row.metric): RecordedMetric(
+            *row[4:7], definitions[row.metric], row.effective_queries
+        )
+        for row in rows
+        if row.by is None
+    }
+    audits = {name: dict(facts.audits.get(name, {})) for name in facts.predictions}
+    summarised = Run(run, time.astimezone(UTC), __version__, "", metrics, verdict, tags, audits)
+    summary = summary_text(summarised, rules)
+    return table_of(cells, SCHEMA.with_metadata({SUMMARY: summary}))
+
+
+def _columns(side: str, one: Fingerprint) -> dict[str, Any]:
+    paths = None if one.paths is None else [_utf8(path) for path in one.paths]
+    one = one._replace(source=_utf8(one.source), paths=paths)
+    return {f"{side}_{name}": value for name, value in one._asdict().items()}
+
+
+def _utf8(text: str) -> str:
+    """A text that Parquet can hold: names of files need not be valid UTF-8."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _definition(metric: str) -> str:
+    from rankmill.metrics.registry import parse
+
+    try:
+        return " ".join(parse(metric).spec.definition.split())
+    except UsageError:  # of a result that was not made by this version
+        return ""
+
+
+def _facts(found: Found) -> _Facts:
+    if isinstance(found, Verdict):
+        found = found.result
+    if isinstance(found, Comparison):
+        if found.state is None:
+            raise UsageError(
+                "a Comparison that was read from JSON cannot be recorded: compare again"
+            )
+        scope = found.scope.to_dict() | beside_of(found.inputs)
+        how = found.semantics, scope, found.state.gain_function
+        inputs = found.inputs.get("systems", {})
+        systems: dict[str | None, Any] = {name: inputs.get(name, {}) for name in found.systems}
+        return _Facts(*how, found.inputs.get("labels", {}), systems, {})
+    results = _by_system(found)
+    one = next(iter(results.values()))
+    scope = one.scope.to_dict() | beside_of(one.inputs)
+    return _Facts(
+        *(one.semantics, scope, one.gain_function, one.inputs.get("labels", {})),
+        {name: each.inputs.get("predictions", {}) for name, each in results.items()},
+        {name: each.audit for name, each in results.items()},
+    )
+
+
+def _by_system(found: Result | Mapping[str, Result]) -> Mapping[str | None, Result]:
+    if isinstance(found, Result):
+        return {None: found}
+    if not isinstance(found, Mapping) or not all(isinstance(one, Result) for one in found.values()):
+        raise UsageError(
+            f"a {type(found).__name__} cannot be recorded; expected a Result, a Verdict, a "
+            "Comparison, or what evaluate_runs returns"
+        )
+    if len(found) == 1:
+        return {None: next(iter(found.values()))}
+    by_name: dict[str | None, Result] = {}
+    by_name.update(found.items())
+    return by_name
+
+
+def _rows(found: Found) -> Iterator[_Row]:
+    if isinstance(found, Verdict):
+        yield from _rows(found.result)
+        yield from (_Row(None, *one) for one in found.slices)
+    elif isinstance(found, Comparison):
+        for metric, values in found.values.items():
+            yield from _estimates(None, None, metric, values, found.queries)
+        yield from _slices(found)
+    else:
+        for name, one in _by_system(found).items():
+            for metric, value in one.metrics.items():
+                error = one.standard_errors.get(metric)
+                of = one.averaged(metric), one.effective_queries
+                yield _Row(name, None, None, metric, value, error, *of)
+
+
+def _slices(found: Comparison) -> Iterator[_Row]:
+    for one in found.slices:
+        cut = ", ".join(one.by), ", ".join(UNKNOWN if v is None else v for v in one.value)
+        for metric, values in one.values.items():
+            yield from _estimates(*cut, metric, values, one.queries)
+
+
+def _estimates(
+    by: str | None,
+    value: str | None,
+    metric: str,
+    values: Mapping[Any, Estimate],
+    queries: int,
+) -> Iterator[_Row]:
+    for name, one in values.items():
+        yield _Row(name, by, value, metric, one.value, one.standard_error, queries)

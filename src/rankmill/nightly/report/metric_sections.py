@@ -1,0 +1,322 @@
+"""Sections about metrics and how they changed: against the baseline, by slice, over the history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rankmill.analysis.compare.differences.differences import (
+    BETTER,
+    EQUAL,
+    NOT_SHOWN,
+    WORSE,
+    Difference,
+    Estimate,
+    Slice,
+)
+from rankmill.analysis.compare.view.plots import dot_of
+from rankmill.nightly.report import words
+from rankmill.nightly.report.section import Figure, Folded, Grid, Section
+from rankmill.nightly.report.subject import Subject
+from rankmill.nightly.report.text import Html, name, say
+from rankmill.show import charts
+from rankmill.show.charts import BASE, CLASSES, SUBJECT, Dot
+from rankmill.show.marks import Drawing
+from rankmill.show.scales import Scale, count, half_width, number, percent, scale_of, signed
+
+# So many slices of one way are drawn: those that lost most, and those that gained most.
+MOST_SLICES = 24
+# Slices with a smaller share of the queries do not widen the axis: their intervals are very wide.
+SMALL = 0.01
+# So many runs of a history are drawn.
+MOST_RUNS = 100
+# Shorter words for a phone.
+_WORDS = {NOT_SHOWN: "not shown", EQUAL: "equal"}
+
+
+def class_of(subject: Subject, system: str) -> str:
+    """Return the class that a system has in all drawings."""
+    if system == subject.baseline:
+        return BASE
+    others = [SUBJECT, *CLASSES[2:]]
+    return others[subject.systems.index(system) % len(others)]
+
+
+def legend(subject: Subject, systems: Sequence[str]) -> list[tuple[Drawing, Html]]:
+    """Return the marker and the name of each system; none for one."""
+    if len(systems) < 2:
+        return []
+    return [(Drawing(12, charts.sample(class_of(subject, one))), name(one)) for one in systems]
+
+
+def tone_of(one: Difference | None) -> str:
+    """Return the class of what a difference means."""
+    verdict = None if one is None else one.verdict
+    return {BETTER: "good", WORSE: "bad"}.get(verdict or "", "even")
+
+
+# ------------------------------------------------------------------ metrics
+
+
+def metrics(subject: Subject) -> Section:
+    """Return the metrics of all systems, as dots with intervals."""
+    level = f"{100 * subject.settings.confidence:g}%"
+    rows = []
+    together = scale_of([end for of in subject.values.values() for one in of.values() for end in
+                         (one.value, one.low, one.high)])  # fmt: skip
+    single = len(subject.shown) == 1
+    for metric, of in subject.values.items():
+        scale = together if single else _scale(of.values())
+        for i, system in enumerate(subject.shown):
+            one = of[system]
+            dot = Dot(one.value, one.low, one.high, class_of(subject, system))
+            named = [name(metric) if i == 0 else ""] + ([] if single else [name(system)])
+            told = number(one.value), half_width(one.half)
+            rows.append([*named, *told, charts.track([dot], scale)])
+    start = 0 if single else 1
+    header: list[object] = ["metric", *([] if single else ["system"]), "value", level]
+    header.append(charts.axis(together) if single else "an axis for each metric")
+    last = len(header) - 1
+    grid = Grid(header, rows, frozenset({0, start}), last, frozenset({last - 1}))
+    title = words.value_words(subject.metrics[0], subject.values[subject.metrics[0]][subject.main])
+    if not single:
+        title = say("{} for {}", title, name(subject.main))
+    lead = say("Means over {}, with their {} intervals.", subject.counted, level)
+    lead = say("{} {}", lead, _bounds(subject)) if _bounds(subject) else lead
+    return Section("Metrics", title, lead, [grid])
+
+
+def _bounds(subject: Subject) -> str:
+    result = subject.result
+    if result is None:
+        return ""
+    return " ".join(
+        f"Over all orders of ties {metric} is between {number(low)} and {number(high)}."
+        for metric, (low, high) in result.bounds.items()
+        if number(low) != number(high)
+    )
+
+
+def _scale(estimates: Iterable[Estimate]) -> Scale:
+    ends = [end for one in estimates for end in (one.value, one.low, one.high)]
+    return scale_of(ends, most=4)
+
+
+# ------------------------------------------------------------------ changes
+
+
+def changes(subject: Subject) -> Section | None:
+    """Return how each metric changed against the baseline; None without one."""
+    if subject.comparison is None or subject.baseline is None:
+        return None
+    found = [
+        (metric, system, subject.difference(metric, system))
+        for metric in subject.metrics
+        for system in subject.systems
+    ]
+    rows = [
+        (name(metric), *([name(system)] if len(subject.systems) > 1 else []), one)
+        for metric, system, one in found
+    ]
+    header = ["metric", *(["system"] if len(subject.systems) > 1 else [])]
+    level = f"{100 * subject.settings.confidence:g}%"
+    lead = say(
+        "Differences from {} in percent of its value, paired by query, with {} intervals. {}",
+        name(subject.baseline),
+        level,
+        words.side_words({metric: one.better for metric, _, one in found if one is not None}),
+    )
+    title = words.change_words(*found[0])
+    return Section("Against the baseline", title, lead, [_forest(header, rows)])
+
+
+def _forest(header: Sequence[object], rows: Sequence[tuple[object, ...]], small: int = 0) -> Grid:
+    """Return a table with a drawing of each difference, which is the last of its row.
+
+    With `small`, the second cell is a number of queries, and rows of fewer do not widen the axis.
+    """
+    found = [(row[:-1], row[-1]) for row in rows]
+    relative = all(isinstance(one, Difference) and one.relative is not None for _, one in found)
+    dots = [(_dot(one, relative=relative), row) for row, one in found]
+    large = [dot for dot, row in dots if not small or int(str(row[1]).replace(",", "")) >= small]
+    ends = [end for dot in large or [dot for dot, _ in dots] for end in dot[:3]]
+    scale = scale_of(ends, most=4, include=(0.0,))
+    shown = []
+    for (dot, row), (_, one) in zip(dots, found, strict=True):
+        assert isinstance(one, Difference)
+        change = "" if one.value is None else (
+            percent(one.relative, sign=True) if relative and one.relative is not None
+            else signed(one.value)
+        )  # fmt: skip
+        result = _WORDS.get(one.verdict or "", one.verdict or "not tested")
+        drawing = charts.track([dot], scale, zero=True)
+        tone = dot.tone.split()[0]
+        shown.append([*row, drawing, change, Html(f'<span class="{tone}">{result}</span>')])
+    axis = charts.axis(scale, percent=relative, signed=True)
+    place = len(header)
+    left = frozenset({0, place, place + 2}) | ({1} if not small and place > 1 else set())
+    wide = frozenset({1}) if small else frozenset()
+    return Grid([*header, axis, "change", "result"], shown, left, place, wide)
+
+
+def _dot(one: object, *, relative: bool) -> Dot:
+    assert isinstance(one, Difference)
+    dot = dot_of(one)
+    if relative:
+        low, high = one.relative_interval or (None, None)
+        dot = dot._replace(value=one.relative, low=low, high=high)
+    return dot
+
+
+def slices(subject: Subject) -> Iterator[Section]:
+    """Yield for whom the first metric changed, for each system; other metrics are folded."""
+    for system in subject.systems if subject.comparison is not None else ():
+        cut = [one for one in subject.slices if one.differences]
+        tested = [metric for metric in subject.metrics if cut and metric in cut[0].differences]
+        if not tested:
+            continue
+        first, *others = tested
+        parts: list[object] = list(_by_way(subject, cut, first, system))
+        parts += [
+            Folded(
+                say("{}: {}", name(metric), words.slices_words(cut, metric, system)),
+                list(_by_way(subject, cut, metric, system)),
+            )
+            for metric in others
+        ]
+        title = words.slices_words(cut, first, system)
+        lead = say(
+            "{} of {} against {} in slices of the queries; p and intervals are corrected over all. "
+            "Axes leave out the ends of intervals of slices with few queries.",
+            *(name(first), name(system), name(subject.baseline)),
+        )
+        one_sided = cut[0].differences[first][system].better != "neither"
+        about = "Who gained and who lost" if one_sided else "Where it rose and where it fell"
+        yield Section(about, title, lead, parts)
+
+
+def _by_way(subject: Subject, cut: Sequence[Slice], metric: str, system: str) -> Iterator[Grid]:
+    for by in dict.fromkeys(one.by for one in cut):
+        of_way = [one for one in cut if one.by == by]
+        kept = _most_moved(of_way, metric, system)
+        rows = [
+            (words.slice_value(one), count(one.queries), one.differences[metric][system])
+            for one in kept
+        ]
+        title = say("by {}", words.way_words(by))
+        if len(kept) < len(of_way):
+            title = say("{}, {} of {} slices", title, len(kept), count(len(of_way)))
+        yield _forest([title, "queries"], rows, max(1, int(SMALL * subject.queries)))
+
+
+def _most_moved(of_way: Sequence[Slice], metric: str, system: str) -> list[Slice]:
+    """Return the slices of a way; of very many, those that lost and gained most."""
+    if len(of_way) <= MOST_SLICES:
+        return list(of_way)
+    order = sorted(of_way, key=lambda one: one.differences[metric][system].order)
+    half = MOST_SLICES // 2
+    chosen = {id(one) for one in (*order[:half], *order[-half:])}
+    return [one for one in order if id(one) in chosen]
+
+
+# ------------------------------------------------------------------ levels
+
+
+def levels(subject: Subject) -> Iterator[Section]:
+    """Yield the first metric by number of labels and by popularity, for all systems."""
+    found = subject.details.slices
+    metric = next((one for one in subject.metrics if found and one in found[0].values), None)
+    if metric is None:
+        return
+    for by in dict.fromkeys(one.by for one in found):
+        of_way = [one for one in found if one.by == by]
+        if len(of_way) > MOST_SLICES:
+            least = sorted(one.queries for one in of_way)[-MOST_SLICES]
+            of_way = [one for one in of_way if one.queries >= least][:MOST_SLICES]
+        systems = [one for one in subject.shown if one in of_way[0].values[metric]]
+        if subject.main not in systems or len(of_way) < 2:
+            continue
+        every = [(one.queries, one.values[metric][system]) for one in of_way for system in systems]
+        large = [e for queries, of in every if queries >= SMALL * subject.queries for e in of[2:]]
+        scale = scale_of([*(of.value for _, of in every), *large])
+        rows = []
+        for one in of_way:
+            dots = [_level(one.values[metric][n], class_of(subject, n)) for n in systems[::-1]]
+            value = number(one.values[metric][subject.main].value)
+            rows.append(
+                [words.slice_value(one), count(one.queries), charts.track(dots, scale), value]
+            )
+        header = [words.way_words(by), "queries", charts.axis(scale), name(metric)]
+        title = words.level_words(of_way, metric, subject.main)
+        grid = Grid(header, rows, frozenset({0}), 2, frozenset({1}))
+        yield Section(
+            say("By {}", words.way_words(by)).plain,
+            title,
+            _LEADS.get(by[0], ""),
+            [*_legend_line(subject, systems), grid],
+            "half",
+        )
+
+
+_LEADS = {
+    "label_count": "How many labels a query has.",
+    "label_popularity": (
+        "Labels of the head, the middle and the tail hold a third of all labels each; a query is "
+        "in the class of its median label."
+    ),
+}
+
+
+def _legend_line(subject: Subject, systems: Sequence[str]) -> list[object]:
+    return [legend(subject, systems)] if len(systems) > 1 else []
+
+
+def _level(one: Estimate, cls: str) -> Dot:
+    return Dot(one.value, one.low, one.high, cls)
+
+
+# ------------------------------------------------------------------ history
+
+
+def trend(subject: Subject) -> Section | None:
+    """Return the trend of each metric over the runs of the history; None without any."""
+    known = {
+        metric: list(runs)[-MOST_RUNS:]
+        for metric, runs in subject.history.items()
+        if runs and isinstance(metric, str)
+    }
+    if not known:
+        return None
+    first = next((metric for metric in subject.metrics if metric in known), next(iter(known)))
+    runs = known[first]
+    titles = [charts.time_text(run[0]) for run in runs]
+    halves = [None if run[2] is None else 1.96 * run[2] for run in runs]
+    values = [run[1] for run in runs]
+    tones = [_tone_of_word(run[3]).replace("even", "") for run in runs]
+    series = charts.Series(SUBJECT, values, charts.around(values, halves), tones)
+    shown = [text[:10] for text in titles]
+    # Earlier tries of this night are not what it is compared with, if there is another night.
+    others = [run for run, day in zip(runs, shown, strict=True) if day != shown[-1]]
+    title = words.trend_words(first, [*others, runs[-1]] if others else runs)
+    times = [run[0] for run in runs]
+    drawing = charts.over_time(times, series, title.plain, f"{len(runs)} runs")
+    rows = [
+        [text, number(value), half_width(half), word or "none"]
+        for text, (_, value, _, word), half in zip(titles, runs, halves, strict=True)
+    ]
+    numbers = Grid(["time", first, "95%", "verdict"], rows[::-1], frozenset({0, 3}))
+    parts: list[object] = [Figure("", drawing, numbers)]
+    more = [
+        [name(metric), charts.sparkline([run[1] for run in of], [_tone_of_word(of[-1][3])]),
+         number(of[0][1]), number(of[-1][1])]
+        for metric, of in known.items()
+        if metric != first
+    ]  # fmt: skip
+    if more:
+        parts.append(Grid(["metric", "all runs", "first", "last"], more, frozenset({0}), 1))
+    return Section("History", title, f"The last {len(runs)} runs that count the same.", parts)
+
+
+def _tone_of_word(word: str) -> str:
+    if word in ("", "held"):
+        return "even"
+    return "warn" if word == "not enough data" else "bad"

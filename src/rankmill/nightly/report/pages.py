@@ -1,0 +1,309 @@
+"""page() writes what was found as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC
+from pathlib import Path
+from typing import Any
+
+from rankmill.analysis.compare.view.details import Details
+from rankmill.analysis.explain.side_by_side import Listed
+from rankmill.errors import plural
+from rankmill.io.inert_text import visible
+from rankmill.nightly.report import metric_sections, query_sections, words
+from rankmill.nightly.report.audit_words import SUSPECT, audit_title, findings
+from rankmill.nightly.report.rule_sections import ruled_slices
+from rankmill.nightly.report.section import FactList, Finding, Finds, Section, kind_of
+from rankmill.nightly.report.subject import Run, Subject, subject_of
+from rankmill.nightly.report.text import Html, listed, name, say
+from rankmill.results.provenance import beside, described, semantics_text
+from rankmill.semantics.choices import DEFAULT
+from rankmill.semantics.scope import WHOLE
+from rankmill.show.marks import COLOURS, rules
+from rankmill.show.scales import count
+
+TEMPLATES = Path(__file__).parent / "templates"
+# Besides the headline, the header names so many of what was broken.
+MOST_BROKEN = 4
+
+
+def page(
+    subject: Any,
+    *,
+    details: Details | None = None,
+    lists: Sequence[Listed] = (),
+    history: Mapping[Any, Sequence[Run]] | None = None,
+    command: str | None = None,
+) -> str:
+    """Return a page about a result, a comparison or a verdict: one HTML file without scripts.
+
+    Parameters
+    ----------
+    subject : Result, Comparison or Verdict
+    details : Details, optional
+        Charts beyond the numbers, if the subject does not hold them: ``compare`` and ``gate`` do
+        with ``details=True``, and ``evaluate_in_detail`` returns them.
+    lists : sequence of Listed, optional
+        The lists of queries that moved, from `lists_of`.
+    history : mapping of str to sequence of runs, optional
+        Metric -> the runs that count the same, in the order of time, each as (time, value, standard
+        error or None, word of the verdict or ""). For slices, the key is the metric and the slice,
+        as ("map@12", "country = it").
+    command : str, optional
+        The command line that makes this page again.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to make a page of.
+
+    Examples
+    --------
+    >>> import rankmill
+    >>> lists = rankmill.arrays.Ragged.from_lists
+    >>> result = rankmill.evaluate(lists([[1], [2]]), lists([[1], [3, 2]]), ["map@2"])
+    >>> "map@2 is" in page(result).replace("<bdi>", "").replace("</bdi>", "")
+    True
+    """
+    found = subject_of(subject, details, lists, history, command)
+    sections = [one for one in _sections(found) if one is not None]
+    return _rendered(_headline(found), _tone(found), _eyebrow(found), [*_points(found)], sections)
+
+
+def page_without_verdict(found: Any, command: str | None = None) -> str:
+    """Return the page of a gate that ended without a verdict, which is a `NoVerdict`."""
+    rules = [Finding("not judged", "bad", name(one, 60)) for one in found.rules]
+    title = "The rule was not judged" if len(rules) == 1 else "No rule was judged"
+    facts = [(side, _long(source)) for side, source in found.inputs.items()]
+    sections = [
+        Section("Verdict", title, "", [Finds(rules)]),
+        _how_section([*facts, ("exit code", str(found.exit_code))], command, "Run"),
+    ]
+    headline = say("No verdict: {}", name(found.reason, 400))
+    told = say("{}", f"{found.time.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
+    return _rendered(headline, "bad", told, [], sections)
+
+
+def _rendered(
+    headline: Html,
+    tone: str,
+    eyebrow: Html,
+    points: Sequence[tuple[str, Html | str]],
+    sections: Sequence[Section],
+) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_inert,
+    )
+    environment.tests["part"] = lambda part, kind: kind_of(part) == kind
+    style = sheet()
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return environment.get_template("page.html").render(
+        style=Html(style),
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'",
+        headline=headline,
+        tone=tone,
+        eyebrow=eyebrow,
+        points=points,
+        sections=sections,
+    )
+
+
+def sheet() -> str:
+    """Return the sheet of a page, with the colours and the rules of drawings."""
+    style = (TEMPLATES / "page.css").read_text("utf-8")
+    for place, scheme in enumerate(("light", "dark")):
+        colours = "; ".join(f"--{role}: {both[place]}" for role, both in COLOURS.items())
+        style = style.replace(f"/* {scheme} */", f"{colours};")
+    return style.replace("/* drawings */", rules("svg", {one: f"var(--{one})" for one in COLOURS}))
+
+
+def _inert(value: Any) -> Any:
+    """Return what a template shows of a value: HTML of our own as it is, anything else visible."""
+    return value if hasattr(value, "__html__") else visible(str(value))
+
+
+def _sections(subject: Subject) -> Iterator[Section | None]:
+    yield _rules(subject)
+    yield from ruled_slices(subject)
+    yield metric_sections.changes(subject)
+    yield metric_sections.metrics(subject)
+    yield from metric_sections.slices(subject)
+    yield from query_sections.figures(subject)
+    yield from metric_sections.levels(subject)
+    yield metric_sections.trend(subject)
+    yield _audit(subject)
+    yield from query_sections.queries(subject)
+    yield _how(subject)
+
+
+# ------------------------------------------------------------------ the verdict
+
+
+def _headline(subject: Subject) -> Html:
+    verdict = subject.verdict
+    if verdict is None and subject.comparison is None:
+        metric = subject.metrics[0]
+        return words.value_words(metric, subject.values[metric][subject.main])
+    if verdict is None:
+        return words.changes_words(_changes(subject))
+    if verdict.failed:
+        return name(verdict.broken(subject.history)[0], 300)
+    total = len({one.rule for one in verdict.outcomes})
+    undecided = len({one.rule for one in verdict.outcomes if one.word == "not enough data"})
+    if undecided:
+        return say("Held, but {} lack data to decide", f"{undecided} of {total} rules")
+    return say("Held: every rule was kept" if total else "Held: there are no rules")
+
+
+def _points(subject: Subject) -> Iterator[tuple[str, Html | str]]:
+    """Yield what else should be known at once, with its tone."""
+    verdict = subject.verdict
+    if verdict is not None and verdict.failed:
+        broken, total = (len({one.rule for one in of}) for of in (verdict.failed, verdict.outcomes))
+        yield "bad", say("{}: {} of {} rules broken", verdict.word.capitalize(), broken, total)
+        others = verdict.broken(subject.history)[1:]
+        yield from (("bad", name(one, 300)) for one in others[:MOST_BROKEN])
+        if others[MOST_BROKEN:]:
+            yield "bad", say("and {} more", len(others) - MOST_BROKEN)
+    if verdict is None and subject.comparison is not None:
+        for section in metric_sections.slices(subject):
+            lost = any("worse" in str(one) for one in section.parts[:1])
+            yield "bad" if lost else "even", section.title
+    result = subject.result
+    if result is not None:
+        found = findings(result.audit, *subject.rules)
+        if any(one.word == SUSPECT for one in found):
+            yield "warn", audit_title(found)
+
+
+def _changes(subject: Subject) -> list[Any]:
+    return [
+        (metric, system, subject.difference(metric, system))
+        for metric in subject.metrics
+        for system in subject.systems
+    ]
+
+
+def _tone(subject: Subject) -> str:
+    verdict = subject.verdict
+    if verdict is not None:
+        undecided = any(one.word == "not enough data" for one in verdict.outcomes)
+        return "bad" if verdict.failed else "warn" if undecided else "good"
+    tones = {metric_sections.tone_of(one) for _, _, one in _changes(subject)}
+    if subject.comparison is None or tones <= {"even"}:
+        return "even"
+    return "warn" if {"good", "bad"} <= tones else "bad" if "bad" in tones else "good"
+
+
+def _eyebrow(subject: Subject) -> Html:
+    queries = subject.counted
+    if subject.baseline is None:
+        source = _source(subject, subject.main)
+        return say("{} · {}", name(source), queries) if source else say("{}", queries)
+    systems = [name(one) for one in subject.systems]
+    return say("{} against {} · {}", listed(systems), name(subject.baseline), queries)
+
+
+def _source(subject: Subject, system: str) -> str:
+    result = subject.results.get(system)
+    return "" if result is None else str(result.inputs.get("predictions", {}).get("source", ""))
+
+
+def _rules(subject: Subject) -> Section | None:
+    """Return each rule with its reason, broken ones first; None without a verdict."""
+    verdict = subject.verdict
+    if verdict is None or not verdict.outcomes:
+        return None
+    failed = {id(one) for one in verdict.failed}
+    order = sorted(verdict.outcomes, key=lambda one: (id(one) not in failed, one.word == "held"))
+    shown: dict[tuple[str, bool], int] = {}
+    rows = []
+    for one in order:
+        kept = one.word == "held"
+        key = one.rule, kept
+        shown[key] = shown.get(key, 0) + 1
+        if kept and shown[key] > 1:
+            continue  # of slices that held, one stands for all
+        tone = "bad" if id(one) in failed else "even" if kept else "warn"
+        rows.append(Finding(one.word, tone, name(one.rule, 60), "", name(one.reason, 300)))
+    lead = ""
+    if verdict.baseline:
+        source = name(verdict.baseline.get("source", ""))
+        lead = say("Compared with {} ({}).", source, verdict.baseline.get("kind", ""))
+    first = rows[0]
+    if first.word == "held":
+        title = say("{} kept", "The rule was" if len(rows) == 1 else "All rules were")
+    else:
+        title = say("{}: {}", first.word.capitalize(), first.title)
+    return Section("Verdict", title, lead, [Finds(rows)])
+
+
+# ------------------------------------------------------------------ inputs
+
+
+def _audit(subject: Subject) -> Section | None:
+    result = subject.result
+    if result is None:
+        return None
+    found = findings(result.audit, *subject.rules)
+    queries = result.audit.get("queries_in_both", 0), result.audit.get("queries_labelled", 0)
+    both, labelled = queries
+    lead = say("{} of {} with labels have predictions.", count(both), plural(labelled, "query"))
+    notes = [*getattr(subject.verdict, "notes", ()), *(subject.comparison or result).notes]
+    parts: list[Any] = [Finds(found)] if found else []
+    parts += [FactList([("note", note) for note in dict.fromkeys(notes)])] if notes else []
+    return Section("Audit", audit_title(found), lead, parts)
+
+
+def _how(subject: Subject) -> Section:
+    """Return how it was counted, the inputs, the version and the command."""
+    semantics, scope = subject.rules
+    settings = subject.settings
+    facts: list[tuple[Any, Any]] = []
+    facts.append(
+        ("counted", "as by default" if semantics == DEFAULT else semantics_text(semantics))
+    )
+    if scope != WHOLE:
+        facts.append(("scope", str(scope)))
+    if subject.comparison is not None:
+        tests = ", ".join(settings.tests)
+        facts.append(("test", f"{tests}; p corrected by {settings.correction}"))
+        inputs = subject.comparison.inputs
+        facts.append(("labels", described(inputs.get("labels", {}))))
+        facts += [(name(n), described(one)) for n, one in inputs.get("systems", {}).items()]
+        facts += [(side, described(one)) for side, one in beside(inputs).items()]
+    elif subject.result is not None:
+        facts += [(side, described(one)) for side, one in subject.result.inputs.items()]
+    seconds = (subject.verdict or subject.comparison or subject.result).seconds  # type: ignore[union-attr]
+    facts += [("seconds", f"{seconds:.2f}")]
+    return _how_section([(title, _long(text)) for title, text in facts], subject.command)
+
+
+def _how_section(
+    facts: Sequence[tuple[Any, Any]], command: str | None, verb: str = "Counted"
+) -> Section:
+    from rankmill.version import __version__
+
+    parts = [FactList([*facts, ("rankmill", __version__)])]
+    if command:
+        parts.append(FactList([("command", command)], code=True))
+    return Section("How", f"{verb} by rankmill {__version__}", "", parts)
+
+
+def _long(text: Any) -> Html:
+    return name(text, 400)

@@ -1,0 +1,89 @@
+"""The section about slices that rules of a gate name: where each stands, and how it got there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from rankmill.nightly.report.section import Grid, Section
+from rankmill.nightly.report.subject import Subject
+from rankmill.nightly.report.text import Html, listed, name, say
+from rankmill.show import charts
+from rankmill.show.scales import number, scale_of
+
+# So many slices of a rule are drawn, those that broke it first.
+MOST_SLICES = 24
+# So many slices that broke a rule are named in a title.
+NAMED = 3
+
+
+def ruled_slices(subject: Subject) -> Iterator[Section]:
+    """Yield each rule for slices, with the trend of every slice from the history."""
+    verdict = subject.verdict
+    if verdict is None:
+        return
+    failed = {id(one) for one in verdict.failed}
+    for rule in dict.fromkeys(one.rule for one in verdict.outcomes if one.slice):
+        of_rule = [one for one in verdict.outcomes if one.rule == rule]
+        tones = {
+            id(one): "bad" if id(one) in failed else "even" if one.word == "held" else "warn"
+            for one in of_rule
+        }
+        order = ("bad", "warn", "even")
+        shown = sorted(of_rule, key=lambda one: order.index(tones[id(one)]))[:MOST_SLICES]
+        trends = [_trend(subject, one) for one in shown]
+        nights = max(map(len, trends))
+        dots = [_dot(one, tones[id(one)]) for one in shown]
+        bases = [charts.Dot(one.baseline, name=charts.BASE) for one in shown]
+        scale = scale_of([end for dot in [*bases, *dots] for end in dot[:3]], most=4)
+        befores = [
+            verdict.before(runs) if nights > 1 else one.baseline
+            for one, runs in zip(shown, trends, strict=True)
+        ]
+        rows = [
+            [
+                name(one.slice),
+                charts.sparkline([run[1] for run in runs], [dot.tone])
+                if nights > 1
+                else charts.track([base, dot], scale),
+                "" if before is None else number(before),
+                number(one.value),
+                Html(f'<span class="{tones[id(one)]}">{name(one.word)}</span>'),
+            ]
+            for one, base, dot, runs, before in zip(
+                shown, bases, dots, trends, befores, strict=True
+            )
+        ]
+        drawn = f"the last {nights} runs" if nights > 1 else charts.axis(scale)
+        earlier = "" if set(befores) == {None} else "before" if nights > 1 else "baseline"
+        header = ["slice", drawn, earlier, "now", "result"]
+        grid = Grid(header, rows, frozenset({0, 4}), 1, frozenset({2}))
+        broken = [one for one in shown if tones[id(one)] == "bad"]
+        lead = "Each line has a scale of its own."
+        if nights == 1:
+            lead = "There is no earlier run of these slices."
+            lead += " Gray dots are the baseline." if earlier else ""
+        if len(shown) < len(of_rule):
+            lead += f" {len(shown)} of {len(of_rule)} slices are shown."
+        yield Section("Slices of a rule", _title(rule, broken, len(of_rule)), lead, [grid])
+
+
+def _trend(subject: Subject, one: Any) -> Sequence[Any]:
+    """Return the runs of a slice, this one last; this one alone without a history of it."""
+    return subject.verdict.trend(one, subject.history) or [(None, one.value, None, one.word)]
+
+
+def _dot(one: Any, tone: str) -> charts.Dot:
+    """Return the value of a slice, with its interval if the limit is for the value."""
+    ends = (one.low, one.high) if one.measured == one.value else (None, None)
+    low, high = ends
+    return charts.Dot(one.value, low, high, tone=tone.replace("even", ""))
+
+
+def _title(rule: str, broken: Sequence[Any], total: int) -> Html:
+    if not broken:
+        return say("{}: no slice of {} broke it", name(rule, 60), total)
+    named = [name(one.slice) for one in broken[:NAMED]]
+    more = len(broken) - len(named)
+    who = listed([*named, *([say("{} more", more)] if more > 0 else [])])
+    return say("{}: broken by {}", name(rule, 60), who)

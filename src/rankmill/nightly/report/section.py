@@ -1,0 +1,112 @@
+"""What a page is made of: sections with a title, drawings and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from rankmill.nightly.report.text import Html
+from rankmill.show.marks import Drawing
+
+
+class Grid(NamedTuple):
+    """A table; cells are texts, or drawings that are HTML.
+
+    Attributes
+    ----------
+    header : sequence
+    rows : sequence of sequences
+    left : set of int
+        The columns whose cells are left-aligned; those of the others are numbers.
+    drawn : int or None
+        The column that holds drawings, which takes the room that is left.
+    wide : set of int
+        The columns that a phone leaves out.
+    """
+
+    header: Sequence[Any]
+    rows: Sequence[Sequence[Any]]
+    left: frozenset[int] = frozenset({0})
+    drawn: int | None = None
+    wide: frozenset[int] = frozenset()
+
+
+class Figure(NamedTuple):
+    """A chart of its own with a title, the systems in it, and its numbers as a table."""
+
+    title: Html | str
+    drawing: Drawing
+    numbers: Grid
+    legend: Sequence[tuple[Drawing, Html]] = ()
+    note: Html | str = ""
+
+
+class Section(NamedTuple):
+    """A part of a page.
+
+    Attributes
+    ----------
+    kicker : str
+        What it is about, in a word or two.
+    title : Html or str
+        What one sees.
+    lead : Html or str
+        How to read it.
+    parts : sequence
+        Grids, figures, lists of queries, facts.
+    kind : str
+        "figures" stand beside each other if there is room.
+    """
+
+    kicker: str
+    title: Html | str
+    lead: Html | str = ""
+    parts: Sequence[Any] = ()
+    kind: str = ""
+
+
+class Folded(NamedTuple):
+    """Parts that are shown when asked for."""
+
+    title: Html | str
+    parts: Sequence[Any]
+
+
+class Query(NamedTuple):
+    """A query that moved: its title, its labels, and a list of each system.
+
+    Each list is a name, a value, and items as (text, whether it is right).
+    """
+
+    title: Html | str
+    labels: Html | str
+    lists: Sequence[tuple[Html, str, Sequence[tuple[Html, bool]]]]
+    note: str = ""
+
+
+class FactList(NamedTuple):
+    """Titles and texts; `code` texts are commands."""
+
+    rows: Sequence[tuple[Any, Any]]
+    code: bool = False
+
+
+class Finding(NamedTuple):
+    """Something that was found: a word with its tone, a title, more of it, and what it means."""
+
+    word: str
+    tone: str
+    title: Html | str
+    more: Html | str = ""
+    meaning: Html | str = ""
+
+
+class Finds(NamedTuple):
+    """What was found, as a list."""
+
+    rows: Sequence[Finding]
+
+
+def kind_of(part: Any) -> str:
+    """Return what a part is, for templates."""
+    return type(part).__name__.lower()

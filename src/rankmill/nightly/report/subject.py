@@ -1,0 +1,193 @@
+"""What a page is about, told apart: a result, a comparison or a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from rankmill.analysis.compare.differences.differences import Difference, Estimate, Settings, Slice
+from rankmill.analysis.compare.differences.intervals import interval_of
+from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.analysis.compare.view.details import Details, Histogram, histograms_of
+from rankmill.analysis.explain.side_by_side import Listed
+from rankmill.errors import UsageError, plural
+from rankmill.results.result import Result
+from rankmill.semantics.choices import Choices
+from rankmill.semantics.scope import Scope
+
+Run: TypeAlias = tuple[Any, float | None, float | None, str]
+"""A run of a history: its time, value, standard error, and the word of its verdict, or ""."""
+
+ONLY = "the predictions"
+"""What the system of a page about one result is called."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a page is about.
+
+    Attributes
+    ----------
+    systems : list of str
+        The systems that are looked at, the first one above all; without the baseline.
+    baseline : str or None
+    values : dict of str to dict of str to Estimate
+        Metric -> system -> value.
+    comparison : Comparison or None
+    verdict : Verdict or None
+        Of `rankmill.gate`, which this folder does not import.
+    results : dict of str to Result
+        The result of each system that is known.
+    details : Details
+        Without them, what the subject itself has.
+    lists : sequence of Listed
+    history : mapping of str, or of metric and slice, to sequence of Run
+    command : str or None
+    """
+
+    systems: list[str]
+    baseline: str | None
+    values: dict[str, dict[str, Estimate]]
+    comparison: Comparison | None
+    verdict: Any
+    results: dict[str, Result]
+    details: Details
+    lists: Sequence[Listed]
+    history: Mapping[Any, Sequence[Run]]
+    command: str | None
+
+    @property
+    def main(self) -> str:
+        """The system that is looked at above all."""
+        return self.systems[0]
+
+    @property
+    def shown(self) -> list[str]:
+        """All systems, the baseline second."""
+        base = [] if self.baseline is None else [self.baseline]
+        return [self.main, *base, *self.systems[1:]]
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics, in the order asked."""
+        return list(self.values)
+
+    @property
+    def result(self) -> Result | None:
+        """The result of the main system."""
+        return self.results.get(self.main)
+
+    @property
+    def queries(self) -> int:
+        """The number of queries that count."""
+        if self.comparison is not None:
+            return self.comparison.queries
+        return self.result.queries if self.result is not None else 0
+
+    @property
+    def counted(self) -> str:
+        """Over how many queries, and in how many clusters they come."""
+        told, known = plural(self.queries, "query"), self.comparison or self.details
+        if known.clusters is None:
+            return told
+        by = self.settings.cluster or self.details.cluster
+        return f"{told} in {plural(known.clusters, 'cluster')} by {by}"
+
+    @property
+    def settings(self) -> Settings:
+        """How systems were compared."""
+        return Settings() if self.comparison is None else self.comparison.settings
+
+    @property
+    def slices(self) -> list[Slice]:
+        """The slices that were asked for, then those of the details."""
+        asked = [] if self.comparison is None else self.comparison.slices
+        there = {one.by for one in asked}
+        return [*asked, *(one for one in self.details.slices if one.by not in there)]
+
+    @property
+    def rules(self) -> tuple[Choices, Scope]:
+        """How it was counted."""
+        one: Any = self.comparison or self.result
+        return one.semantics, one.scope
+
+    def difference(self, metric: str, system: str) -> Difference | None:
+        """Return the difference of a system from the baseline, None if there is none."""
+        found = None if self.comparison is None else self.comparison.differences.get(metric, {})
+        return None if found is None else found.get(system)
+
+
+def subject_of(
+    found: Any,
+    details: Details | None = None,
+    lists: Sequence[Listed] = (),
+    history: Mapping[Any, Sequence[Run]] | None = None,
+    command: str | None = None,
+) -> Subject:
+    """Return what a page about a Result, a Comparison or a Verdict is about.
+
+    Raises
+    ------
+    UsageError
+        If it is none of them.
+    """
+    verdict, comparison, result = None, None, None
+    if isinstance(found, Comparison):
+        comparison = found
+    elif isinstance(found, Result):
+        result = found
+    elif hasattr(found, "outcomes") and isinstance(getattr(found, "result", None), Result):
+        verdict, comparison, result = found, found.comparison, found.result
+    else:
+        raise UsageError(
+            f"a page of a {type(found).__name__}; expected a Result, a Comparison or a Verdict"
+        )
+    details = details or getattr(found, "details", None) or getattr(comparison, "details", None)
+    rest = lists, history or {}, command
+    if comparison is not None:
+        details = details or Details({}, histograms=_of_comparison(comparison))
+        results = dict(details.results)
+        if result is not None:
+            results[comparison.others[0]] = result
+        systems, base = comparison.others, comparison.baseline
+        return Subject(
+            systems, base, comparison.values, comparison, verdict, results, details, *rest
+        )
+    assert result is not None  # as one of them is given
+    system = next(iter(details.results), ONLY) if details is not None else ONLY
+    values = {}
+    for metric, value in result.metrics.items():
+        error, queries = result.standard_errors.get(metric), result.averaged(metric)
+        effective = result.effective_queries
+        values[metric] = {system: interval_of(metric, value, error, queries, effective=effective)}
+    values |= {} if details is None else details.values
+    details = details or Details({}, histograms=_of_result(result, system))
+    return Subject([system], None, values, None, verdict, {system: result}, details, *rest)
+
+
+def _of_result(result: Result, system: str) -> dict[str, dict[str, Histogram]]:
+    table = result.per_query
+    if table is None:
+        return {}
+    return {
+        metric: histograms_of({system: table.column(metric).to_numpy()})
+        for metric in result.metrics
+        if metric in table.column_names
+    }
+
+
+def _of_comparison(found: Comparison) -> dict[str, dict[str, Histogram]]:
+    table = found.per_query
+    if table is None:
+        return {}
+    return {
+        metric: histograms_of(
+            {
+                name: table.column(f"{name}:{metric}").drop_null().to_numpy()
+                for name in found.systems
+            }
+        )
+        for metric in found.values
+        if metric not in found.pooled
+    }

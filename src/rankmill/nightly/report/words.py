@@ -1,0 +1,294 @@
+"""What charts say in their titles: sentences made of what was found."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+
+from rankmill.analysis.compare.differences.differences import (
+    BETTER,
+    EQUAL,
+    HIGHER,
+    LOWER,
+    WORSE,
+    Difference,
+    Estimate,
+    Slice,
+)
+from rankmill.analysis.compare.differences.slice_tables import UNKNOWN
+from rankmill.analysis.compare.queries.page_metrics import Bin
+from rankmill.analysis.compare.view.details import CutoffPoint, Histogram
+from rankmill.nightly.report.subject import Run
+from rankmill.nightly.report.text import Html, listed, name, say
+from rankmill.show.scales import half_width, number, percent, signed
+
+# The most slices that a title names.
+NAMED = 2
+
+
+def value_words(metric: str, one: Estimate) -> Html:
+    """Say what a metric is."""
+    if one.value is None:
+        return say("{} has no value", name(metric))
+    return say("{} is {} {}", name(metric), number(one.value), half_width(one.half))
+
+
+def size(one: Difference) -> str:
+    """Return how large a difference is, without its sign: relative if the baseline is not 0."""
+    if one.relative is not None:
+        return percent(abs(one.relative))
+    return signed(abs(one.value or 0.0)).lstrip("+")
+
+
+def change_words(metric: str, system: str, one: Difference | None) -> Html:
+    """Say how a system differs from the baseline in a metric."""
+    if one is None or one.value is None:
+        return say("{} cannot be compared", name(metric))
+    named = name(system), name(metric)
+    if one.verdict == BETTER:
+        return say("{} is {} better in {}", named[0], size(one), named[1])
+    if one.verdict == WORSE:
+        return say("{} is {} worse in {}", named[0], size(one), named[1])
+    if one.verdict in (HIGHER, LOWER):
+        return say("{} is {} {} for {}", named[1], size(one), one.verdict, named[0])
+    if one.verdict == EQUAL:
+        return say("{} is equal in {} within the margin", *named)
+    if one.verdict is None:
+        way = "higher" if one.value > 0 else "lower"
+        if one.value == 0:
+            return say("{} is the same for {}", named[1], named[0])
+        return say("{} is {} {} for {}, which is not tested", named[1], size(one), way, named[0])
+    return say("No difference is shown for {}", named[1])
+
+
+def changes_words(changes: Sequence[tuple[str, str, Difference | None]]) -> Html:
+    """Say in one sentence how systems differ in all metrics."""
+    verdicts = [None if one is None else one.verdict for _, _, one in changes]
+    if len(changes) == 1:
+        return change_words(*changes[0])
+    systems = {system for _, system, _ in changes}
+    what = "metrics" if len(systems) == 1 else "comparisons"
+    told = (("better", (BETTER,)), ("worse", (WORSE,)), ("different", (HIGHER, LOWER)))
+    counts = {word: sum(map(verdicts.count, of)) for word, of in told}
+    counted = [f"{word} in {number}" for word, number in counts.items() if number]
+    if not counted:
+        return say("No difference is shown in {} {}", len(changes), what)
+    who = name(next(iter(systems))) if len(systems) == 1 else say("The systems")
+    verb = "is" if len(systems) == 1 else "are"
+    return say("{} {} {} of {} {}", who, verb, " and ".join(counted), len(changes), what)
+
+
+def side_words(sides: Mapping[str, str]) -> Html:
+    """Say which side of the line of no difference is better."""
+    of: dict[str, list[Html]] = {"higher": [], "lower": [], "neither": []}
+    for metric, side in sides.items():
+        of[side].append(name(metric))
+    told = [say("A dot right of the line is better.")] if of["higher"] else []
+    if of["lower"]:
+        told.append(say("A dot left of the line is better in {}.", listed(of["lower"])))
+    if of["neither"]:
+        told.append(say("Neither side is better in {}.", listed(of["neither"])))
+    return say(" ".join(["{}"] * len(told)), *told)
+
+
+def slice_name(one: Slice) -> Html:
+    """Return what the queries of a slice have in common."""
+    if one.by in (("label_count",), ("label_popularity",)) and one.value[0] is not None:
+        return say("queries with {}", _class_text(one))
+    pairs = zip(one.by, one.value, strict=True)
+    texts = [
+        say("{} = {}", name(by), UNKNOWN if value is None else name(value)) for by, value in pairs
+    ]
+    return say(", ".join("{}" for _ in texts), *texts)
+
+
+def slices_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
+    """Say which slices lost, else which gained; where neither side is better, how many moved."""
+    found = [(one, one.differences[metric][system]) for one in slices]
+    if any(of.better == "neither" for _, of in found):
+        rose, fell = (sum(of.verdict == word for _, of in found) for word in (HIGHER, LOWER))
+        if not rose and not fell:
+            return say("No slice is shown to differ in {}", name(metric))
+        return say(
+            "{} rose in {} and fell in {} of {} slices", name(metric), rose, fell, len(found)
+        )
+    for word, verb in ((WORSE, "lost"), (BETTER, "gained")):
+        shown = [pair for pair in found if pair[1].verdict == word]
+        shown.sort(key=lambda pair: -abs(pair[1].relative or pair[1].value or 0.0))
+        if not shown:
+            continue
+        if word == BETTER and len(shown) > NAMED:
+            return say(
+                "{} of {} slices gained, and none is shown to have lost", len(shown), len(found)
+            )
+        told = [say("{} {} {}", slice_name(one), verb, size(of)) for one, of in shown[:NAMED]]
+        more = len(shown) - NAMED
+        if more > 0:
+            others = "one more slice" if more == 1 else f"{more} more slices"
+            told.append(say("{} {}", others, verb))
+        return listed(told).begun()
+    return say("No slice is shown to have gained or lost in {}", name(metric))
+
+
+def cutoffs_words(
+    metric: str, lines: Mapping[str, Sequence[CutoffPoint]], shown: Sequence[str]
+) -> Html:
+    """Say how a metric goes over cutoffs, and which of two systems is above."""
+    points = [one for one in lines[shown[0]] if one.value is not None]
+    family = name(metric.partition("@")[0])
+    if len(points) < 2:
+        return say("{} by cutoff", family)
+    first, last = points[0], points[-1]
+    assert first.value is not None
+    assert last.value is not None
+    ends = number(first.value, 3), first.cutoff, number(last.value, 3), last.cutoff
+    pairs = list(pairwise(one.value or 0.0 for one in points))
+    if abs(last.value - first.value) < 0.02 * max(abs(last.value), abs(first.value)):
+        told = say("{} is {} at {} and {} at {}", family, *ends)
+    elif all(b >= a for a, b in pairs) or all(b <= a for a, b in pairs):
+        way = "rises" if last.value > first.value else "falls"
+        told = say("{} {} from {} at {} to {} at {}", family, way, *ends)
+    else:
+        low = min(points, key=lambda one: one.value or 0.0)
+        high = max(points, key=lambda one: one.value or 0.0)
+        told = say(
+            "{} is lowest at {} ({}) and highest at {} ({})",
+            *(family, low.cutoff, number(low.value, 3), high.cutoff, number(high.value, 3)),
+        )
+    if len(shown) == 2:
+        other = {one.cutoff: one.value for one in lines[shown[1]]}
+        above = [(one.value or 0.0) > (other.get(one.cutoff) or 0.0) for one in points]
+        if all(above) or not any(above):
+            upper, lower = shown if all(above) else shown[::-1]
+            same = all(one.value == other.get(one.cutoff) for one in points)
+            if not same:
+                return say("{}; {} is above {} throughout", told, name(upper), name(lower))
+    return told
+
+
+def histogram_words(metric: str, one: Histogram) -> Html:
+    """Say how many queries score nothing, and where half of them are."""
+    total = one.zeros + sum(one.counts)
+    if not total:
+        return say("No query has a value of {}", name(metric))
+    zeros = one.zeros / total
+    if 2 * one.zeros >= total:
+        return say("{} of the queries score 0 in {}", percent(zeros), name(metric))
+    seen, width = one.zeros if one.low >= 0 else 0, (one.high - one.low) / len(one.counts)
+    end = one.high
+    for i, count in enumerate(one.counts):
+        seen += count
+        if 2 * seen >= total:
+            end = one.low + width * (i + 1)
+            break
+    return say(
+        "Half of the queries score {} or less in {}, and {} score 0",
+        *(number(end, 2), name(metric), percent(zeros)),
+    )
+
+
+def hits_words(hits: Sequence[float]) -> Html:
+    """Say how often the first rank is right, and where half of the hits are."""
+    total = sum(hits)
+    if not total:
+        return say("No prediction is right at the first {} ranks", len(hits))
+    seen, rank = 0.0, len(hits)
+    for i, one in enumerate(hits, 1):
+        seen += one
+        if 2 * seen >= total:
+            rank = i
+            break
+    ranks = "rank 1" if rank == 1 else f"the first {rank} ranks"
+    return say(
+        "Rank 1 is right for {} of the queries; half of the hits are at {}", percent(hits[0]), ranks
+    )
+
+
+def level_words(slices: Sequence[Slice], metric: str, system: str) -> Html:
+    """Say in which class of queries a system is lowest and highest."""
+    known = [
+        (value, one) for one in slices if (value := one.values[metric][system].value) is not None
+    ]
+    if len(known) < 2:
+        return say("{} by class", name(metric))
+    (low, lowest), (high, highest) = (pick(known, key=lambda pair: pair[0]) for pick in (min, max))
+    texts = [_class_text(one) for one in (lowest, highest)]
+    shape = "Queries with {} score lowest ({}), those with {} highest ({})"
+    if lowest.by not in (("label_count",), ("label_popularity",)):
+        shape = "{} scores lowest ({}), {} highest ({})"
+    return say(
+        shape,
+        *(texts[0], number(low, 3), texts[1], number(high, 3)),
+    )
+
+
+def _class_text(one: Slice) -> Html:
+    """Return which labels the queries of a class of `details.WAYS` have."""
+    value = UNKNOWN if one.value[0] is None else one.value[0]
+    if one.by == ("label_count",):
+        return say("{} {}", value, "label" if value == "1" else "labels")
+    if one.by != ("label_popularity",):
+        return slice_name(one)
+    return say("{} labels", {"head": "popular", "tail": "rare"}.get(value, value))
+
+
+def way_words(by: Sequence[str]) -> Html:
+    """Return what cuts, in words where it is no column."""
+    known = {
+        "label_count": "number of labels",
+        "label_popularity": "popularity",
+        "list_length": "length of the list",
+        "unpredicted": "systems with predictions",
+    }
+    return say(", ".join("{}" for _ in by), *(known.get(one) or name(one) for one in by))
+
+
+def bins_words(bins: Sequence[Bin]) -> Html:
+    """Say whether confidence tells how likely a prediction is to be right."""
+    total = sum(one.predictions for one in bins)
+    gap = sum(abs(one.correct - one.confidence * one.predictions) for one in bins) / total
+    if all(one.low >= 0 and one.high <= 1 for one in bins):
+        over = sum(one.confidence * one.predictions - one.correct for one in bins) / total
+        if gap < 0.02:
+            return say("Confidence tells how often predictions are right, within {}", percent(gap))
+        way = "too high" if over > 0 else "too low"
+        if abs(over) > gap / 2:
+            return say("Confidence is {} by {} on average", way, percent(abs(over)))
+        return say("Confidence is off by {} on average, both ways", percent(gap))
+    first, last = (bins[i].correct / bins[i].predictions for i in (0, -1))
+    return say(
+        "{} of the least confident predictions are right, and {} of the most confident",
+        *(percent(first), percent(last)),
+    )
+
+
+def thresholds_words(shares: Sequence[float], precisions: Sequence[float]) -> Html:
+    """Say how precise the most confident predictions are, and all of them."""
+    return say(
+        "{} of the most confident {} of predictions are right, and {} of all",
+        *(percent(precisions[0]), percent(shares[0]), percent(precisions[-1])),
+    )
+
+
+def trend_words(metric: str, runs: Sequence[Run]) -> Html:
+    """Say where the last run stands among those before it."""
+    values = [value for _, value, _, _ in runs if value is not None]
+    if len(values) < 2 or runs[-1][1] is None:
+        return say("{} has no trend yet: there is one run", name(metric))
+    *before, last = values
+    runs_before = "the run before" if len(before) == 1 else f"all {len(before)} runs before"
+    if last > max(before):
+        return say("{} is higher than in {}", name(metric), runs_before)
+    if last < min(before):
+        return say("{} is lower than in {}", name(metric), runs_before)
+    if last == before[-1]:
+        return say("{} is as in the run before", name(metric))
+    way = "above" if last > before[-1] else "below"
+    change = abs(last - before[-1])
+    how = percent(change / abs(before[-1])) if before[-1] else signed(change).lstrip("+")
+    return say("{} is {} {} the run before, and within the range of all", name(metric), how, way)
+
+
+def slice_value(one: Slice) -> Html:
+    """Return the value of a slice without what cuts."""
+    return say(
+        ", ".join("{}" for _ in one.value), *(UNKNOWN if v is None else name(v) for v in one.value)
+    )

@@ -1,0 +1,1 @@
+"""Rules that a system must keep: what they measure, and the verdict."""

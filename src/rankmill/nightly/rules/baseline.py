@@ -1,0 +1,330 @@
+"""What a system is compared with: predictions, an earlier run by query, or the numbers of one."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.columns.seal import seal_of_json, seal_of_table
+from rankmill.engine.job import Job
+from rankmill.errors import InputError, UsageError, outside
+from rankmill.io.stores.read_paths import opened
+from rankmill.metrics.registry import parse
+from rankmill.nightly.rules.limits import range_of, range_text
+from rankmill.nightly.runs.earlier_runs import NO_VERDICT
+from rankmill.nightly.runs.other_inputs import beside_of, beside_of_job, looks_at
+from rankmill.nightly.runs.runs import RecordedMetric, Run, SliceKey
+from rankmill.results.result import PER_QUERY, Result
+from rankmill.sources.nouns import Predictions
+from rankmill.version import check_stamp
+
+# The square of a number of a run is a number.
+LARGEST = 1e150
+LONGEST_LINE = 1 << 16
+BASELINE, CANDIDATE = "baseline", "candidate"
+IN_MEMORY = "a table"
+# The parts of a result in JSON that are objects.
+_NUMBERS = "metrics", "standard_errors", "lists", "audit"
+_PARTS = (*_NUMBERS, "semantics", "scope", "inputs")
+# What the checksum of a result does not cover.
+_UNSEALED = ("seconds", "checksum", "values_checksum")
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a system is compared with.
+
+    Attributes
+    ----------
+    kind : {"predictions", "per-query", "result", "history"}
+    source : str
+        Where it comes from.
+    predictions : object
+        What `evaluate` takes, if that is its kind.
+    table : pyarrow.Table or None
+        The values of each query of an earlier run.
+    told : mapping or None
+        The result of an earlier run, as JSON has it.
+    notes : tuple of str
+        What to know of the choice of a run of a history.
+    slices : mapping
+        The slices of the runs of a history that rules compare with.
+    since : Run or None
+        The run of a history that the user named, the first of several.
+    """
+
+    kind: str
+    source: str
+    predictions: Any = None
+    table: pa.Table | None = None
+    told: Mapping[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+    slices: Mapping[SliceKey, RecordedMetric] = field(default_factory=dict)
+    since: Run | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a verdict says of it."""
+        return {"kind": self.kind, "source": self.source}
+
+
+def open_baseline(value: Any, metrics: Iterable[str]) -> Baseline:
+    """Find out what a baseline is.
+
+    A Result, its JSON, and the file of its values by query are an earlier run. Anything
+    else is predictions. `metrics` are the columns by which the values of queries are known if the
+    file does not say what it is.
+    """
+    if isinstance(value, Result):
+        if isinstance(value.per_query, pa.Table):  # no DataFrame of Spark
+            return Baseline("per-query", "a Result", table=value.per_query, told=value.to_dict())
+        return Baseline("result", "a Result", told=value.to_dict())
+    if isinstance(value, pa.Table) and holds_values(value.schema, metrics, IN_MEMORY):
+        return _of_table(value, IN_MEMORY)
+    if isinstance(value, str | os.PathLike) and os.path.isfile(value):
+        path = os.fspath(value)
+        opened(path)
+        told = _read_json(path, metrics)
+        if told is not None:
+            return Baseline("result", path, told=told)
+        table = _read_table(path, metrics)
+        if table is not None:
+            return _of_table(table, path)
+    data = value.data if isinstance(value, Predictions) else value
+    name = os.fspath(data) if isinstance(data, str | os.PathLike) else type(data).__name__
+    return Baseline("predictions", name, predictions=value)
+
+
+def _read_json(path: str, metrics: Iterable[str]) -> Mapping[str, Any] | None:
+    """Return the result in a file, None if it holds something else."""
+    if not path.endswith(".json"):
+        return None
+    with outside(path, "evaluate it again"):
+        try:
+            with open(path, encoding="utf-8") as file:
+                told = json.load(file)
+        except (ValueError, OSError):
+            return None  # perhaps predictions as JSON: their reader tells what is wrong
+    if isinstance(told, dict) and told.get("word") == NO_VERDICT:
+        raise InputError(
+            f"the baseline {path} has no verdict ({told.get('reason')}), and so no numbers: give "
+            "an earlier run"
+        )
+    if isinstance(told, dict) and {"rankmill", "word", "result"} <= told.keys():
+        told = told["result"]  # a verdict
+    if isinstance(told, dict) and {"rankmill", "systems"} <= told.keys():
+        raise UsageError(
+            f"the baseline {path} is of several systems: give the result of one, as rankmill "
+            "evaluate writes it for one"
+        )
+    if isinstance(told, dict) and {"rankmill", "metrics", "standard_errors"} <= told.keys():
+        return _checked(told, path)
+    values = told.get("metrics") if isinstance(told, dict) else None
+    if isinstance(values, dict) and (named := [one for one in metrics if one in values]):
+        raise InputError(  # and no list of a query called "metrics"
+            f"the baseline {path} has {named[0]} among its metrics, but is no result: give the "
+            "whole file that rankmill evaluate -o wrote"
+        )
+    return None
+
+
+def _checked(told: Any, source: str) -> Mapping[str, Any]:
+    """Return a result as JSON has it; raise InputError if it is not as rankmill writes it."""
+    wrong = [] if isinstance(told, dict) else ["result"]
+    if not wrong:
+        wrong = [one for one in _PARTS if not isinstance(told.get(one, {}), dict)]
+    if not wrong:
+        wrong = [
+            f"{part}: {name}"
+            for part in _NUMBERS
+            for name, one in [*told.get(part, {}).items()]
+            if not _is_number(one)
+        ]
+    if not wrong and not isinstance(told.get("queries", 0), int):
+        wrong = ["queries"]
+    if not wrong:
+        inputs = told.get("inputs", {}).items()
+        wrong = [f"inputs: {name}" for name, one in inputs if not _is_input(one)]
+    if wrong:
+        raise InputError(
+            f"{source} cannot be read as a result: {wrong[0]!r} is not as rankmill writes it; "
+            "evaluate it again"
+        )
+    check_stamp(told, source)
+    own = {name: one for name, one in told.items() if name not in _UNSEALED}
+    if "checksum" in told and told["checksum"] != seal_of_json(own):
+        raise InputError(
+            f"{source} is not as rankmill wrote it, as its checksum tells: it is damaged or was "
+            "changed; evaluate again"
+        )
+    return {"metrics": {}, **told}
+
+
+def _is_input(one: Any) -> bool:
+    if not isinstance(one, dict):
+        return False
+    return isinstance(one.get("columns", {}), dict) and isinstance(one.get("rows", 0), int | None)
+
+
+def _is_number(one: Any) -> bool:
+    return one is None or (isinstance(one, int | float) and abs(one) <= LARGEST)
+
+
+def _read_table(path: str, metrics: Iterable[str]) -> pa.Table | None:
+    """Return the values by query in a file of Parquet or Arrow, None if it holds something else."""
+    import pyarrow.parquet as pq
+
+    try:
+        with pa.OSFile(os.fsencode(path)) as file:
+            first = file.read(LONGEST_LINE).partition(b"\n")[0]
+            of_arrow = first.startswith(b"ARROW1")
+            _check_text(path, first, metrics)
+            schema = pa.ipc.open_file(file).schema if of_arrow else pq.read_schema(file)
+            if not holds_values(schema, metrics, path):
+                return None
+            table = pa.ipc.open_file(file).read_all() if of_arrow else pq.read_table(file)
+            table.validate(full=True)
+            return table
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return None  # the reader of predictions tells what is wrong
+
+
+def _check_text(path: str, line: bytes, metrics: Iterable[str]) -> None:
+    """Raise UsageError if the first line of a file of text names a metric."""
+    if path.endswith((".csv", ".jsonl", ".ndjson")):
+        words = re.split(r'[,"]', line.decode(errors="replace").strip())
+        if any(name in words for name in metrics):
+            raise UsageError(
+                f"the baseline {path} holds values of queries as text, which does not tell how "
+                "they were counted: give --per-query a name in .parquet or .arrow on the "
+                "command line, write Result.per_query as .parquet or .arrow in Python"
+            )
+
+
+def holds_values(schema: pa.Schema, metrics: Iterable[str], source: str) -> bool:
+    """Return whether columns are values by query, of one system."""
+    several = [one for one in schema.names if one.endswith(tuple(f":{name}" for name in metrics))]
+    if several:
+        raise UsageError(
+            f"the baseline {source} is of several systems, as its column {several[0]!r} tells: "
+            "give the values of one, as --per-query of one system on the command line, "
+            "Result.per_query in Python"
+        )
+    return PER_QUERY in (schema.metadata or {}) or any(one in schema.names for one in metrics)
+
+
+def _of_table(table: pa.Table, source: str) -> Baseline:
+    told = (table.schema.metadata or {}).get(PER_QUERY)
+    try:
+        read = None if told is None else json.loads(told)
+    except ValueError:
+        raise InputError(f"{source}: what it tells of its run cannot be read") from None
+    twice = next((one for one in table.column_names if table.column_names.count(one) > 1), None)
+    if twice is not None:
+        raise InputError(f"{source} has two columns {twice!r}; expected one of each name")
+    checked = None if told is None else _checked(read, source)
+    # A table in memory may be a part of what was written.
+    sealed = None if checked is None or source == IN_MEMORY else checked.get("values_checksum")
+    rows = len(table)
+    written = (checked or {}).get("queries", rows)
+    cut = f"holds {rows:,} of the {written:,} queries of its run" if rows != written else ""
+    found = cut or "does not hold the values that rankmill wrote"
+    if sealed is not None and sealed != seal_of_table(table):
+        raise InputError(
+            f"{source} {found}, as its checksum tells: the file is damaged or was changed; "
+            "evaluate again"
+        )
+    notes = (f"the baseline {cut}",) if cut else ()
+    return Baseline("per-query", source, table=table, told=checked, notes=notes)
+
+
+def check_alike(baseline: Baseline, job: Job, metrics: Sequence[str]) -> None:
+    """Raise UsageError if an earlier run counted otherwise, or lacks a metric.
+
+    An InputError is raised if its value of a metric is none, or cannot be.
+    """
+    if baseline.told is not None:
+        for name, mine in (
+            ("semantics", job.semantics.to_dict()),
+            ("scope", job.scope.to_dict() | {"gain_function": job.gain_function}),
+        ):
+            theirs = baseline.told.get(name)
+            if name == "scope" and theirs is not None:
+                theirs = theirs | {"gain_function": baseline.told.get("gain_function", "linear")}
+            if theirs is not None and theirs != mine:
+                raise UsageError(
+                    f"the baseline {baseline.source} was counted with another {name}: "
+                    f"{_differing(mine, theirs)}; evaluate it again"
+                )
+        known, mine = baseline.told.get("inputs"), beside_of_job(job)
+        theirs = beside_of(known) if isinstance(known, dict) else mine
+        if theirs != mine and any(map(looks_at, metrics)):
+            raise UsageError(
+                f"the baseline {baseline.source} was counted with another catalogue: "
+                f"{_differing(mine, theirs)}; evaluate it again"
+            )
+    there = [] if baseline.told is None else list(baseline.told["metrics"])
+    if baseline.table is not None:
+        there += baseline.table.column_names[1:]
+    lacking = [metric for metric in metrics if metric not in there]
+    if lacking and baseline.kind != "predictions":
+        raise UsageError(
+            f"the baseline {baseline.source} has {', '.join(dict.fromkeys(there))}, but not "
+            f"{', '.join(lacking)}, for which there is a rule: evaluate it again with all metrics"
+        )
+    if baseline.kind != "predictions":
+        _check_values(baseline, metrics)
+
+
+def _check_values(baseline: Baseline, metrics: Iterable[str]) -> None:
+    """Raise InputError if an earlier run has no value of a metric, or one that cannot be."""
+    values = {} if baseline.told is None else baseline.told["metrics"]
+    for metric in metrics:
+        value = values.get(metric)
+        if value is None and baseline.table is None:
+            raise InputError(
+                f"the baseline {baseline.source} has no value of {metric} (null), for which there "
+                "is a rule, as none of its queries counted: evaluate it again"
+            )
+        if value is not None:
+            check_range(metric, value, value, f"the baseline {baseline.source}")
+
+
+def check_range(metric: str, least: float, most: float, source: str) -> None:
+    """Raise InputError if values of a metric are not in its range."""
+    one = parse(metric)
+    low, high = range_of(one)
+    if one.spec.kernel is None:
+        high = math.inf  # gap is above 1 where queries have several labels
+    # A mean may be rounded past the end of a range.
+    if not (low - 1e-9 <= least and most <= high + 1e-9):
+        wrong = most if least >= low - 1e-9 else least
+        raise InputError(
+            f"{source}: {metric} is {wrong:g}, which no run has: it is {range_text(low, high)}; "
+            "the file is damaged or was changed: evaluate again"
+        )
+
+
+def check_gains(baseline: Baseline, result: Result) -> None:
+    """Raise UsageError if labels had gains in one of an earlier run and this one."""
+    labels = ((baseline.told or {}).get("inputs") or {}).get("labels") or {}
+    theirs: Any = labels.get("columns")
+    mine: Any = result.inputs["labels"]["columns"]
+    if theirs is None or ("gain" in theirs) == ("gain" in mine):
+        return
+    words = {True: "had gains", False: "were just relevant or not"}
+    raise UsageError(
+        f"labels {words['gain' in theirs]} in the baseline {baseline.source}, and "
+        f"{words['gain' in mine]} here: evaluate it again, or say --gain or --binary as it "
+        "did"
+    )
+
+
+def _differing(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
+    pairs = ((name, theirs.get(name), mine.get(name)) for name in names)
+    return ", ".join(f"{name} is {there!r} there, {here!r} here" for name, there, here in pairs)

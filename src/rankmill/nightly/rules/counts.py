@@ -1,0 +1,115 @@
+"""Holding rules about counts and ages against what was read."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from rankmill.errors import UsageError
+from rankmill.metrics.aggregate import aggregate_of
+from rankmill.metrics.registry import parse_all
+from rankmill.nightly.rules.limits import SHARE_OF
+from rankmill.nightly.rules.rules import HELD, Rule, age_text
+from rankmill.nightly.rules.verdict import RuleOutcome
+from rankmill.nightly.runs.other_inputs import INPUTS
+
+
+def of_count(rule: Rule, mine: Mapping[str, Any], told: Mapping[str, Any] | None) -> RuleOutcome:
+    """Return what comes of a rule about a count; both results are as their JSON has them.
+
+    Raises
+    ------
+    UsageError
+        If the baseline does not tell what the rule needs.
+    """
+    _check_counted(rule, mine, "give it, or leave out the rule")
+    value = count_of(rule.subject, mine)
+    base: float | None = None
+    measured = float(value)
+    if rule.measure == "change":
+        if told is None:
+            raise UsageError(
+                f"rule {rule.text!r}: the baseline does not tell its counts; give predictions, "
+                "the JSON of a result, or values by query that rankmill wrote"
+            )
+        _check_counted(rule, told, "evaluate the baseline with it")
+        base = count_of(rule.subject, told)
+        change = (value - base) / base if base else float(value != base)
+        measured = abs(change)
+        far = f"{100 * measured:.3g}% {'fewer' if change < 0 else 'more'} than"
+        reason = f"{rule.subject} is {value:,}, {far} the baseline of {base:,}"
+        if not change:
+            reason = f"{rule.subject} is {value:,}, as in the baseline"
+    elif rule.relative:
+        whole = SHARE_OF.get(rule.subject, "predictions")
+        total = count_of(whole, mine)
+        measured = value / total if total else float(value > 0)
+        reason = f"{rule.subject} is {value:,}, {100 * measured:.3g}% of {total:,} {whole}"
+    else:
+        reason = f"{rule.subject} is {value:,}"
+    word = HELD if rule.keeps(measured) else rule.word
+    reason = f"{reason} (limit {rule.limit_text})"
+    return RuleOutcome(rule.text, word, "", value, base, measured, None, None, rule.limit, reason)
+
+
+def _check_counted(rule: Rule, told: Mapping[str, Any], todo: str) -> None:
+    """Raise UsageError if a count is 0 only because nothing was there to count it by.
+
+    `told` is a result as its JSON has it. What it does not tell is not asked for.
+    """
+    inputs, scope, names = (told.get(key, {}) for key in ("inputs", "scope", "metrics"))
+    asked = parse_all(names) if names else []
+    needs = {
+        "seen_items": ("train", "train" in inputs),
+        "unknown_items": ("items, train or features", bool({*INPUTS} & {*inputs})),
+        "items_beyond_depth": ("depth", scope.get("depth") is not None),
+        "unjudged_items": ("judged_only", bool(scope.get("judged_only"))),
+        "tied_confidences": (
+            "a metric such as gap",
+            any(aggregate_of(one).passes > 1 for one in asked),
+        ),
+        "short_lists": ("a cutoff, as in map@10", any(one.k is not None for one in asked)),
+    }
+    option, counted = needs.get(rule.subject, ("", True))
+    if inputs and names and not counted:
+        raise UsageError(
+            f"rule {rule.text!r}: {rule.subject} is not counted without {option}: {todo}"
+        )
+
+
+def count_of(subject: str, told: Mapping[str, Any]) -> int:
+    """Return a count of a result, as its JSON has it."""
+    if subject in ("label_rows", "prediction_rows"):
+        side = "labels" if subject == "label_rows" else "predictions"
+        found = told.get("inputs", {}).get(side, {}).get("rows")
+    else:
+        found = told.get("audit", {}).get("queries_in_both" if subject == "queries" else subject)
+    if found is None:
+        raise UsageError(f"the baseline does not tell {subject}: evaluate it again")
+    return int(found)
+
+
+def of_age(rule: Rule, age: float) -> RuleOutcome:
+    """Return what comes of a rule about the age of an input, in seconds."""
+    word = HELD if rule.keeps(age) else rule.word
+    reason = f"{rule.subject} is {age_text(age)} (limit {rule.limit_text})"
+    return RuleOutcome(rule.text, word, "", age, None, age, None, None, rule.limit, reason)
+
+
+def written_at(subject: str, labels: Any, predictions: Any) -> float:
+    """Return when the newest file of an input was written, in seconds since 1970.
+
+    Raises
+    ------
+    UsageError
+        If the input is no file.
+    """
+    from rankmill.sources.files.files import find_files
+
+    value = labels if subject == "labels_age" else predictions
+    paths = [value] if isinstance(value, str | os.PathLike) else value
+    if not isinstance(paths, list | tuple) or not all(
+        isinstance(one, str | os.PathLike) for one in paths
+    ):
+        raise UsageError(f"{subject} needs files; a {type(value).__name__} has no age")
+    files = find_files([os.fspath(one) for one in paths])
+    return max((one.listed or one.identity())[3] for one in files) / 1e9

@@ -1,0 +1,141 @@
+"""Pairing a system with the values by query of an earlier run."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.queries.alignment import Aligned
+from rankmill.analysis.compare.queries.join import Joined
+from rankmill.columns.ids import is_text_type, to_ids
+from rankmill.errors import InputError
+from rankmill.matching.lookup import look_up
+from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE, Baseline, check_range
+from rankmill.results.result import WEIGHT, Result
+from rankmill.sources.roles.comparable_ids import check_order
+
+
+def with_table(joined: Joined, baseline: Baseline, *, part: bool = False) -> Joined:
+    """Return the join of a system alone with the values by query of an earlier run.
+
+    Only queries of both count; a part of all queries may have none.
+    """
+    mine, table = joined.aligned.tables[CANDIDATE], baseline.table
+    assert table is not None  # as it is the kind of this baseline
+    rows, places = _in_both(mine, table, baseline.source)
+    if not part:
+        check_in_both(len(mine), len(table), len(rows), baseline.source)
+    both = {*mine.column_names[1:], WEIGHT} & {*table.column_names}
+    columns = _floats(table, sorted(both), baseline.source)
+    theirs = {name: column.take(pa.array(places)) for name, column in columns.items()}
+    tables = {
+        BASELINE: pa.table({"query": mine.column(0).take(rows)} | theirs),
+        CANDIDATE: mine.take(rows),
+    }
+    earlier = earlier_result(baseline, joined.results[CANDIDATE], len(table))
+    queries = mine.column(0).combine_chunks().take(rows)
+    kept = rows.to_numpy()
+    values = pa.table({"query": table.column(0)} | columns)
+    alone = {CANDIDATE: joined, BASELINE: _alone(joined, earlier, values)}
+    found = _replaced(joined, earlier, Aligned(tables, queries, dict.fromkeys(tables)), kept)
+    return found._replace(alone=alone.__getitem__)
+
+
+def _alone(joined: Joined, earlier: Result, values: pa.Table) -> Joined:
+    """Return an earlier run over all its queries, whose slices are not known."""
+    weights = None
+    if joined.weights is not None and WEIGHT in values.column_names:
+        weights = values.column(WEIGHT).to_numpy()
+    elif joined.weights is not None:
+        values = values.select([0])  # the means of its metrics would be those of equal weights
+    return joined._replace(
+        results={BASELINE: earlier},
+        baseline=BASELINE,
+        aligned=Aligned({BASELINE: values}, values.column(0), {BASELINE: None}),
+        weights=weights,
+        clusters=None,
+        covariate=None,
+        segments=[],
+        seen=None,
+    )
+
+
+def earlier_result(baseline: Baseline, result: Result, queries: int) -> Result:
+    """Return the result of an earlier run with as many queries, as far as it is known."""
+    told = baseline.told or {}
+    return Result(
+        metrics={name: told.get("metrics", {}).get(name) for name in result.metrics},
+        standard_errors={},
+        bounds={},
+        queries=queries,
+        audit=told.get("audit", result.audit),
+        inputs={"labels": {}, "predictions": {"source": baseline.source}},
+        semantics=result.semantics,
+        scope=result.scope,
+        notes=result.notes,
+    )
+
+
+def check_in_both(mine: int, theirs: int, both: int, source: str) -> None:
+    """Raise InputError if none of the queries of an earlier run is one of this run."""
+    if mine and not both:
+        raise InputError(
+            f"{source}: none of its {theirs:,} queries is among the {mine:,} of this run: it is of "
+            "other data"
+        )
+
+
+def _replaced(joined: Joined, earlier: Result, aligned: Aligned, kept: np.ndarray) -> Joined:
+    """Return a join with one more system, the baseline, over the rows `kept` of the first."""
+    return joined._replace(
+        results={BASELINE: earlier, **joined.results},
+        baseline=BASELINE,
+        aligned=aligned,
+        common=None,
+        weights=None if joined.weights is None else joined.weights[kept],
+        clusters=None if joined.clusters is None else joined.clusters[kept],
+        covariate=None if joined.covariate is None else joined.covariate.at(kept),
+        segments=[way.at(kept) for way in joined.segments],
+        seen=None if joined.seen is None else joined.seen.at(kept),
+    )
+
+
+def check_id_types(mine: Any, theirs: Any, source: str) -> None:
+    """Raise InputError if the query ids of an earlier run are texts, and those here integers."""
+    if is_text_type(mine) != is_text_type(theirs):
+        raise InputError(
+            f"{source}: the query ids are {theirs}, but those of the labels are {mine}: it is of "
+            "other data"
+        )
+
+
+def _in_both(mine: pa.Table, table: pa.Table, source: str) -> tuple[Any, np.ndarray]:
+    """Return the rows of the queries in both tables, and their rows in the second one."""
+    check_id_types(mine.schema.field(0).type, table.schema.field(0).type, source)
+    here, there = mine.column_names[0], table.column_names[0]
+    check_order(here.split(","), there.split(","), source)
+    lookup, repeated = look_up(to_ids(table.column(0).combine_chunks(), f"{source}: {there!r}"))
+    if repeated >= 0:
+        again = table.column(0)[repeated].as_py()
+        raise InputError(f"{source}: query {again!r} has two rows; expected a row a query")
+    places = lookup.find(to_ids(mine.column(0).combine_chunks(), "the query ids"))
+    rows = np.flatnonzero(places >= 0)
+    return pa.array(rows), places[rows]
+
+
+def _floats(table: pa.Table, names: list[str], source: str) -> dict[str, Any]:
+    """Return columns of an earlier run; a null, or a value that cannot be, is an error."""
+    found = {}
+    for name in names:
+        column = table.column(name)
+        if column.type != pa.float64() or column.null_count:
+            raise InputError(
+                f"column {name!r} of the baseline holds {column.type} with {column.null_count} "
+                "nulls; expected float64 without nulls, as --per-query of one system on the "
+                "command line, Result.per_query in Python"
+            )
+        if len(column) and name != WEIGHT:
+            values = column.to_numpy()
+            check_range(name, float(values.min()), float(values.max()), source)
+        found[name] = column
+    return found

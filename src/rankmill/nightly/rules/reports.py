@@ -1,0 +1,130 @@
+"""A verdict for others: as a line a rule, as Markdown for a pull request, and as JUnit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rankmill.errors import UsageError, plural
+from rankmill.io.inert_text import markdown_text, visible, visible_message
+from rankmill.nightly.rules.breaches import Trends, broken_words
+from rankmill.nightly.rules.rules import HELD, UNDECIDED
+from rankmill.nightly.rules.verdict import RuleOutcome, Verdict, shown_outcomes
+from rankmill.show.writers import write
+from rankmill.version import install
+
+_MARKS = {HELD: "✅", UNDECIDED: "⚠️"}
+
+
+def lines(found: Verdict) -> list[str]:
+    """Return a line for each rule, and one for each slice in which it did not hold.
+
+    Slices without enough data are one line together.
+    """
+    shown, waiting = [], [one for one in found.outcomes if one.slice and one.word == UNDECIDED]
+    for one in shown_outcomes(found):
+        if one not in waiting:
+            shown.append(visible_message(f"{one.word}: {one.reason}"))
+    for rule in dict.fromkeys(one.rule for one in waiting):
+        mine = [one for one in waiting if one.rule == rule]
+        of_rule = sum(one.rule == rule for one in found.outcomes)
+        names = ", ".join(one.slice for one in mine[:3]) + (", ..." if mine[3:] else "")
+        told = f"{UNDECIDED}: {rule}: in {len(mine)} of {of_rule} slices ({names})"
+        if len(mine) == 1:
+            told = f"{UNDECIDED}: {mine[0].reason}"
+        shown.append(visible_message(told))
+    return shown
+
+
+def summary_line(found: Verdict, trends: Trends) -> str:
+    """Return a line for a chat: the verdict, and what broke by how much.
+
+    `trends` are the earlier runs, to say how far it is from the night before.
+    """
+    broken = broken_words(found, trends)
+    if not broken:
+        rules = plural(len({one.rule for one in found.outcomes}), "rule")
+        return f"{_mark(found)} {found.headline} ({rules})\n"
+    more = f" (and {len(broken) - 1} more)" if broken[1:] else ""
+    return f"{_mark(found)} {visible_message(f'{found.word}: {broken[0]}{more}')}\n"
+
+
+def _mark(found: Verdict) -> str:
+    return "❌" if found.failed else _MARKS[found.worst]
+
+
+def markdown(found: Verdict) -> str:
+    """Return a summary for a pull request: the verdict, the rules, and the metrics."""
+    parts = [f"## {_mark(found)} rankmill: {found.headline}\n"]
+    rows = ["| | verdict | reason | rule |", "|---|---|---|---|"]
+    for one in shown_outcomes(found):
+        cells = (markdown_text(text) for text in (one.word, one.reason, one.rule))
+        rows.append(f"| {_MARKS.get(one.word, '❌')} | {' | '.join(cells)} |")
+    parts.append("\n".join(rows) + "\n")
+    if found.comparison is not None:
+        from rankmill.analysis.compare.view.comparison import view_of as comparison_view
+
+        parts.append(write(comparison_view(found.comparison), "markdown"))
+    if found.baseline is not None:
+        source = markdown_text(str(found.baseline["source"]))
+        parts.append(f"Baseline: {source} ({found.baseline['kind']}).\n")
+    return "\n".join(parts)
+
+
+def junit(found: Verdict) -> str:
+    """Return the verdict as JUnit XML: a test case for each rule, and for each slice of one.
+
+    Raises
+    ------
+    UsageError
+        If junitparser is not installed.
+    """
+    check_junit()
+    from junitparser import Failure, Skipped, TestCase, TestSuite
+
+    suite = TestSuite("rankmill gate")
+    # The usual schema (junit-10.xsd of Jenkins) takes three decimals at most.
+    seconds = round(found.seconds / len(found.outcomes), 3)
+    for one in found.outcomes:
+        case = TestCase(visible(_name(one)), "rankmill.gate", seconds)
+        case.system_out = visible(one.reason)
+        if one in found.failed:
+            case.result = [Failure(visible(one.reason), one.word)]
+        elif one.word == UNDECIDED:
+            case.result = [Skipped(visible(one.reason))]
+        suite.add_testcase(case)
+    return _xml(suite)
+
+
+def junit_of_errors(names: Iterable[str], reason: str, kind: str) -> str:
+    """Return JUnit XML in which each case is an error of one reason."""
+    from junitparser import Error, TestCase, TestSuite
+
+    suite = TestSuite("rankmill gate")
+    for name in names:
+        case = TestCase(visible(name), "rankmill.gate", 0.0)
+        case.result = [Error(visible_message(reason), kind)]
+        suite.add_testcase(case)
+    return _xml(suite)
+
+
+def _xml(suite: Any) -> str:
+    from junitparser import JUnitXml
+
+    suite.update_statistics()
+    xml = JUnitXml("rankmill")
+    xml.add_testsuite(suite)
+    text: bytes = xml.tostring()  # type: ignore[no-untyped-call]
+    return text.decode()
+
+
+def _name(one: RuleOutcome) -> str:
+    return f"{one.rule} ({one.slice})" if one.slice else one.rule
+
+
+def check_junit() -> None:
+    """Raise UsageError if JUnit files cannot be written, before any work."""
+    from importlib.util import find_spec
+
+    if find_spec("junitparser") is None:
+        raise UsageError(f"JUnit files need junitparser: {install('junit')}")

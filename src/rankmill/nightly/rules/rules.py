@@ -1,0 +1,312 @@
+"""The grammar of rules, the same on the command line, in a file and in Python."""
+
+import difflib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from rankmill.errors import UsageError
+from rankmill.metrics.base import Better, Metric
+from rankmill.metrics.registry import parse
+from rankmill.nightly.rules.limits import never_decided, range_of, range_text, reach_of
+from rankmill.nightly.runs.earlier_runs import HELD as HELD
+from rankmill.nightly.runs.earlier_runs import UNDECIDED as UNDECIDED
+from rankmill.results.audit import FIELDS
+
+Kind = Literal["metric", "count", "age"]
+Measure = Literal["value", "drop", "change"]
+
+REGRESSED = "regressed"
+BAD_VOLUME, BAD_AUDIT, STALE = "bad volume", "bad audit", "stale"
+
+# Counts that are no field of the audit -> what they count.
+VOLUMES = {
+    "queries": "queries with labels and predictions",
+    "label_rows": "rows of the labels",
+    "prediction_rows": "rows of the predictions",
+}
+AGES = ("labels_age", "predictions_age")
+SECONDS = {"min": 60, "h": 3600, "d": 86400}
+EVERY = "*"
+# The confidence of rules for slices that name none: by chance alone, one of many is far off.
+OF_SLICES = 0.95
+
+_RULE = re.compile(
+    r"""\s* (?P<subject> [^\s\[]+ ) \s* (\[ (?P<slice> [^\]]* ) \])? \s*
+    ((?P<measure> drop | change ) \s*)?
+    (?P<operator> <= | >= | == | < | > ) \s*
+    (?P<limit> [-+]? (\d+(\.\d*)? | \.\d+) (e[-+]?\d+)? ) \s* (?P<unit> % | min | h | d )?
+    (\s+ confidence \s+ (?P<confidence> \S+ ))? (\s+ (?P<sequential> sequential ))? \s*""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_EXAMPLES = (
+    "map@12 >= 0.08; map@12 drop <= 1% confidence 0.95; map@12[country=*] drop <= 3%; "
+    "queries_only_labelled <= 1%; queries change <= 10%; predictions_age <= 36h"
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, taken apart.
+
+    Attributes
+    ----------
+    text : str
+        As it was written.
+    subject : str
+        A metric, a count of the audit or of `VOLUMES`, or one of `AGES`.
+    kind : {"metric", "count", "age"}
+    measure : {"value", "drop", "change"}
+        The value itself; how much worse it is than the baseline; or how far a count is from the
+        baseline's, either way.
+    operator : {"<=", ">=", "==", "<", ">"}
+    limit : float
+        1% is 0.01, and 1h is 3600.
+    relative : bool
+        Whether the limit is a share: of the baseline, or for the value of a count, of what
+        `SHARE_OF` says.
+    slices : tuple of (str, str)
+        What cuts, and the value of the slice, or "*" for every one.
+    confidence : float or None
+        The rule fails only if the interval of this confidence lies beyond the limit.
+    sequential : bool
+        Whether its intervals hold on all nights together.
+    """
+
+    text: str
+    subject: str
+    kind: Kind
+    measure: Measure
+    operator: str
+    limit: float
+    relative: bool = False
+    slices: tuple[tuple[str, str], ...] = ()
+    confidence: float | None = None
+    sequential: bool = False
+
+    @property
+    def least_confidence(self) -> float | None:
+        """The confidence; of a rule for slices that names none, a usual one."""
+        return OF_SLICES if self.slices and self.confidence is None else self.confidence
+
+    @property
+    def word(self) -> str:
+        """The word for a system that does not keep the rule."""
+        if self.kind == "metric":
+            return REGRESSED
+        if self.kind == "age":
+            return STALE
+        return BAD_VOLUME if self.measure == "change" or self.subject in VOLUMES else BAD_AUDIT
+
+    @cached_property
+    def metric(self) -> Metric:
+        """The metric that a rule of this kind is about."""
+        return parse(self.subject)
+
+    def name(self, rel: float | None) -> str:
+        """Return what results call the metric; `rel` is that of all metrics."""
+        return self.metric.text if rel is None else parse(self.subject, rel).text
+
+    @property
+    def better(self) -> Better:
+        """Which side of the metric is better."""
+        return self.metric.better
+
+    @property
+    def paired(self) -> bool:
+        """Whether the rule needs a baseline."""
+        return self.measure != "value"
+
+    def keeps(self, value: float) -> bool:
+        """Return whether a number keeps the limit."""
+        return {
+            "<=": value <= self.limit,
+            "<": value < self.limit,
+            ">=": value >= self.limit,
+            ">": value > self.limit,
+            "==": value == self.limit,
+        }[self.operator]
+
+    @property
+    def limit_text(self) -> str:
+        """The limit as a message shows it."""
+        if self.kind == "age":
+            return f"{self.operator} {age_text(self.limit)}"
+        shown = f"{100 * self.limit:.6g}%" if self.relative else f"{self.limit:.6g}"
+        return f"{self.operator} {shown}"
+
+
+def age_text(seconds: float) -> str:
+    """Return an age in the largest unit that it has two of.
+
+    Examples
+    --------
+    >>> age_text(36 * 3600), age_text(3 * 86400), age_text(90)
+    ('36h', '3d', '1.5min')
+    """
+    unit = "d" if seconds >= 2 * 86400 else "h" if seconds >= 2 * 3600 else "min"
+    return f"{seconds / SECONDS[unit]:.3g}{unit}"
+
+
+def parse_rule(text: str) -> Rule:
+    """Take a rule apart.
+
+    Raises
+    ------
+    UsageError
+        If it is no rule, or names something that does not exist.
+
+    Examples
+    --------
+    >>> rule = parse_rule("map@12[country=*] drop <= 3% confidence 0.9")
+    >>> rule.subject, rule.measure, rule.limit, rule.relative, rule.slices, rule.confidence
+    ('map@12', 'drop', 0.03, True, (('country', '*'),), 0.9)
+    """
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"rule {text!r} is not understood; expected one such as {_EXAMPLES}")
+    subject, unit = found["subject"], (found["unit"] or "").lower()
+    measure = (found["measure"] or "value").lower()
+    rule = Rule(
+        text=text.strip(),
+        subject=subject,
+        kind=_kind(subject, text),
+        measure=measure,  # type: ignore[arg-type]
+        operator=found["operator"],
+        limit=float(found["limit"]) * SECONDS.get(unit, 1) / (100 if unit == "%" else 1),
+        relative=unit == "%",
+        slices=_slices(found["slice"], text),
+        confidence=_confidence(found["confidence"], text),
+        sequential=found["sequential"] is not None,
+    )
+    _check(rule, unit)
+    return rule
+
+
+def parse_rules(texts: Iterable[str]) -> list[Rule]:
+    """Take rules apart; there must be one."""
+    if isinstance(texts, str):
+        texts = [texts]
+    if not isinstance(texts, Iterable):
+        raise UsageError(f"rules is a {type(texts).__name__}; expected rules such as 'map >= 0.1'")
+    rules = [parse_rule(text) for text in dict.fromkeys(texts)]
+    if not rules:
+        raise UsageError("there is no rule to keep: give one with --rule")
+    return rules
+
+
+def _kind(subject: str, text: str) -> Kind:
+    if subject in AGES:
+        return "age"
+    counts = [*FIELDS, *VOLUMES]
+    if subject in counts:
+        return "count"
+    try:
+        parse(subject)
+    except UsageError as error:
+        near = difflib.get_close_matches(subject, [*counts, *AGES], 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f": {error}"
+        raise UsageError(
+            f"rule {text!r}: {subject!r} is no metric, no count ({', '.join(counts)}) and no age "
+            f"({', '.join(AGES)}){hint}"
+        ) from None
+    return "metric"
+
+
+def _slices(text: str | None, rule: str) -> tuple[tuple[str, str], ...]:
+    if text is None:
+        return ()
+    pairs = [one.partition("=") for one in text.split(",")]
+    if len(pairs) > 2 or not all(name.strip() and equals for name, equals, _ in pairs):
+        raise UsageError(
+            f"rule {rule!r}: [{text}] is no slice; expected [COLUMN=*], [COLUMN=VALUE], or two of "
+            "them with a comma between"
+        )
+    found = tuple((name.strip(), value.strip()) for name, _, value in pairs)
+    if len({name for name, _ in found}) < len(found):
+        name = found[0][0]
+        raise UsageError(
+            f"rule {rule!r}: [{text}] names {name} twice, and no query has two values of it: write "
+            "a rule for each value, or [COLUMN=*] for all"
+        )
+    quoted = next((value for _, value in found if re.fullmatch("'.*'|\".*\"", value)), None)
+    if quoted is not None:
+        raise UsageError(f"rule {rule!r}: write the value {quoted} of a slice without quotes")
+    return found
+
+
+def _confidence(text: str | None, rule: str) -> float | None:
+    if text is None:
+        return None
+    try:
+        confidence = float(text)
+    except ValueError:
+        confidence = math.nan
+    if not 0.5 <= confidence < 1:
+        raise UsageError(
+            f"rule {rule!r}: the confidence is {text}; expected a number from 0.5 to below 1, such "
+            "as 0.95"
+        )
+    return confidence
+
+
+def _check(rule: Rule, unit: str) -> None:
+    """Raise UsageError if the parts of a rule do not go together."""
+    wrong = ""
+    metric = rule.kind == "metric"
+    if not math.isfinite(rule.limit):
+        wrong = "the limit is larger than any number"
+    elif rule.paired and rule.operator not in ("<=", "<"):
+        wrong = f"a {rule.measure} has an upper limit: write <= or <"
+    elif rule.measure == "drop" and not metric:
+        wrong = "only metrics drop: a count has a change, such as queries change <= 10%"
+    elif rule.measure == "drop" and rule.better == "neither":
+        wrong = (
+            f"neither side of {rule.subject} is better, so that it has no drop: write a limit of "
+            f"its value, such as {rule.subject} <= 0.9"
+        )
+    elif rule.measure == "change" and rule.kind != "count":
+        wrong = "only counts have a change: write drop for a metric"
+    elif rule.measure == "change" and not rule.relative:
+        wrong = "a change is in percent of the baseline, such as change <= 10%"
+    elif (rule.kind == "age") != (unit in SECONDS):
+        wrong = "an age has a unit, min, h or d, and nothing else has"
+    elif rule.measure == "value" and rule.relative and metric:
+        wrong = "the value of a metric is no share of anything: write a number, or drop <= 1%"
+    elif rule.measure == "value" and rule.relative and rule.subject not in _shares():
+        wrong = f"{rule.subject} is no share of anything: write a number, or change <= 10%"
+    elif (rule.slices or rule.confidence is not None) and not metric:
+        wrong = "slices and a confidence are for metrics"
+    elif rule.slices and (not rule.metric.spec.kernel or rule.metric.summary):
+        wrong = f"{rule.subject} is no mean over queries, so that it has no slices"
+    elif rule.sequential and rule.least_confidence is None:
+        wrong = "a sequential rule has a confidence: write confidence 0.95 sequential"
+    elif rule.confidence is not None and rule.operator == "==":
+        wrong = "a confidence needs a limit to one side: write <=, <, >= or >"
+    elif rule.confidence is not None:
+        wrong = never_decided(rule.metric)
+    wrong = wrong or _wrong_limit(rule)
+    if wrong:
+        raise UsageError(f"rule {rule.text!r}: {wrong}")
+
+
+def _wrong_limit(rule: Rule) -> str:
+    """Return why no value breaks a limit, or none keeps it, or ""."""
+    low, high = reach_of(rule)
+    kept = rule.operator != "==" and rule.keeps(low)
+    if low <= rule.limit <= high if rule.operator == "==" else kept != rule.keeps(high):
+        return ""
+    reach = range_text(low, high, percent=rule.relative)
+    why = f"{rule.subject} is {reach}" if rule.measure == "value" else f"a change is {reach}"
+    hint = ""
+    if rule.measure == "drop":
+        why = f"{rule.subject} is {range_text(*range_of(rule.metric))}, and a drop {reach}"
+        hint = f"; did you mean {rule.limit:g}%?" if kept and not rule.relative else ""
+    return f"nothing {'breaks' if kept else 'keeps'} it, as {why}{hint}"
+
+
+def _shares() -> set[str]:
+    return {*FIELDS, "queries"} - {"queries_labelled", "labels", "predictions"}

@@ -1,0 +1,137 @@
+"""What a rule compares: queries of both sides in pairs, or each side over all its queries."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rankmill.analysis.compare.cuts.segments import natural
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.sums import Sums
+from rankmill.metrics.registry import parse
+from rankmill.nightly.rules.baseline import BASELINE, CANDIDATE
+from rankmill.nightly.rules.measurements import NO_BOUNDS, MeasuredSide, Measurement
+from rankmill.nightly.runs.runs import RecordedMetric as Recorded
+
+MIN_OVERLAP = 0.9
+# With fewer queries on both sides, those of the baseline among them do not stand for it.
+LEAST_IN_COMMON = 10
+
+
+class Shared(NamedTuple):
+    """How many of the queries that count on either side count on both."""
+
+    both: int
+    either: int
+
+    def suffice(self, least: float) -> bool:
+        """Return whether they are at least this share."""
+        return self.both >= least * self.either
+
+
+class Sides(NamedTuple):
+    """What a rule is held against.
+
+    Attributes
+    ----------
+    measured : Measurement
+        The two values that are compared.
+    own : float or None
+        The value of the system over all its queries.
+    shared : Shared or None
+        None if the baseline has no values of queries, or the rule needs none.
+    paired : bool
+        Whether `measured` is over the queries of both sides.
+    """
+
+    measured: Measurement
+    own: float | None
+    shared: Shared | None = None
+    paired: bool = False
+
+
+def bounds_of(metric: str) -> tuple[float, float]:
+    """Return the range of what a metric is a mean of; infinite if it is no mean over queries."""
+    one = parse(metric)
+    return one.spec.bounds if one.spec.kernel and not one.summary else NO_BOUNDS
+
+
+def shared_of(state: ComparisonState) -> Shared:
+    """Return how many of the queries of two systems both have."""
+    both = state.whole.queries
+    return Shared(both, both + sum(state.left_out.values()))
+
+
+def notes_of_pairs(state: ComparisonState, least: float, adjust: str | None) -> list[str]:
+    """Return a note if drops over all queries are adjusted, or are not of pairs as asked for."""
+    if BASELINE not in state.systems:
+        return []
+    shared = shared_of(state)
+    if shared.suffice(least):
+        told = f"drops over all queries, and the values told with them, are adjusted by {adjust}"
+        return [] if adjust is None else [told]
+    instead = "" if adjust is None else f", and adjust nothing by {adjust}"
+    return [
+        f"the comparison is over the {shared.both:,} of {shared.either:,} queries that both runs "
+        "have, fewer than min_overlap asks for: rules over all queries compare the values as a "
+        f"whole{instead}"
+    ]
+
+
+def measured_of(sums: Sums, metric: str, *, paired: bool) -> Measurement:
+    """Return what some queries of the system come to, paired with those of the baseline or not."""
+    of = sums.columns[metric]
+    base = of.get(BASELINE) if paired else None
+    return Measurement.of(of[CANDIDATE], base, bounds_of(metric), adjusted=paired)
+
+
+def against(mine: Measurement, sums: Sums | None, metric: str) -> Measurement:
+    """Return what is measured of a system against other queries of the baseline, if these are."""
+    column = None if sums is None else sums.columns.get(metric, {}).get(BASELINE)
+    if column is None:
+        return mine
+    return mine._replace(theirs=Measurement.of(column, None, mine.bounds).mine)
+
+
+def side_of(one: Recorded, *, weighted: bool) -> MeasuredSide:
+    """Return a value of the history; it has no error if it does not tell what weights leave."""
+    error = None if weighted and one.effective_queries is None else one.standard_error
+    return MeasuredSide(one.value, error, one.queries or 0, one.effective_queries)
+
+
+def slices_of(
+    by: tuple[str, ...],
+    metric: str,
+    state: ComparisonState,
+    alone: Mapping[str, ComparisonState],
+    least: float | None,
+) -> Iterator[tuple[tuple[str | None, ...], Sides]]:
+    """Yield the slices of one way to cut in natural order, with what is measured in each.
+
+    `alone` has what the two systems add up to over all their queries, if these are not the same.
+    `least` is the share of queries in both from which on they are paired, None for a rule that
+    needs no baseline.
+    """
+    pairs: Mapping[Any, Sums] = state.slices[by]
+    mine = alone[CANDIDATE].slices[by] if alone else pairs
+    theirs = alone[BASELINE].slices.get(by) if alone and least is not None else None
+    for value in sorted({**mine, **(theirs or {})}, key=lambda value: tuple(map(natural, value))):
+        own = mine.get(value)
+        both, other = pairs.get(value), None if theirs is None else theirs.get(value)
+        if own is None:  # a slice that the system has lost as a whole
+            yield value, Sides(against(Measurement(MeasuredSide()), other, metric), None)
+            continue
+        one = measured_of(own, metric, paired=False)
+        if least is None or BASELINE not in state.systems:
+            if BASELINE in state.systems:  # a rule about the value tells that of the baseline too
+                one = against(one, both, metric)
+            yield value, Sides(one, one.value)
+            continue
+        n = 0 if both is None else both.queries
+        shared = Shared(n, own.queries + (0 if other is None else other.queries - n))
+        if both is not None and shared.suffice(least):
+            yield value, Sides(measured_of(both, metric, paired=True), one.value, shared, True)
+            continue
+        if theirs is None and n >= LEAST_IN_COMMON:
+            other = both  # the slices of an earlier run are known of these queries alone
+        if own.clusters is not None and other is not None and other.clusters is None:
+            other = None  # errors of queries are not those of clusters
+        yield value, Sides(against(one, other, metric), one.value, shared)

@@ -1,0 +1,251 @@
+"""Verdict: what came of the rules, and how it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.analysis.compare.view.details import Details
+from rankmill.errors import RegressionError, UsageError
+from rankmill.nightly.rules.rules import BAD_AUDIT, BAD_VOLUME, HELD, REGRESSED, STALE, UNDECIDED
+from rankmill.nightly.rules.slice_values import SliceValue
+from rankmill.results.answer import Answer
+from rankmill.results.plain import plain
+from rankmill.results.provenance import described, rules_of
+from rankmill.results.result import Result
+from rankmill.show.tables import Bad, Cell, Column, Facts, Part, Table, View
+from rankmill.version import stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rankmill.nightly.rules.breaches import Night, Trends
+    from rankmill.show.pictures import Picture
+
+# The words from the worst on. Bad inputs come first: what was measured on them says little.
+ORDER = (STALE, BAD_VOLUME, BAD_AUDIT, REGRESSED, UNDECIDED, HELD)
+ON_UNDECIDED = ("warn", "pass", "fail")
+
+
+@dataclass(frozen=True)
+class RuleOutcome:
+    """What came of one rule, or of one slice of it.
+
+    Attributes
+    ----------
+    rule : str
+        As it was written.
+    word : str
+        "held", "not enough data", or how it failed: "regressed", "bad volume", "bad audit" or
+        "stale".
+    slice : str
+        Which slice, such as "country = it"; empty for all queries.
+    value, baseline : float or None
+        Of the system over all its queries, and of the baseline if the rule needs one.
+    measured : float or None
+        What the limit is for: the value, the drop or the change; relative if the limit is. A drop
+        is a change for the worse, also where that is a rise; None for a share of 0.
+    low, high : float or None
+        The interval of `measured`, if the rule has a confidence.
+    limit : float
+    reason : str
+        All of this in a line.
+    paired, queries : int or None
+        Over how many queries the two were paired, and how many count on either side; None if the
+        baseline has no values of queries. Too few are not paired: `paired` is 0.
+    paired_value : float or None
+        The value of the system over the queries that were paired, as `baseline` is then.
+    """
+
+    rule: str
+    word: str
+    slice: str
+    value: float | None
+    baseline: float | None
+    measured: float | None
+    low: float | None
+    high: float | None
+    limit: float
+    reason: str
+    paired: int | None = None
+    queries: int | None = None
+    paired_value: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all attributes as strings and numbers."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Verdict(Answer):
+    """Whether a system keeps its rules.
+
+    Attributes
+    ----------
+    word : str
+        The worst word of all outcomes: "stale", "bad volume", "bad audit", "regressed" or "not
+        enough data"; "held" if every rule was kept.
+    outcomes : list of RuleOutcome
+        In the order of the rules; of a rule for every slice there is one for each slice.
+    result : Result
+        What the evaluation of the system found.
+    comparison : Comparison or None
+        The comparison with the baseline, if there are values of each query of both.
+    baseline : dict of str to object, or None
+        What the system was compared with: its "kind" ("predictions", "per-query", "result" or
+        "history") and "source"; None without a baseline.
+    undecided : {"warn", "pass", "fail"}
+        What comes of rules for which the data do not suffice.
+    seconds : float
+    details : Details or None
+        What a page shows beyond this, if it was asked for; no other form shows it.
+    slices : list of SliceValue
+        The system in each slice, for the history; no other form shows it.
+    """
+
+    word: str
+    outcomes: list[RuleOutcome]
+    result: Result
+    comparison: Comparison | None = None
+    baseline: dict[str, Any] | None = None
+    undecided: str = "warn"
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list)
+    details: Details | None = None
+    slices: list[SliceValue] = field(default_factory=list)
+
+    @property
+    def worst(self) -> str:
+        """The worst word of the outcomes, "not enough data" also where that may pass."""
+        return worst(self.outcomes) if self.outcomes else self.word
+
+    @property
+    def failed(self) -> list[RuleOutcome]:
+        """The outcomes that make the verdict fail."""
+        passing = {HELD} if self.undecided == "fail" else {HELD, UNDECIDED}
+        return [one for one in self.outcomes if one.word not in passing]
+
+    @property
+    def headline(self) -> str:
+        """The word, and how many rules are left open by a system that may pass."""
+        left = {one.rule for one in self.outcomes if one.word == UNDECIDED}
+        if not left or self.word != HELD:
+            return self.word
+        return f"{self.word}; not enough data for {len(left)} of the rules"
+
+    @property
+    def exit_code(self) -> int:
+        """0 if the system may go on, 1 if not."""
+        return 1 if self.failed else 0
+
+    def __bool__(self) -> bool:
+        """Whether the system may go on, so that ``assert gate(...)`` stops a bad one."""
+        return self.exit_code == 0
+
+    def raise_for_failure(self) -> None:
+        """Raise RegressionError, which has a line for each reason, if a rule was broken."""
+        if not self:
+            raise RegressionError("\n".join(f"{one.word}: {one.reason}" for one in self.failed))
+
+    def broken(self, trends: Trends) -> list[str]:
+        """Return what broke by how much, a line each, the worst first; see `broken_words`."""
+        from rankmill.nightly.rules.breaches import broken_words
+
+        return broken_words(self, trends)
+
+    def trend(self, one: RuleOutcome, trends: Trends) -> Sequence[Night]:
+        """Return the runs of what an outcome is about, this one last; none without a history."""
+        from rankmill.nightly.rules.breaches import trend_of
+
+        return trend_of(one, self, trends)
+
+    def before(self, runs: Sequence[Night]) -> float | None:
+        """Return the value of the night before, of the runs that `trend` returns."""
+        from rankmill.nightly.rules.breaches import night_before
+
+        found = night_before(runs)
+        return None if found is None else found[1]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all as dicts, lists, strings and numbers."""
+        return {
+            **stamp(),
+            "word": self.word,
+            "exit_code": self.exit_code,
+            "undecided": self.undecided,
+            "outcomes": plain(self.outcomes),
+            "baseline": self.baseline,
+            "result": self.result.to_dict(),
+            "comparison": plain(self.comparison),
+            "notes": self.notes,
+            "seconds": self.seconds,
+        }
+
+    def _picture(self) -> Picture:
+        if self.comparison is None:
+            raise UsageError(
+                "there is no picture of a Verdict without a comparison: give a baseline with the "
+                "values of its queries"
+            )
+        return self.comparison._picture()
+
+    def _view(self) -> View:
+        return view_of(self)
+
+
+def worst(outcomes: list[RuleOutcome]) -> str:
+    """Return the worst word of outcomes."""
+    return min((one.word for one in outcomes), key=ORDER.index, default=HELD)
+
+
+def shown_outcomes(found: Verdict) -> list[RuleOutcome]:
+    """Return the outcomes that people read: those of slices only where they did not hold.
+
+    If all slices of a rule held, the one nearest to the limit stands for them.
+    """
+    by_rule: dict[str, list[RuleOutcome]] = {}
+    for one in found.outcomes:
+        by_rule.setdefault(one.rule, []).append(one)
+    shown = []
+    for of_rule in by_rule.values():
+        bad = [one for one in of_rule if one.word != HELD]
+        shown += bad or [min(of_rule, key=_distance)]
+    return shown
+
+
+def _distance(one: RuleOutcome) -> float:
+    """Return how far the nearer end of the interval of an outcome is from the limit."""
+    ends = [end for end in (one.low, one.high, one.measured) if end is not None]
+    return min((abs(end - one.limit) for end in ends), default=0.0)
+
+
+def view_of(found: Verdict) -> View:
+    """Return what is shown of a verdict."""
+
+    def table() -> Table:
+        columns = [Column("rule"), Column("verdict"), Column("reason")]
+        rows: list[list[Cell]] = [
+            [one.rule, Bad(one.word) if one in found.failed else one.word, one.reason]
+            for one in shown_outcomes(found)
+        ]
+        return Table(columns, rows)
+
+    def facts() -> Facts:
+        headline = Bad(found.headline) if found.failed else found.headline
+        rows: list[tuple[str, str]] = [("verdict", headline)]
+        if found.baseline is not None:
+            rows.append(("baseline", f"{found.baseline['source']} ({found.baseline['kind']})"))
+        rows += [(role, described(one)) for role, one in found.result.inputs.items()]
+        rows += rules_of(found.result.semantics, found.result.scope).items()
+        return Facts([*rows, ("seconds", f"{found.seconds:.2f}")], aligned=False)
+
+    def parts() -> list[Part]:
+        return [table(), *found.notes]
+
+    def exact() -> Table:
+        names = list(RuleOutcome.__dataclass_fields__)
+        rows: list[list[Cell]] = [[getattr(one, name) for name in names] for one in found.outcomes]
+        return Table([Column(name) for name in names], rows)
+
+    return View(lambda: [*parts(), "", facts()], parts, exact, found.to_dict)

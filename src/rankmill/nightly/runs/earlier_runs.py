@@ -1,0 +1,161 @@
+"""Which run of a history a system is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from rankmill.config.baseline_choice import Choice, read_choice
+from rankmill.errors import InputError, UsageError
+from rankmill.nightly.runs.runs import RecordedMetric, Run
+
+HELD, UNDECIDED = "held", "not enough data"
+# Of a run that ended before its rules were judged; it has no values.
+NO_VERDICT = "no verdict"
+
+
+class ChosenRun(NamedTuple):
+    """A run that others are measured by.
+
+    Attributes
+    ----------
+    value, standard_error, queries
+        Those of the metric in this run.
+    run : Run
+    how : str
+        As asked for, such as "median:7".
+    note : str
+        Which runs were left out, and why; "" if none was.
+    """
+
+    value: float
+    standard_error: float | None
+    queries: int | None
+    run: Run
+    how: str
+    note: str = ""
+
+
+Candidate = tuple[Run, RecordedMetric]
+
+
+def choose(
+    how: str, metric: str, candidates: Sequence[Candidate], now: datetime, history: str
+) -> ChosenRun:
+    """Return the run to compare a metric with.
+
+    Parameters
+    ----------
+    how : str
+        As `read_choice` takes it.
+    metric : str
+    candidates : sequence of (Run, RecordedMetric)
+        The runs that have the metric and count it the same, in the order of time.
+    now : datetime
+        The time of the run that is compared: later ones do not serve.
+    history : str
+        The name of the history, for messages.
+
+    Raises
+    ------
+    UsageError
+        If `how` is unknown, or "best" where neither side of the metric is better.
+    InputError
+        If no run serves; the message says why.
+    """
+    choice = read_choice(how)
+    having = [one for one in candidates if one[1].value is not None]
+    future = [run for run, _ in having if run.time > now]
+    past = [one for one in having if one[0].time <= now]
+    if choice.pinned:
+        serving = tries_of_a_night([one for one in having if is_pinned(one[0], choice)])
+    else:
+        serving = [one for one in tries_of_a_night(past) if one[0].verdict in (HELD, None)]
+        # Tonight's earlier tries are not what tonight is compared with, if there is another night.
+        before = [one for one in serving if one[0].time.date() < now.date()]
+        serving = before or serving
+    if choice.kind == "ago":
+        until = now - timedelta(days=int(choice.value[:-1]))
+        serving = [one for one in serving if one[0].time.date() <= until.date()]
+    if not serving:
+        raise InputError(_none(how, choice, metric, history, having, future))
+    if choice.kind == "best":
+        sign = _sign_of(metric)
+        run, one = max(serving, key=lambda each: sign * (each[1].value or 0.0))
+    else:  # every other choice is the last run, which is the median of the last one
+        number = int(choice.value) if choice.kind == "median" else 1
+        ordered = sorted(serving[-number:], key=lambda each: each[1].value or 0.0)
+        run, one = ordered[(len(ordered) - 1) // 2]
+    assert one.value is not None
+    return ChosenRun(one.value, one.standard_error, one.queries, run, how, _note(future))
+
+
+def tries_of_a_night(runs: Sequence[Candidate]) -> list[Candidate]:
+    """Return the last try of each night: of one date and the same tags, what was recorded last.
+
+    The time of a run does not tell this: a try after midnight for the date before has an earlier
+    one. Runs of a gate and runs without rules do not replace each other.
+    """
+    last: dict[Any, Candidate] = {}
+    for run, one in runs:
+        night = run.time.date(), tuple(sorted(run.tags.items())), run.verdict is None
+        if night not in last or run.recorded >= last[night][0].recorded:
+            last[night] = run, one
+    return list(last.values())
+
+
+def is_pinned(run: Run, choice: Choice) -> bool:
+    """Return whether a run is one that the user named."""
+    if choice.kind == "run":
+        return run.id == choice.value
+    key, _, value = choice.value.partition("=")
+    return run.tags.get(key) == value
+
+
+def _note(future: Sequence[Run]) -> str:
+    if not future:
+        return ""
+    which = "the run" if len(future) == 1 else f"{len(future):,} runs, the newest"
+    return (
+        f"left out: {which} {future[-1].id}, dated {future[-1].time:%F %H:%M} UTC, after the time "
+        "of this run: check the clock that recorded it"
+    )
+
+
+def _none(
+    how: str,
+    choice: Choice,
+    metric: str,
+    history: str,
+    having: Sequence[Candidate],
+    future: Sequence[Run],
+) -> str:
+    start = f"the history {history} has no run to compare {metric} with"
+    if choice.pinned:
+        return f"{start}: no run is {how}, or it has no value"
+    words = ", ".join(dict.fromkeys(str(run.verdict) for run, _ in having)) or "none"
+    late = f" ({len(future):,} dated later than this run)" if future else ""
+    back = f" {choice.value[:-1]} or more days back" if choice.kind == "ago" else ""
+    return (
+        f"{start}: the verdict of all {len(having):,}{late}{back} is another than {HELD!r} "
+        f"({words}), or they have no value; name one by tag:KEY=VALUE or its id"
+    )
+
+
+def _sign_of(metric: str) -> int:
+    """Return 1 if the higher value of a metric is better, and -1 if the lower one is."""
+    from rankmill.metrics.registry import parse
+
+    try:
+        better = parse(metric).better
+    except UsageError:
+        raise UsageError(
+            f"the history has {metric}, which this version does not know, so that no run is the "
+            "best: name last or median:7"
+        ) from None
+    if better == "neither":
+        raise UsageError(
+            f"neither side of {metric} is better, so that no run is the best: name last or median:7"
+        )
+    return -1 if better == "lower" else 1

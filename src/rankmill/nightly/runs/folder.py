@@ -1,0 +1,187 @@
+"""The folder of a history, on the disk or in a store: list its files, read and remove them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rankmill.errors import InputError, is_shortage, outside
+from rankmill.io.stores.read_paths import opened
+from rankmill.io.stores.urls import is_url, local_path, shown
+from rankmill.nightly.runs.runs import (
+    RecordedMetric,
+    Run,
+    SliceKey,
+    read_summary,
+    runs_of_rows,
+    time_of_name,
+)
+
+# The summary of a run is in the last bytes of its file.
+END = 1 << 15
+_MOVE = "it is no run of a history, or is broken: move it elsewhere"
+# How many requests a store answers at a time.
+REQUESTS = 32
+# The columns of a run that has no summary.
+_COLUMNS: tuple[str, ...] = ("run", "time", "system", "by", "slice", "metric", "value")
+_COLUMNS += ("standard_error", "queries", "effective_queries", "verdict", "tags", "version")
+_COLUMNS += ("definition", "semantics", "scope", "gain_function", "audit", "checksum", "reason")
+
+
+class MissingHistoryError(InputError):
+    """There is no such folder."""
+
+
+class Folder(NamedTuple):
+    """The folder of a history.
+
+    Attributes
+    ----------
+    name : str
+        In messages.
+    path : str
+    filesystem : pyarrow.fs.FileSystem or None
+        None for the disk.
+    """
+
+    name: str
+    path: str
+    filesystem: Any = None
+
+    def files(self, since: datetime | None = None) -> list[str]:
+        """Return the names of the Parquet files in it, sorted: those of runs sort by time.
+
+        With `since`, those are left out whose name tells that they are older.
+        """
+        found = sorted(
+            name for name in self._names() if name.endswith(".parquet") and name[0] not in "._"
+        )
+        if since is None:
+            return found
+        times = ((name, time_of_name(name)) for name in found)
+        return [name for name, time in times if time is None or time >= since]
+
+    def _names(self) -> list[str]:
+        if self.filesystem is None:
+            try:
+                return os.listdir(self.path)
+            except NotADirectoryError:
+                raise InputError(
+                    f"the history {self.name} is a file; expected a folder of runs"
+                ) from None
+            except FileNotFoundError:
+                raise self._missing() from None
+            except OSError as error:
+                if is_shortage(error, f"reading {self.name}"):
+                    raise
+                raise InputError(f"{self.name} cannot be read: {error.strerror}") from None
+        from pyarrow.fs import FileSelector
+
+        from rankmill.io.stores.failures import reading
+
+        with reading(self.name):
+            selector = FileSelector(self.path, allow_not_found=True)
+            infos = self.filesystem.get_file_info(selector)
+        if not infos:
+            raise self._missing()
+        return [info.base_name for info in infos if info.is_file]
+
+    def _missing(self) -> InputError:
+        return MissingHistoryError(
+            f"there is no history {self.name}; expected a folder of recorded runs: write one with "
+            f"--history on the command line, History({self.name!r}).record(result) in Python"
+        )
+
+    def read(self, names: Sequence[str]) -> Iterator[Run]:
+        """Yield the runs of files; those that are removed meanwhile are passed over."""
+        if self.filesystem is None:
+            for name in names:
+                yield from self._read(name)
+            return
+        with ThreadPoolExecutor(REQUESTS) as pool:
+            for runs in pool.map(self._read, names):
+                yield from runs
+
+    def _read(self, name: str) -> list[Run]:
+        opened(f"{self.name.rstrip('/')}/{name}")
+        with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
+            try:
+                run = read_summary(self._end(name), f"{self.name.rstrip('/')}/{name}")
+                return self._rows(name) if run is None else [run]
+            except FileNotFoundError:
+                return []
+
+    def slices_of(self, run: Run) -> Mapping[SliceKey, RecordedMetric]:
+        """Return the slices of a run, whose rows are read unless they were."""
+        if run.slices is not None:
+            return run.slices
+        name = f"{run.id}.parquet"
+        try:
+            with outside(f"{self.name.rstrip('/')}/{name}", _MOVE):
+                found = [one.slices for one in self._rows(name) if one.id == run.id]
+        except FileNotFoundError:
+            raise InputError(
+                f"{self.name.rstrip('/')}/{name} is not there any more; expected the slices of "
+                "this run"
+            ) from None
+        return found[0] or {} if found else {}
+
+    def _end(self, name: str) -> bytes:
+        """The last bytes of a file."""
+        if self.filesystem is None:
+            with open(os.path.join(self.path, name), "rb", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                file.seek(max(0, size - END))
+                return file.read(END)
+        from rankmill.io.stores.failures import reading
+        from rankmill.io.stores.store_objects import open_ranges
+
+        shown_name = f"{self.name}/{name}"
+        with open_ranges(self.filesystem, f"{self.path}/{name}", shown_name) as file:
+            with reading(shown_name):
+                end: bytes = file.read_at(min(END, file.size()), max(0, file.size() - END))
+            return end
+
+    def _rows(self, name: str) -> list[Run]:
+        """The runs of a file by its rows; columns that are not known are not read."""
+        import pyarrow.parquet as pq
+
+        path = os.path.join(self.path, name) if self.filesystem is None else f"{self.path}/{name}"
+        with pq.ParquetFile(path, filesystem=self.filesystem) as file:
+            there = [one for one in _COLUMNS if one in file.schema_arrow.names]
+            rows = file.read(there, use_threads=False).to_pylist()
+        return runs_of_rows(rows)
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove files; one that is gone already is no error."""
+        for name in names:
+            with suppress(FileNotFoundError):
+                if self.filesystem is None:
+                    os.unlink(os.path.join(self.path, name))
+                    continue
+                from rankmill.io.stores.failures import reading
+
+                with reading(f"{self.name}/{name}"):
+                    self.filesystem.delete_file(f"{self.path}/{name}")
+
+
+def open_folder(history: str | Path) -> Folder:
+    """Return the folder that a path or a URL names; it is looked at when its files are asked for.
+
+    Raises
+    ------
+    UsageError
+        If the URL makes no sense.
+    """
+    path = local_path(str(history))
+    if not is_url(path):
+        return Folder(path, path)
+    from rankmill.io.stores.filesystems import stored
+
+    place = stored(path)
+    return Folder(shown(path).rstrip("/"), place.path.rstrip("/"), place.filesystem)

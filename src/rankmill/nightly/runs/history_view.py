@@ -1,0 +1,157 @@
+"""What is shown of a history: a row a metric with a sparkline, or a row a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rankmill.nightly.runs.trends import NAMED, Recorded, Trend
+from rankmill.show.tables import Cell, Column, Part, Table, View
+from rankmill.version import stamp
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+# So many of the last runs are drawn.
+DRAWN = 30
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """Return a line of blocks, from the lowest value to the highest; a blank where there is none.
+
+    Examples
+    --------
+    >>> sparkline([1, 2, None, 8]), sparkline([5, 5])
+    ('▁▂ █', '▄▄')
+    """
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0), max(known, default=0)
+
+    def block(value: float | None) -> str:
+        if value is None:
+            return " "
+        if low == high:
+            return "▄"
+        return _BLOCKS[min(7, int(8 * (value - low) / (high - low)))]
+
+    return "".join(map(block, values))
+
+
+def view_of(found: Recorded, trends: Sequence[Trend], *, runs: bool) -> View:
+    """Return what is shown of trends; with `runs` a row for each run, else one for each metric."""
+
+    def tables() -> list[Part]:
+        if not trends:
+            return [*(_unjudged(found) or [f"the history {found.name} has no runs"])]
+        of_all: list[Part] = [_runs(trend) for trend in trends] if runs else [_metrics(trends)]
+        notes = [f"{named(one)}: {one.drift}" for one in trends if one.drift and one.drift.flagged]
+        notes += dict.fromkeys(one.note for one in trends if one.note)
+        return [*of_all, *notes, *_unjudged(found)]
+
+    def screen() -> list[Part]:
+        parts = tables()
+        apart: list[Part] = []
+        for part in parts:
+            apart += [part, ""] if isinstance(part, Table) and runs else [part]
+        return [*apart, repr(found)]
+
+    return View(screen, tables, lambda: _exact(trends), lambda: _content(found, trends))
+
+
+def _unjudged(found: Recorded) -> list[str]:
+    """Say which runs have no verdict, and why the last of them have none."""
+    of = found.unjudged[-NAMED:]
+    more = len(found.unjudged) - len(of)
+    told = [f"{run.time:%F %H:%M}: {run.verdict}: {run.reason}" for run in of]
+    return [*([f"{more:,} earlier runs without a verdict"] if more > 0 else []), *told]
+
+
+def named(trend: Trend) -> str:
+    """Return how a trend is called: by its metric, and its system if there are several."""
+    return trend.metric if trend.system is None else f"{trend.metric} of {trend.system}"
+
+
+def _metrics(trends: Sequence[Trend]) -> Table:
+    columns = [Column("metric"), Column("runs", "count"), Column("trend"), Column("last", "value")]
+    columns += [Column("standard error", "error"), Column("change", "difference")]
+    columns += [Column("when"), Column("verdict"), Column("drift")]
+    rows: list[list[Cell]] = []
+    for trend in trends:
+        last = trend.last
+        line = sparkline([point.value for point in trend.points[-DRAWN:]])
+        moved = f"t {trend.drift.t:+.1f}" if trend.drift and trend.drift.flagged else ""
+        rows.append(
+            [
+                *(named(trend), len(trend.points), line, last.value, last.standard_error),
+                *(last.change, f"{last.run.time:%F %H:%M}", last.run.verdict, moved),
+            ]
+        )
+    return Table(columns, rows)
+
+
+def _runs(trend: Trend) -> Table:
+    columns = [Column(named(trend)), Column("value", "value"), Column("standard error", "error")]
+    columns += [Column("change", "difference"), Column("queries", "count")]
+    columns += [Column("verdict"), Column("tags")]
+    rows: list[list[Cell]] = [
+        [
+            *(f"{run.time:%F %H:%M}", value, error, change, queries, run.verdict),
+            ", ".join(f"{key}={text}" for key, text in run.tags.items()),
+        ]
+        for run, value, error, queries, change in trend.points
+    ]
+    return Table(columns, rows)
+
+
+def _exact(trends: Sequence[Trend]) -> Table:
+    names = ["run", "time", "system", "metric", "value", "standard_error", "queries", "change"]
+    rows: list[list[Cell]] = [
+        [
+            *(run.id, run.time.isoformat(), trend.system, trend.metric),
+            *(value, error, queries, change, run.verdict, run.reason or None),
+        ]
+        for trend in trends
+        for run, value, error, queries, change in trend.points
+    ]
+    return Table([Column(name) for name in [*names, "verdict", "reason"]], rows)
+
+
+def _content(found: Recorded, trends: Sequence[Trend]) -> dict[str, Any]:
+    return {
+        **stamp(),
+        "history": found.name,
+        "runs": len(found),
+        "without_verdict": [
+            {"run": run.id, "time": run.time.isoformat(), "reason": run.reason, "tags": run.tags}
+            for run in found.unjudged
+        ],
+        "trends": [
+            {
+                "metric": trend.metric,
+                "system": trend.system,
+                "drift": _drift(trend),
+                "note": trend.note or None,
+                "points": [
+                    {
+                        "run": run.id,
+                        "time": run.time.isoformat(),
+                        "value": value,
+                        "standard_error": error,
+                        "queries": queries,
+                        "change": change,
+                        "verdict": run.verdict,
+                        "tags": run.tags,
+                    }
+                    for run, value, error, queries, change in trend.points
+                ],
+            }
+            for trend in trends
+        ],
+    }
+
+
+def _drift(trend: Trend) -> dict[str, Any] | None:
+    if trend.drift is None:
+        return None
+    t = trend.drift.t
+    told: dict[str, Any] = trend.drift._asdict() | {"flagged": trend.drift.flagged}
+    # JSON has no infinity: then all earlier values are the mean.
+    return told | {"t": t if abs(t) < float("inf") else None}

@@ -1,0 +1,1 @@
+"""How anything is shown: tables, what writes them, pictures."""

@@ -1,0 +1,214 @@
+"""What is shown of anything: tables of exact cells, facts and lines; and the view that holds them.
+
+A new output is one function that builds a `View`; `rankmill.show.writers` and the terminal do
+the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+Kind: TypeAlias = Literal[
+    "text",  # as it is; True and False are yes and no
+    "count",
+    "size",  # a number of bytes
+    "value",  # all of these, and the ranges, of a table have the same number of decimals
+    "range",  # two values
+    "difference",  # a signed difference of two values
+    "number",  # with a number of decimals of its column
+    "error",  # a standard error: 3 digits say enough
+    "short",  # a value in a paper: 4 digits of the largest say enough
+    "score",  # of any size, perhaps infinite
+    "interval",  # two signed differences, with the decimals that its width is worth
+    "p",  # a probability; a very small one is only said to be small
+    "share",  # of 1, in percent
+    "change",  # a signed relative difference, in percent
+    "changes",  # two of them, which may be infinite
+    "correlation",  # from -1 to 1
+]
+"""How the cells of a column are shown."""
+
+Cell: TypeAlias = str | float | tuple[float, float] | None
+"""An exact value; None is an empty cell. Integers and booleans are kinds of float for Python."""
+
+_DIGITS = {"error": 3, "short": 4}
+_SMALLEST_READABLE = 1e-5
+_SMALLEST_P = 0.0001
+
+
+class Marked(float):
+    """A value with a mark behind it, such as ↑, that a note explains; only LaTeX shows the mark."""
+
+    mark: str
+
+    def __new__(cls, value: float, mark: str = "") -> Self:
+        """Return the value, which a float takes here and not in ``__init__``."""
+        one = super().__new__(cls, value)
+        one.mark = mark
+        return one
+
+
+class Best(Marked):
+    """A value that is the best of its row, which is shown with a star, in LaTeX in bold."""
+
+
+class Bad(str):
+    """A text that says that something is wrong, which a terminal shows in red."""
+
+    __slots__ = ()
+
+
+class Column(NamedTuple):
+    """The title of a column, and the kind of its cells."""
+
+    title: str
+    kind: Kind = "text"
+
+    @property
+    def left(self) -> bool:
+        """Whether its cells are left-aligned."""
+        return self.kind in ("text", "range", "interval", "changes")
+
+
+class Table(NamedTuple):
+    """Columns, and rows of exact cells.
+
+    Examples
+    --------
+    >>> columns = [Column("metric"), Column("value", "value"), Column("queries", "count")]
+    >>> Table(columns, [["map", Best(0.25), 1200], ["gap", 0.0625, None]]).texts()
+    [['metric', 'value ', 'queries'], ['map', '0.2500000*', '1,200'], ['gap', '0.0625000 ', '']]
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+
+    @property
+    def marked(self) -> bool:
+        """Whether a cell is marked as the best of its row."""
+        return any(isinstance(cell, Best) for row in self.rows for cell in row)
+
+    def texts(self, *, stars: bool = True) -> list[list[str]]:
+        """Return the header and the rows as text, the numbers of a column with aligned points."""
+        cells = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(self.columns)
+        pairs = list(zip(self.columns, cells, strict=True))
+        values = [cell for column, some in pairs if column.kind == "value" for cell in some]
+        ranges = [cell for column, some in pairs if column.kind == "range" for cell in some]
+        shared = decimals_of([*values, *(end for cell in ranges for end in cell or ())])
+        marked, shown = stars and self.marked, []
+        for (title, kind), of_column in pairs:
+            decimals = shared
+            if kind in ("number", "error"):
+                decimals = decimals_of(of_column, _DIGITS.get(kind, 6))
+            if kind == "short":
+                known = [cell for cell in of_column if cell is not None]
+                decimals = decimals_of([max(known, key=abs)] if known else [], _DIGITS["short"])
+            if kind == "interval":
+                widths = (cell[1] - cell[0] for cell in of_column if cell is not None)
+                decimals = decimals_of(widths, _DIGITS["error"])
+            texts = [_text(kind, cell, decimals) for cell in of_column]
+            if marked and kind == "value":
+                marks = ["*" if isinstance(cell, Best) else " " for cell in of_column]
+                texts = [text + mark for text, mark in zip(texts, marks, strict=True)]
+                title += " "
+            shown.append([title, *texts])
+        return [list(row) for row in zip(*shown, strict=True)]
+
+
+class Facts(NamedTuple):
+    """Rows of text, each of a title, perhaps numbers, and a text that may be long.
+
+    Plain text puts them below each other if they are `aligned`: not where titles may be long.
+    """
+
+    rows: Collection[Sequence[str]]
+    aligned: bool = True
+
+
+Part: TypeAlias = Table | Facts | str
+"""A table, facts, or a line of text."""
+
+
+class View(NamedTuple):
+    """What is shown of something. Each field is a function, as a format asks for one of them.
+
+    Attributes
+    ----------
+    screen : function that returns parts
+        What people read as plain text or on a terminal; an empty line is a part too.
+    page : function that returns parts
+        What Markdown and HTML show, in a document of others; Markdown leaves out facts.
+    exact : function that returns a Table
+        For CSV: names as programs write them, and every digit.
+    content : function that returns dicts, lists, strings and numbers
+        For JSON.
+    paper : function that returns parts, optional
+        What LaTeX shows, which leaves out facts too; by default the page.
+    """
+
+    screen: Callable[[], Sequence[Part]]
+    page: Callable[[], Sequence[Part]]
+    exact: Callable[[], Table]
+    content: Callable[[], object]
+    paper: Callable[[], Sequence[Part]] | None = None
+
+
+def listing(table: Table, content: object) -> View:
+    """Return the view of a table that is the same in all formats, but for JSON, which has more."""
+    return View(lambda: [table], lambda: [table], lambda: table, lambda: content)
+
+
+def decimals_of(values: Iterable[Any], digits: int = 6) -> int:
+    """Return how many decimals show `digits` significant digits of the smallest number.
+
+    Those too small for a readable column do not count, as they are in scientific notation; nor do
+    infinite ones and NaN.
+    """
+    sizes = [abs(number) for number in values if number is not None]
+    sizes = [size for size in sizes if _SMALLEST_READABLE <= size < math.inf]
+    return max(digits - 1 - math.floor(math.log10(min(sizes))), 0) if sizes else digits
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes as text, as 1.5GB."""
+    for unit, one in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3)):
+        if size >= one:
+            return f"{size / one:.{1 if size < 10 * one else 0}f}{unit}"
+    return f"{size}B"
+
+
+def _text(kind: Kind, cell: Any, decimals: int) -> str:
+    if cell is None:
+        return ""
+    if kind == "text":
+        return ("yes" if cell else "no") if isinstance(cell, bool) else str(cell)
+    if kind == "count":
+        return f"{cell:,}"
+    if kind == "size":
+        return size_text(cell)
+    if kind == "score":
+        return f"{cell:.7g}"
+    if kind == "range":
+        return "..".join(_number_text(end, decimals, 6) for end in cell)
+    if kind == "interval":
+        return "..".join(_text("difference", end, decimals) for end in cell)
+    if kind == "changes":
+        return "..".join(f"{end:+.1%}" if math.isfinite(end) else "unbounded" for end in cell)
+    if kind == "p":
+        return f"{cell:.4f}" if cell >= _SMALLEST_P else f"<{_SMALLEST_P}"
+    if kind == "correlation":
+        return f"{cell:.3f}"
+    if kind in ("share", "change"):
+        return f"{cell:.1%}" if kind == "share" else f"{cell:+.2%}"
+    if kind == "difference":
+        shown = f"{cell:+.{decimals}f}"
+        return f"{cell:+.1e}" if cell and float(shown) == 0 else shown
+    return _number_text(cell, decimals, _DIGITS.get(kind, 6))
+
+
+def _number_text(number: float, decimals: int, digits: int) -> str:
+    if 0 < abs(number) < _SMALLEST_READABLE:
+        return f"{number:.{digits - 1}e}"
+    return f"{number:.{decimals}f}"

@@ -1,0 +1,137 @@
+"""A view as text in one of six formats; the seventh, drawn on a terminal, is that of `cli`.
+
+Ids and names are data: each writer makes them visible, and none lets them act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from rankmill.io.inert_text import csv_cell, markdown_text, visible
+from rankmill.show.tables import Facts, Part, Table, View
+
+FORMATS = ("table", "json", "csv", "markdown", "latex")
+"""What commands offer; "html" is for notebooks."""
+
+
+def write(view: View, format: str) -> str:
+    """Return a view as text in one of `FORMATS` or "html", with a line break at the end."""
+    return _WRITERS[format](view)
+
+
+def plain_text(parts: Sequence[Part]) -> str:
+    """Return parts as text for a fixed-width font, without a line break at the end."""
+    lines: list[str] = []
+    for part in parts:
+        if isinstance(part, str):
+            lines.append(visible(part))
+        else:
+            lines += plain_table(part) if isinstance(part, Table) else plain_lines(part)
+    return "\n".join(lines)
+
+
+def plain_table(table: Table) -> list[str]:
+    """Return a table as lines for a fixed-width font."""
+    shown = [[visible(cell) for cell in row] for row in table.texts()]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    shown.insert(1, ["-" * width for width in widths])
+    return [
+        "  ".join(
+            cell.ljust(width) if column.left else cell.rjust(width)
+            for cell, width, column in zip(row, widths, table.columns, strict=True)
+        ).rstrip()
+        for row in shown
+    ]
+
+
+def plain_lines(facts: Facts) -> list[str]:
+    """Return facts as lines for a fixed-width font."""
+    shown = [[visible(text) for text in row] for row in facts.rows]
+    if not facts.aligned:
+        return [": ".join(row) for row in shown]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    lines = []
+    for title, *numbers, text in shown:
+        aligned = [one.rjust(width) for one, width in zip(numbers, widths[1:-1], strict=True)]
+        lines.append("  ".join([title.ljust(widths[0]), *aligned, text]))
+    return lines
+
+
+def html_text(parts: Sequence[Part]) -> str:
+    """Return parts as HTML without colours, as a notebook has its own."""
+    return "\n".join(line for part in parts for line in _html_lines(part))
+
+
+def _html_lines(part: Part) -> list[str]:
+    from html import escape
+
+    def shown(text: str) -> str:
+        return escape(visible(text))
+
+    if isinstance(part, str):
+        return [f"<div><small>{shown(part)}</small></div>"]
+    if isinstance(part, Facts):
+        lines = []
+        for title, *numbers, text in ([shown(text) for text in row] for row in part.rows):
+            titles = " ".join([title, *(f"<b>{number}</b>" for number in numbers)])
+            lines.append(f"<div><small>{titles}: {text}</small></div>")
+        return lines
+    header, *texts = part.texts()
+    sides = ["left" if column.left else "right" for column in part.columns]
+    lines = ["<table>", "<thead><tr>"]
+    lines += [f'<th style="text-align: left">{shown(title)}</th>' for title in header]
+    lines += ["</tr></thead>", "<tbody>"]
+    for row in texts:
+        cells = zip(sides, row, strict=True)
+        inner = "".join(
+            f'<td style="text-align: {side}">{shown(cell)}</td>' for side, cell in cells
+        )
+        lines.append(f"<tr>{inner}</tr>")
+    return [*lines, "</tbody>", "</table>"]
+
+
+def markdown(parts: Sequence[Part]) -> str:
+    """Return tables as Markdown pipe tables, and lines as paragraphs; no facts."""
+    blocks = []
+    for part in parts:
+        if isinstance(part, str):
+            blocks.append(markdown_text(part) + "\n")
+        elif isinstance(part, Table):
+            header, *rows = [[markdown_text(cell) for cell in row] for row in part.texts()]
+            rules = ["---" if column.left else "---:" for column in part.columns]
+            blocks.append("".join(f"| {' | '.join(row)} |\n" for row in [header, rules, *rows]))
+    return "\n".join(blocks)
+
+
+def csv_text(table: Table) -> str:
+    """Return an exact table as comma-separated values; texts are data and never a formula."""
+    import csv
+    import io
+
+    text = io.StringIO()
+    titles = [column.title for column in table.columns]
+    lines = ([csv_cell(cell) for cell in row] for row in (titles, *table.rows))
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def _json_text(view: View) -> str:
+    import json
+
+    return json.dumps(view.content(), indent=2, allow_nan=False) + "\n"
+
+
+def _latex_text(view: View) -> str:
+    from rankmill.show import latex  # few ask for it
+
+    return latex.written((view.paper or view.page)())
+
+
+_WRITERS: dict[str, Callable[[View], str]] = {
+    "table": lambda view: plain_text(view.screen()) + "\n",
+    "json": _json_text,
+    "csv": lambda view: csv_text(view.exact()),
+    "markdown": lambda view: markdown(view.page()),
+    "latex": _latex_text,
+    "html": lambda view: html_text(view.page()) + "\n",
+}

@@ -1,0 +1,168 @@
+"""Find the files that paths, globs and directories stand for, and open them."""
+
+import glob
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from rankmill.errors import InputError, UsageError, is_shortage
+from rankmill.io.stores.read_paths import opened
+from rankmill.io.stores.urls import is_url, local_path
+from rankmill.sources.files.formats import files_of_one_format, format_of_name
+
+
+@dataclass(frozen=True)
+class File:
+    """A file to read.
+
+    Attributes
+    ----------
+    name : str
+        The name in messages and results.
+    path : str
+        The path on the disk, or in the file system.
+    folders : dict of str to str
+        The columns that the names of its folders give (key=value), as text.
+    filesystem : pyarrow.fs.FileSystem or None
+        The file system of a store; None for the local disk.
+    listed : tuple of int or None
+        The identity that the file had when it was found, if that is known.
+    encoding : str
+        The encoding of its text, if the caller named one; otherwise it is UTF-8.
+    """
+
+    name: str
+    path: str
+    folders: dict[str, str] = field(default_factory=dict)
+    filesystem: Any = None
+    listed: tuple[int, int, int, int] | None = None
+    encoding: str = ""
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Open the file for reading bytes."""
+        if self.filesystem is not None:
+            from rankmill.io.stores.store_objects import opened
+
+            with opened(self.filesystem, self.path, self.name) as remote:
+                yield remote
+            return
+        with open(self.path, "rb") as file:
+            yield file
+
+    def identity(self) -> tuple[int, int, int, int]:
+        """Numbers that change if the file is replaced by another file or is written to.
+
+        The third is its size in bytes.
+        """
+        if self.filesystem is not None:
+            from rankmill.io.stores.store_objects import identity
+
+            return identity(self.filesystem, self.path, self.name)
+        found = os.stat(self.path)  # os.stat is twice as fast as Path.stat
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def check_unchanged(file: File, identity: tuple[int, int, int, int]) -> None:
+    """Raise InputError if a file has no longer the identity that it had when it was opened.
+
+    Callers call it after they read rows, which proves that these rows come from that file.
+    """
+    try:
+        changed = file.identity() != identity
+    except OSError:
+        changed = True
+    if changed:
+        raise InputError(
+            f"{file.name} changed while it was read: it was replaced, written to or removed. "
+            "Evaluate again once it is complete"
+        )
+
+
+def find_files(paths: Sequence[str], told: str | None = None) -> list[File]:
+    """The files that paths, globs and directories stand for; directories are sorted by name.
+
+    A folder named key=value is a column if it is below the given directory, or below the part of a
+    glob before the first wildcard. Other folder names are ignored.
+
+    Parameters
+    ----------
+    paths
+        At least one.
+    told : str, optional
+        The format of the files in directories; otherwise their names have to tell it.
+
+    Raises
+    ------
+    InputError
+        If a path does not exist or cannot be accessed.
+    UsageError
+        If a path is empty.
+    """
+    found: list[File] = []
+    for path in map(local_path, paths):
+        if not path:
+            raise UsageError("a path is empty; expected a file, a glob or a directory")
+        if is_url(path):
+            from rankmill.sources.files.remote import find_remote
+
+            found += [
+                File(one.name, one.path, columns_of(one.folders), one.filesystem, one.identity)
+                for one in find_remote(path, told)
+            ]
+            continue
+        try:
+            found += _find(path, told)
+        except OSError as error:
+            if is_shortage(error, f"looking for {path}"):
+                raise
+            raise InputError(f"{path} cannot be opened: {error.strerror or error}") from None
+    for file in found:
+        opened(file.name)
+    return found
+
+
+def _find(path: str, told: str | None) -> Iterator[File]:
+    exists = Path(path).exists()
+    matches = [path] if exists else sorted(glob.glob(path, recursive=True))
+    if not matches:
+        kind = "no file matches" if glob.has_magic(path) else "no such file or directory:"
+        raise InputError(f"{kind} {path}; expected a file, a glob or a directory")
+    for match in matches:
+        base = Path(match) if exists else _fixed(path)
+        if Path(match).is_dir():
+            for file in _files_of_directory(match, told):
+                yield _file(file, base)
+        else:
+            yield _file(match, base.parent if exists else base)
+
+
+def _file(path: str, base: Path) -> File:
+    return File(path, path, columns_of(Path(path).parent.relative_to(base).parts))
+
+
+def columns_of(folders: Sequence[str]) -> dict[str, str]:
+    """The columns that folders named key=value give."""
+    keys = [folder.partition("=") for folder in folders if "=" in folder]
+    return {unquote(key): unquote(value) for key, _, value in keys}
+
+
+def _fixed(pattern: str) -> Path:
+    """The folders of a glob before its first wildcard."""
+    return Path(*itertools.takewhile(lambda part: not glob.has_magic(part), Path(pattern).parts))
+
+
+def _files_of_directory(directory: str, told: str | None) -> list[str]:
+    """The files of a directory on the disk, as `files_of_one_format` chooses them."""
+    root = Path(directory)
+    found = [
+        (str(path), path.relative_to(root).parts)
+        for path in sorted(root.rglob("*"))
+        if format_of_name(path.name) is not None and path.is_file()
+    ]
+    return files_of_one_format(directory, found, told)

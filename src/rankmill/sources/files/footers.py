@@ -1,0 +1,279 @@
+"""The footer of a Parquet file: its rows, its row groups, and the column chunks of each.
+
+The footer is read when a file is opened. Later every column chunk is compared with the footer, and
+the file must not change until it is read to its end. pyarrow can also return the metadata of column
+chunks, but it ends the process if the file is broken or encrypted; so rankmill parses the footer.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as kinds
+
+from rankmill.columns.ids import is_text_type
+from rankmill.columns.lists import is_list_type
+from rankmill.errors import InputError, is_shortage
+from rankmill.io.stores.failures import failure, is_of_store
+from rankmill.io.stores.store_objects import open_ranges
+from rankmill.kernels.footers import (
+    CHUNK_FIELDS,
+    COMPRESSED,
+    ENCRYPTED,
+    HIGH,
+    HIGH_SIZE,
+    LOW,
+    LOW_SIZE,
+    PHYSICAL,
+    UNCOMPRESSED,
+    VALUES,
+    parse_footer,
+)
+from rankmill.sources.files.files import File, check_unchanged
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+REMEDY = "Write or fetch the file again"
+# Parquet's physical types of ids -> their width in bytes, or None if the width varies.
+WIDTHS = {1: 4, 2: 8, 6: None, 7: None}
+# A list is always read whole, so longer lists would need an unbounded amount of memory.
+LONGEST_LIST = 1 << 24
+# If a row group has more values a byte than this, they are probably all in one very long list.
+MOST_VALUES_A_BYTE = 1 << 14
+# The end of an object in a store is asked for at once, as most footers are shorter.
+REMOTE_TAIL = 1 << 16
+
+
+@dataclass(frozen=True)
+class Footer:
+    """The content of a file's footer.
+
+    Attributes
+    ----------
+    file : File
+    identity : tuple of int
+        The identity of the file before the footer was read.
+    metadata, schema
+        The footer as pyarrow objects, which pyarrow needs to read rows.
+    rows : int
+        The number of rows in the file.
+    groups : list of list of int
+        The number of rows and the uncompressed bytes of each row group. The numbers of rows are not
+        negative, and their sum is `rows`.
+    chunks : int64[row groups, leaf columns, CHUNK_FIELDS]
+        The output of `parse_footer`. It is not checked; `chunks_of` checks one column.
+    raw : uint8[n]
+        The bytes of the footer.
+    opened : pyarrow.NativeFile or None
+        The open object of a store, as each opening asks the store for its size; None on the disk.
+    """
+
+    file: File
+    identity: tuple[int, int, int, int]
+    metadata: Any
+    schema: Any
+    rows: int
+    groups: list[list[int]]
+    chunks: np.ndarray
+    raw: np.ndarray
+    opened: Any = None
+
+    @property
+    def name(self) -> str:
+        """The name of the file in messages."""
+        return self.file.name
+
+
+class RowGroup(NamedTuple):
+    """A row group: rows of a file that can be read without the other rows.
+
+    Attributes
+    ----------
+    file, number : int
+        The index of the file in its source, and the index of the row group in the file.
+    rows, values : int
+        The number of rows and the number of items, including null items and empty lists.
+    query_bytes, item_bytes : int
+        The compressed size of the two columns in the file.
+    low, high : int or bytes
+        The bounds of the query ids according to the footer, both inclusive.
+    """
+
+    file: int
+    number: int
+    rows: int
+    values: int
+    query_bytes: int
+    item_bytes: int
+    low: Any
+    high: Any
+
+
+def read_footer(file: File) -> Footer:
+    """Read the footer of a file, and close the file.
+
+    Raises
+    ------
+    InputError
+        If the file is not a complete Parquet file, or its row groups contradict its number of rows.
+    """
+    path = file.name
+    try:
+        identity = file.listed or file.identity()
+        remote = None if file.filesystem is None else open_ranges(file.filesystem, file.path, path)
+        if remote is None:
+            with file.opened() as local:
+                tail = _tail(local, 8)
+        else:
+            tail = _tail(remote, REMOTE_TAIL)
+        with pq.ParquetFile(pa.BufferReader(tail)) as opened:
+            metadata, schema = opened.metadata, opened.schema_arrow
+    except InputError:  # a store does not give the file
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if is_shortage(error, f"reading {path}"):
+            raise
+        if file.filesystem is not None and is_of_store(error):
+            raise InputError(f"{path} cannot be read: {failure(path, error)}") from None
+        raise InputError(
+            f"{path} cannot be read as Parquet: {first_line(error)}. Is it a whole Parquet file?"
+        ) from None
+    raw: np.ndarray = np.frombuffer(tail, np.uint8)[: -len(MAGIC) - 4]
+    rows = np.full(1, -1, np.int64)
+    groups = np.full((metadata.num_row_groups, 2), -1, np.int64)
+    shape = metadata.num_row_groups, metadata.num_columns, CHUNK_FIELDS
+    whole = shape[0] * shape[1] <= len(raw)  # each column chunk takes more than one byte
+    if whole:
+        chunks = np.full(shape, -1, np.int64)
+        whole = parse_footer(raw, rows, groups, chunks)
+    if not whole or sum(map(_leaves, schema.types)) != metadata.num_columns:
+        raise InputError(f"{path} is broken: its footer makes no sense. {REMEDY}")
+    of_file, of_groups = int(rows[0]), groups[:, 0].tolist()
+    if sum(of_groups) != of_file or min(of_groups, default=0) < 0:
+        some = ", ".join(map(str, of_groups[:5])) + (" ..." if len(of_groups) > 5 else "")
+        raise InputError(
+            f"{path} is broken: its footer says {of_file} rows, but those of its "
+            f"{len(of_groups)} row groups ({some}) add up to {sum(of_groups)}. {REMEDY}"
+        )
+    return Footer(file, identity, metadata, schema, of_file, groups.tolist(), chunks, raw, remote)
+
+
+def _tail(file: Any, at_once: int) -> bytes:
+    """The end of an open file: the footer, its length, and the magic bytes.
+
+    `at_once` is how many bytes are read first.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - at_once))
+    read: bytes = file.read(at_once)
+    end = read[-8:]
+    if end[4:] == ENCRYPTED_MAGIC:
+        raise ValueError("its footer is encrypted")
+    if end[4:] != MAGIC:
+        found = f"it ends in the bytes {end[-4:].hex(' ')} and not in {MAGIC.decode()}"
+        raise ValueError(found if end else "it is empty")
+    length = 8 + int.from_bytes(end[:4], "little")
+    if length > size:
+        raise ValueError(f"its footer takes {length} bytes, but the file holds {size}")
+    if length <= len(read):
+        return read[-length:]
+    file.seek(size - length)
+    tail: bytes = file.read(length)
+    return tail
+
+
+def _leaves(kind: Any) -> int:
+    """The number of Parquet columns that store one column of an Arrow type."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _leaves(kind.storage_type)
+    return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields)) or 1
+
+
+def broken(footer: Footer, what: str) -> InputError:
+    """Return the error for a file that contradicts its footer; raise if the file has changed."""
+    check_unchanged(footer.file, footer.identity)
+    return InputError(f"{footer.name} is broken: {what}. {REMEDY}")
+
+
+# ------------------------------------------------------------------ column chunks
+
+
+def chunks_of(footer: Footer, column: str) -> list[list[int]]:
+    """The checked fields of a stored column: those of its column chunk in each row group.
+
+    Raises
+    ------
+    InputError
+        If the column is encrypted, if the fields are impossible, or if the lists are too long to
+        read. Lists are too long if a row group has more than LONGEST_LIST items a list on average,
+        or if it could hold one list of that length and has more than MOST_VALUES_A_BYTE values a
+        byte.
+    """
+    place = footer.schema.get_field_index(column)
+    is_list = is_list_type(footer.schema.field(place).type)
+    chunks: list[list[int]] = footer.chunks[
+        :, sum(map(_leaves, footer.schema.types[:place]))
+    ].tolist()
+    for group, chunk in enumerate(chunks):
+        rows = footer.groups[group][0]
+        values, size, whole = chunk[VALUES], chunk[COMPRESSED], chunk[UNCOMPRESSED]
+        if chunk[ENCRYPTED] > 0:
+            raise InputError(
+                f"{footer.name}: column {column!r} is encrypted; expected one that is not: write "
+                "it without encryption"
+            )
+        bad = (values < rows) if is_list else (values != rows)
+        if bad or not 0 <= size <= footer.identity[2] or whole < 0:
+            raise broken(
+                footer,
+                f"its footer says that row group {group} holds {rows} rows, and {values} values of "
+                f"column {column!r} in {size} bytes, which cannot be",
+            )
+        dense = values - rows >= LONGEST_LIST and values > MOST_VALUES_A_BYTE * (1 + whole)
+        if is_list and (values > LONGEST_LIST * rows or dense):
+            raise InputError(
+                f"{footer.name}: row group {group} holds {values} values of column {column!r} in "
+                f"{rows} lists of {whole} bytes; a list is read whole, and may hold "
+                f"{LONGEST_LIST} values at most: cut the lists at the ranks that count"
+            )
+    return chunks
+
+
+def row_groups(footer: Footer, file: int, query: str, item: str) -> list[RowGroup]:
+    """The row groups that hold rows; an empty list if the bounds of any of them are unknown."""
+    if not {query, item} <= set(footer.schema.names):
+        return []  # the name of a folder gives the ids
+    kind = footer.schema.field(query).type
+    found = []
+    ids, items = chunks_of(footer, query), chunks_of(footer, item)
+    for number, (rows, _) in enumerate(footer.groups):
+        if rows:
+            of_id, of_item = ids[number], items[number]
+            low = _bound(footer, of_id[LOW], of_id[LOW_SIZE], of_id[PHYSICAL], kind)
+            high = _bound(footer, of_id[HIGH], of_id[HIGH_SIZE], of_id[PHYSICAL], kind)
+            if low is None or high is None:
+                return []
+            sizes = of_item[VALUES], of_id[COMPRESSED], of_item[COMPRESSED]
+            found.append(RowGroup(file, number, rows, *sizes, low, high))
+    return found
+
+
+def _bound(footer: Footer, start: int, size: int, physical: int, kind: Any) -> Any:
+    """A bound of query ids as an integer or as the bytes of a string; None if it is unknown."""
+    if start < 0 or physical not in WIDTHS:
+        return None
+    raw = footer.raw[start : start + size].tobytes()
+    width = WIDTHS[physical]
+    if width is None and is_text_type(kind):
+        return raw
+    if size != width or not kinds.is_integer(kind):
+        return None
+    return int.from_bytes(raw, "little", signed=kinds.is_signed_integer(kind))
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or the name of its type if the message is empty."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

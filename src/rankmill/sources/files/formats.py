@@ -1,0 +1,185 @@
+"""The formats of files: their names, their suffixes, and how the content tells them apart."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rankmill.errors import InputError, UsageError
+
+
+class Format(NamedTuple):
+    """A format of files.
+
+    Attributes
+    ----------
+    module : str
+        The module of `rankmill.sources` whose `open_files` opens files of this format.
+    suffixes : tuple of str
+        The suffixes of names that stand for this format, in lower case.
+    meaning : str
+        What the files hold, in a line.
+    files : str
+        The format whose suffixes this one shares; an empty text if it has its own.
+    """
+
+    module: str
+    suffixes: tuple[str, ...]
+    meaning: str
+    files: str = ""
+
+
+_CSV, _TSV = (".csv",), (".tsv", ".tab")
+_PARTED = ("blanks", "commas", "semicolons", "bars")
+FORMATS = {
+    "parquet": Format("readers.parquet", (".parquet", ".parq", ".pq"), "Apache Parquet"),
+    "arrow": Format(
+        "readers.arrow_files",
+        (".arrow", ".arrows", ".ipc", ".feather"),
+        "Arrow IPC files and streams",
+    ),
+    "orc": Format("readers.orc", (".orc",), "Apache ORC"),
+    "csv": Format(
+        "readers.separated_values", _CSV, "comma-separated text, its shape found by its first rows"
+    ),
+    "csv-long": Format("readers.separated_values", _CSV, "CSV with one item a row", "csv"),
+    "csv-wide": Format(
+        "readers.separated_values", _CSV, "CSV with a list of items in a cell", "csv"
+    ),
+    "csv-pairs": Format(
+        "readers.separated_values", _CSV, "CSV with items and confidences in a cell", "csv"
+    ),
+    **{
+        f"csv-{one}": Format(
+            "readers.separated_values", _CSV, f"CSV with items parted by {one} in a cell", "csv"
+        )
+        for one in _PARTED
+    },
+    "tsv": Format(
+        "readers.separated_values", _TSV, "tab-separated text, its shape found by its first rows"
+    ),
+    "tsv-long": Format("readers.separated_values", _TSV, "TSV with one item a row", "tsv"),
+    "tsv-wide": Format(
+        "readers.separated_values", _TSV, "TSV with a list of items in a cell", "tsv"
+    ),
+    "tsv-pairs": Format(
+        "readers.separated_values", _TSV, "TSV with items and confidences in a cell", "tsv"
+    ),
+    **{
+        f"tsv-{one}": Format(
+            "readers.separated_values", _TSV, f"TSV with items parted by {one} in a cell", "tsv"
+        )
+        for one in _PARTED
+    },
+    "trec": Format(
+        "readers.trec",
+        (".trec", ".run", ".qrels", ".qrel", ".res"),
+        "qrels and runs as trec_eval has them",
+    ),
+    "json": Format(
+        "memory.json_file", (), "one JSON object by query, as pytrec_eval and ranx take it"
+    ),
+    "jsonl": Format("readers.jsonl", (".jsonl", ".ndjson"), "JSON Lines: an object a line"),
+}
+"""Name of a format -> the format."""
+
+COMPRESSIONS = {
+    ".gz": "gzip",
+    ".zst": "zstd",
+    ".bz2": "bz2",
+    ".lz4": "lz4",
+}
+"""Suffix of a compressed file -> the name that Arrow has for the compression."""
+
+# A TSV file may hold TREC's columns without a header, and these suffixes say nothing.
+UNSURE = {"tsv"}
+"""Formats of which the suffix may stand for another one."""
+
+
+def format_of_name(name: str) -> str | None:
+    """The format that the suffix of a file's name stands for, compressed or not; else None.
+
+    Examples
+    --------
+    >>> format_of_name("labels.csv.gz"), format_of_name("labels.txt")
+    ('csv', None)
+    """
+    base = name.lower()
+    for suffix in COMPRESSIONS:
+        base = base.removesuffix(suffix)
+    for kind, one in FORMATS.items():
+        if base.endswith(one.suffixes):
+            return kind
+    return None
+
+
+def without_suffix(name: str) -> str:
+    """The name of a file without the suffixes of its format and its compression.
+
+    Examples
+    --------
+    >>> [without_suffix(name) for name in ("bm25.run", "new.csv.gz", "v1.2", "notes.txt")]
+    ['bm25', 'new', 'v1.2', 'notes.txt']
+    """
+    base = name
+    for suffix in COMPRESSIONS:
+        if base.lower().endswith(suffix):
+            base = base[: -len(suffix)]
+    for one in (*(suffix for kind in FORMATS.values() for suffix in kind.suffixes), ".json"):
+        if base.lower().endswith(one):
+            return base[: -len(one)] or name
+    return name
+
+
+def compression_of(name: str) -> str | None:
+    """The compression that the last suffix of a file's name stands for, or None."""
+    return next(
+        (kind for suffix, kind in COMPRESSIONS.items() if name.lower().endswith(suffix)), None
+    )
+
+
+def check_format(told: str | None) -> None:
+    """Raise UsageError if there is no such format."""
+    if told is not None and told not in FORMATS:
+        raise UsageError(f"there is no format {told!r}; expected one of {', '.join(FORMATS)}")
+
+
+def files_of_one_format(
+    directory: str, found: Sequence[tuple[str, Sequence[str]]], told: str | None
+) -> list[str]:
+    """The files of a directory that have the format `told`, or else the one format that they have.
+
+    Parameters
+    ----------
+    directory
+        Its name in messages.
+    found
+        The path of each file in it, and the parts of this path below the directory. Those that are
+        hidden are passed over.
+
+    Raises
+    ------
+    InputError
+        If there is none, or if there are several formats and none is told.
+    """
+    by_format: dict[str, list[str]] = {}
+    for path, parts in found:
+        kind = format_of_name(parts[-1])
+        if kind is not None and not any(part[0] in "._" for part in parts):
+            by_format.setdefault(kind, []).append(path)
+    if told is not None:
+        by_format = {told: by_format.get(FORMATS[told].files or told, [])}
+    if len(by_format) > 1:
+        counts = ", ".join(f"{len(files)} of {kind}" for kind, files in by_format.items())
+        raise InputError(
+            f"the directory {directory} holds files of several formats: {counts}; say which to "
+            "read, with --labels-as or --predictions-as"
+        )
+    files = [file for of_format in by_format.values() for file in of_format]
+    if not files:
+        expected = FORMATS[told] if told is not None else FORMATS["parquet"]
+        more = "" if told is not None else ", or those of another format"
+        raise InputError(
+            f"the directory {directory} holds no file of {told or 'a known format'}; expected "
+            f"names that end in {', '.join(expected.suffixes)}{more} (those that start with . or "
+            "_ are passed over)"
+        )
+    return files

@@ -1,0 +1,257 @@
+"""Read text a block of whole lines at a time, and turn places in a block into Arrow arrays."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of, numbers_of
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, is_shortage
+from rankmill.kernels.decimals import MOST_SIGNED, parse_floats, parse_integers
+from rankmill.kernels.lists import pack_strings
+from rankmill.sources.files.encodings import BYTE_ORDER_MARK, HOW, Recoded, check_utf8
+from rankmill.sources.files.files import File, check_unchanged
+from rankmill.sources.files.footers import first_line
+from rankmill.sources.files.formats import compression_of
+
+BLOCK_BYTES = 1 << 22
+HEAD_BYTES = 1 << 20
+# A longer line is refused: it is read whole, and may be the rest of a file after an open quote.
+LONGEST_LINE = 1 << 26
+NEWLINE = 10
+INT64 = pa.int64()
+# The first bytes of text in UTF-16 and UTF-32, longest first.
+OTHER_ENCODINGS = {
+    b"\xff\xfe\0\0": "utf-32",
+    b"\0\0\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+
+# The first bytes of compressed files -> the compression.
+COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\x04\x22\x4d\x18": "lz4",
+}
+
+# The powers of ten that float64 holds exactly.
+POWERS = 10.0 ** np.arange(23)
+
+Cut = Callable[[bytearray], int]
+
+
+class TextBlock(NamedTuple):
+    """Whole lines of a file, and the number of the first one, counted from 1."""
+
+    data: np.ndarray
+    file: str
+    first_line: int
+
+    def place(self, lines: np.ndarray) -> Place:
+        """The place of rows; `lines` are their lines, counted from 0 in this block."""
+        if len(lines) and lines[-1] - lines[0] == len(lines) - 1:
+            return Place(self.file, self.first_line + int(lines[0]), "line")
+        return Place(self.file, self.first_line, "line", lines + self.first_line)
+
+    def error(self, line: int, what: str) -> InputError:
+        """The error for a line of this block, counted from 0."""
+        return InputError(f"{self.file}: line {self.first_line + line}: {what}")
+
+
+def last_line_end(data: bytearray) -> int:
+    """Where the last whole line ends; 0 if there is none."""
+    return data.rfind(b"\n") + 1
+
+
+def read_blocks(
+    file: File, cut: Cut = last_line_end, size: int | None = None, header: int = 0
+) -> Iterator[TextBlock]:
+    """Yield the lines of a file, which may be compressed, in blocks of about `size` bytes.
+
+    `cut` tells where the last row of some bytes ends, or 0; by default a line is a row. The first
+    `header` bytes, which end in a line end, are passed over.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or decompressed, changes meanwhile, is no text in UTF-8, or has
+        a row that is too long.
+    """
+    identity = file.identity()
+    size = size or BLOCK_BYTES
+    line, first = 1, True
+    pending = bytearray()
+    try:
+        with file.opened() as raw:
+            stream = _decompressed(raw, file.name)
+            if file.encoding:
+                stream = Recoded(stream, file.encoding, file.name)
+            while _read_more(stream, pending, max(size, len(pending))):
+                if first:
+                    first = False
+                    _check_start(pending, file.name)
+                    line += pending.count(b"\n", 0, header)
+                    del pending[:header]
+                end = cut(pending)
+                if end:
+                    check_utf8(pending, end, file.name, line)
+                    data, pending = pending, pending[end:]
+                    block = TextBlock(np.frombuffer(data, np.uint8, end), file.name, line)
+                    yield block
+                    line += count_lines(block.data)
+                elif len(pending) > LONGEST_LINE:
+                    raise InputError(
+                        f"{file.name}: line {line} or a quoted text in it does not end within "
+                        f"{LONGEST_LINE} bytes; expected shorter rows: close the quotes"
+                    )
+    except (pa.ArrowException, OSError, EOFError) as error:
+        if is_shortage(error, f"reading {file.name}"):
+            raise
+        raise InputError(
+            f"{file.name} cannot be read after line {line}: {first_line(error)}. Is it whole?"
+        ) from None
+    if pending:
+        check_utf8(pending, len(pending), file.name, line)
+        yield TextBlock(np.frombuffer(pending, np.uint8), file.name, line)
+    check_unchanged(file, identity)
+
+
+def count_lines(data: np.ndarray) -> int:
+    """The number of line ends."""
+    return int(np.count_nonzero(data == NEWLINE))
+
+
+def sizes_of(
+    files: Sequence[File], densities: Sequence[float]
+) -> Callable[[list[str]], dict[str, tuple[int, int]]]:
+    """The `sizes` of a source of text, estimated by the number of rows a byte of each file."""
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        bytes_of = [file.identity()[2] for file in files]
+        rows = sum(int(size * rate) for size, rate in zip(bytes_of, densities, strict=True))
+        return dict.fromkeys(columns, (rows, sum(bytes_of) // max(1, len(columns))))
+
+    return sizes
+
+
+def read_head(file: File, cut: Cut = last_line_end) -> TextBlock:
+    """The first lines of a file; no line if the file is empty."""
+    blocks = read_blocks(file, cut, HEAD_BYTES)
+    empty = TextBlock(np.empty(0, np.uint8), file.name, 1)
+    try:
+        return next(blocks, empty)
+    finally:
+        blocks.close()  # type: ignore[attr-defined]
+
+
+def _decompressed(raw: Any, name: str) -> Any:
+    """The stream without its compression, which the suffix tells, or else the first bytes."""
+    start = bytes(raw.read(4))
+    raw.seek(0)
+    kinds = (kind for magic, kind in COMPRESSED.items() if start.startswith(magic))
+    kind = compression_of(name) or next(kinds, None)
+    return raw if kind is None else pa.CompressedInputStream(raw, kind)
+
+
+def _read_more(stream: Any, pending: bytearray, size: int) -> bool:
+    """Read up to `size` bytes behind those that are pending; return whether there are any."""
+    end = len(pending)
+    pending.extend(bytes(size))
+    with memoryview(pending) as whole:
+        while end < len(whole) and (count := stream.readinto(whole[end:])):
+            end += count
+    read = end > len(pending) - size
+    del pending[end:]
+    return read
+
+
+def _check_start(chunk: bytearray, name: str) -> None:
+    """Remove a byte order mark; raise InputError if a text begins as none that can be read."""
+    for mark, encoding in OTHER_ENCODINGS.items():
+        if chunk.startswith(mark):
+            raise InputError(
+                f"{name} is text in {encoding.upper()}; expected UTF-8: save it as UTF-8, or "
+                f"name its encoding, {encoding}, {HOW}"
+            )
+    if b"\r" in chunk and b"\n" not in chunk:
+        raise InputError(
+            f"{name}: line 1: lines end in a carriage return alone; expected line feeds"
+        )
+    if chunk.startswith(BYTE_ORDER_MARK):
+        del chunk[: len(BYTE_ORDER_MARK)]
+
+
+def strings(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Any:
+    """Strings at places of a block as an Arrow array; an empty one is null."""
+    count = len(starts)
+    offsets = np.zeros(count + 1, np.int64)
+    packed = np.empty(int(ends.sum() - starts.sum()), np.uint8)
+    pack_strings(starts, ends, data, 0, offsets[1:], packed)
+    valid = ends > starts
+    validity = None
+    if not valid.all():
+        validity = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(packed)]
+    return pa.Array.from_buffers(pa.large_string(), count, buffers)
+
+
+def integers(
+    data: np.ndarray, starts: np.ndarray, ends: np.ndarray, kind: Any = INT64
+) -> tuple[Any, int]:
+    """Integers at places of a block as an Arrow array, and the first place without one, or -1.
+
+    An empty string is null. A number with leading zeros or a plus is no integer, because it may
+    be a text that was meant as it is.
+    """
+    values = np.empty(len(starts), np.int64)
+    most = MOST_SIGNED if kind == INT64 else np.uint64(2**64 - 1)
+    bad = parse_integers(data, starts, ends, most, values)
+    if kind != INT64:
+        values = values.view(np.uint64)
+    return _with_nulls(values, ends > starts), bad
+
+
+def numbers(data: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> tuple[Any, int]:
+    """Floats at places of a block as an Arrow array, and the first place without one, or -1.
+
+    An empty string is null.
+    """
+    values, slow = np.zeros(len(starts)), np.empty(len(starts), np.bool_)
+    valid = ends > starts
+    if parse_floats(data, starts, ends, POWERS, values, slow):
+        rows = np.flatnonzero(slow & valid)
+        try:
+            values[rows] = numbers_of(strings(data, starts[rows], ends[rows]).cast(pa.float64()))
+        except pa.ArrowInvalid:  # one is no number, or is written as only Python reads it
+            for i in rows.tolist():
+                value = _float_of(data[starts[i] : ends[i]].tobytes())
+                if value is None:
+                    return None, i
+                values[i] = value
+    return _with_nulls(values, valid), -1
+
+
+def _with_nulls(values: np.ndarray, valid: np.ndarray) -> Any:
+    """Numbers as an Arrow array, with nulls where they are not valid."""
+    if valid.all():
+        return arrow_of(values)
+    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(values)]
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
+
+
+def _float_of(text: bytes) -> float | None:
+    """The number that a text stands for, as C's strtod reads decimals; None if it is no number."""
+    try:
+        return None if b"_" in text else float(text)
+    except ValueError:
+        return None
+
+
+def shown(data: np.ndarray, start: int, end: int) -> str:
+    """A text of a block for a message."""
+    text = data[start : min(end, start + 60)].tobytes().decode(errors="backslashreplace")
+    return repr(text) + ("..." if end > start + 60 else "")

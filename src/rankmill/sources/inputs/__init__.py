@@ -1,0 +1,1 @@
+"""Inputs of any kind, opened: labels, predictions, items and their vectors."""

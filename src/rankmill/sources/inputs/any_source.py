@@ -1,0 +1,212 @@
+"""Open labels or predictions of any kind as a source."""
+
+import importlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ragged_lists import Ragged
+from rankmill.errors import InputError, UsageError, outside
+from rankmill.io.stores.urls import shown
+from rankmill.sources.files.content import format_of
+from rankmill.sources.files.files import File, find_files
+from rankmill.sources.files.formats import FORMATS
+from rankmill.sources.files.spool import is_pipe, spool
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.memory.arrow_table import open_table
+from rankmill.sources.memory.ragged_source import open_ragged
+from rankmill.sources.roles.source import Source
+
+
+def open_source(value: Any, asked: InputOptions, *, may_be_empty: bool = False) -> Source:
+    """Open labels or predictions of any kind.
+
+    Parameters
+    ----------
+    value : object
+        The input, of a kind of `_KINDS` or `_OBJECTS`.
+    asked : InputOptions
+        The role of the input, and what the caller told of it.
+    may_be_empty : bool
+        Whether an input without rows is accepted.
+
+    Raises
+    ------
+    InputError
+        If the input cannot be opened, or has no rows although it must have some.
+    UsageError
+        If inputs of this type are not supported.
+    """
+    opener = next((opener for fits, opener in _KINDS if fits(value)), _open_object)
+    source = opener(value, asked)
+    if source.rows == 0 and not may_be_empty:
+        expected = "what queries had in training" if asked.role == "train" else asked.role
+        raise InputError(f"{source.name} holds no rows; expected {expected}")
+    return source
+
+
+def _open_object(value: Any, asked: InputOptions) -> Source:
+    """Open what a Python program holds: the first kind that fits is taken."""
+    role = asked.role
+    for fits, opener in _OBJECTS:
+        if fits(value):
+            module, _, name = opener.rpartition(".")
+            opened = getattr(importlib.import_module(module), name)
+            source: Source = opened(value, role)
+            return source
+    from rankmill.sources.memory.python_objects import VECTORS
+
+    objects = VECTORS if role == "features" else "a dict by query, or a list of lists"
+    raise UsageError(
+        f"{role} cannot be a {type(value).__name__}; expected a path, a list of paths, a frame or "
+        f"table, {objects} ('rankmill docs python' shows each)"
+    )
+
+
+def _is_of(package: str, *names: str) -> Callable[[Any], bool]:
+    """Whether a value has one of these classes of a package, which need not be installed."""
+    return lambda value: any(
+        one.__name__ in names and one.__module__.lstrip("_").split(".")[0] == package
+        for one in type(value).__mro__
+    )
+
+
+def _is_a(*classes: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, classes)
+
+
+def _are_paths(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(v, str | os.PathLike) for v in value)
+
+
+# What a value is -> the function that opens it, whose module is loaded then.
+_OBJECTS: list[tuple[Callable[[Any], bool], str]] = [
+    (_is_of("pandas", "DataFrame", "Series"), "rankmill.sources.memory.frames.open_pandas"),
+    (_is_of("polars", "DataFrame"), "rankmill.sources.memory.producers.open_polars"),
+    (_is_of("polars", "LazyFrame"), "rankmill.sources.memory.producers.open_lazy_polars"),
+    (_is_of("duckdb", "DuckDBPyRelation"), "rankmill.sources.memory.producers.open_duckdb"),
+    (
+        lambda value: hasattr(value, "mapInArrow"),
+        "rankmill.sources.memory.python_objects.refuse_spark",
+    ),
+    (_is_of("pyarrow", "Dataset"), "rankmill.sources.memory.producers.open_dataset"),
+    (_is_of("pyarrow", "Scanner"), "rankmill.sources.memory.producers.open_scanner"),
+    (_is_of("ranx", "Qrels", "Run"), "rankmill.sources.memory.python_objects.open_ranx"),
+    (_is_a(pa.ChunkedArray), "rankmill.sources.memory.producers.open_arrays"),
+    (
+        lambda value: hasattr(value, "__arrow_c_array__"),
+        "rankmill.sources.memory.producers.open_arrays",
+    ),
+    (
+        lambda value: hasattr(value, "__arrow_c_stream__"),
+        "rankmill.sources.memory.producers.open_reader",
+    ),
+    (_is_a(Mapping), "rankmill.sources.memory.python_objects.open_mapping"),
+    (_is_a(list, tuple, np.ndarray), "rankmill.sources.memory.python_objects.open_positional"),
+    (lambda value: hasattr(value, "tocoo"), "rankmill.sources.memory.python_objects.refuse_sparse"),
+    (
+        lambda value: isinstance(value, Iterable) and not isinstance(value, bytes),
+        "rankmill.sources.memory.python_objects.open_rows",
+    ),
+]
+
+
+_KINDS: list[tuple[Callable[[Any], bool], Callable[[Any, InputOptions], Source]]] = [
+    (_is_a(Ragged), open_ragged),
+    (_is_a(str, os.PathLike), lambda path, asked: open_paths([path], asked)),
+    (_are_paths, lambda paths, asked: open_paths(paths, asked)),
+    (_is_a(pa.Table), lambda table, asked: open_table(table, f"the table of {asked.role}")),
+]
+
+
+def reusable(source: Source, memory: int) -> Source:
+    """An opened source that several readers take one after the other; the caller closes it."""
+    return source if source.kept is None else source.kept(memory, None)
+
+
+def open_paths(given: Sequence[str | os.PathLike[str]], asked: InputOptions) -> Source:
+    """Open files by their paths; the format is told, or found by their names or their content."""
+    if not given:
+        raise UsageError(f"the list of files of {asked.role} is empty")
+    paths = [os.fspath(one) for one in given]
+    pipes = [path for path in paths if is_pipe(path)]
+    if pipes:
+        if len(paths) > 1:
+            raise UsageError(f"{pipes[0]} is a pipe, and can only be given alone, without others")
+        file, spooled = spool(pipes[0])
+        with ExitStack() as stack:
+            stack.callback(spooled.close)
+            source = _open_files([file], file.name, asked)
+            stack.callback(source.close)
+            return replace(source, end=stack.pop_all().close)
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return _open_files(find_files(paths, asked.format), shown(paths[0]) + more, asked)
+
+
+def _open_files(files: list[File], name: str, asked: InputOptions) -> Source:
+    if asked.encoding:
+        files = [replace(file, encoding=asked.encoding) for file in files]
+    with outside(name):
+        kinds = {file.name: asked.format or format_of(file, asked) for file in files}
+    if len(set(kinds.values())) > 1:
+        listed = ", ".join(f"{name} is {kind}" for name, kind in list(kinds.items())[:3])
+        raise InputError(
+            f"the files of {asked.role} have several formats: {listed}; expected one format for "
+            "all: convert them, or say which it is"
+        )
+    kind = kinds[files[0].name]
+    module = importlib.import_module(f"rankmill.sources.{FORMATS[kind].module}")
+    with outside(name):
+        source: Source = module.open_files(files, name, replace(asked, format=kind))
+    for file, schema in source.schemas.items():
+        _check_names(file, schema)
+    return _bounded(source)
+
+
+def _check_names(file: str, schema: Any) -> None:
+    """Raise InputError if a column of a file has a name that is not UTF-8."""
+    for place in range(len(schema)):
+        try:
+            _ = schema.field(place).name
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{file}: the name of column {place + 1} is not UTF-8 ({error.object!r}); rename it"
+            ) from None
+
+
+def _bounded(source: Source) -> Source:
+    """The source of files, in which every error of reading is one of the data."""
+
+    def read(each: Callable[..., Any]) -> Callable[..., Any]:
+        def opened(*asked: Any) -> list[Iterator[Any]]:
+            with outside(source.name):
+                return [_blocks(piece, source.name) for piece in each(*asked)]
+
+        return opened
+
+    def derived(make: Callable[..., Source]) -> Callable[..., Source]:
+        def made(*asked: Any) -> Source:
+            with outside(source.name):
+                return _bounded(make(*asked))
+
+        return made
+
+    return replace(
+        source,
+        pieces=read(source.pieces),
+        lists=source.lists and read(source.lists),
+        typed=source.typed and derived(source.typed),
+        within=source.within and derived(source.within),
+    )
+
+
+def _blocks(piece: Iterator[Any], name: str) -> Iterator[Any]:
+    """The blocks of a piece; one that is a function makes its batch within the boundary too."""
+    with outside(name):
+        for block in piece:
+            yield outside(name)(block) if callable(block) else block

@@ -1,0 +1,174 @@
+"""Reading the items of a catalogue: a column of any table or file, with an item a row or lists."""
+
+import os
+from contextlib import closing
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.groups import Groups
+from rankmill.columns.ids import drop_nulls, join_ids, plain, take_ids, to_ids
+from rankmill.columns.lists import is_list_type, offsets_of, split_lists
+from rankmill.errors import InputError, UsageError
+from rankmill.kernels.identity import SEED, Ids, group_rows
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.roles.derived_columns import without_padding
+from rankmill.sources.roles.roles import Columns, find_item
+from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.threads import Workers
+
+
+def open_items(
+    value: Any, item: str | None, group: str | None = None, padding: str | None = None
+) -> Input:
+    """Open a catalogue of items, whose column may have the name `item`.
+
+    `group` names the column of their groups, with a value or a list of values a row; `padding` is
+    an item that is none.
+
+    Raises
+    ------
+    InputError, UsageError
+        If it cannot be opened, no column looks like the items, or there is no column of groups.
+    """
+    source = _open(value, item)
+    try:
+        schema = next(iter(source.schemas.values()))
+        named = item if item in schema.names else None
+        others = [name for name in schema.names if name != group]
+        if named is None and len(others) == 1:
+            named = others[0]
+        named = find_item(source, named, "items")
+        wide = is_list_type(schema.field(named).type)
+        if group is not None:
+            if group == named:
+                raise UsageError(
+                    f"{group!r} is the column of the items: name another one with --item-group"
+                )
+            _check_group(source, group, wide)
+            if source.typed is not None:
+                source = source.with_types({group: pa.large_string()})
+        if padding is not None:
+            source = without_padding(source, named, padding)
+    except BaseException:
+        source.close()
+        raise
+    return Input(source, Columns("", named, wide, facts=() if group is None else (group,)))
+
+
+def _open(value: Any, item: str | None) -> Source:
+    """Open what may be no table: a list of texts is one of files."""
+    todo = "; give items as a table, such as pyarrow.table({'item_id': [1, 2, 3]})"
+    if isinstance(value, str | os.PathLike):
+        todo = ""
+    try:
+        return open_source(value, InputOptions("items", item=item))
+    except InputError as error:
+        raise InputError(f"{error}{todo}") from None
+    except UsageError as error:
+        raise UsageError(f"{error}{todo}") from None
+
+
+def _check_group(source: Source, group: str, wide: bool) -> None:
+    for file, schema in source.schemas.items():
+        if source.bare or group not in schema.names:
+            there = ", ".join(schema.names)
+            raise InputError(
+                f"{file}: no column {group!r} for the groups; the columns are {there}: name one "
+                "with --item-group"
+            )
+    if wide:
+        raise InputError(
+            f"{source.name}: the items are in lists, so that {group!r} cannot tell the groups of "
+            "each: give a row an item"
+        )
+
+
+class CatalogueItems(NamedTuple):
+    """What a catalogue holds: its distinct items, their groups if asked for, how many rows."""
+
+    items: Ids
+    groups: Groups | None
+    rows: int
+
+
+def read_items(items: Input, workers: Workers) -> CatalogueItems:
+    """Read a catalogue."""
+    name, named = items.columns.item, [items.columns.item, *items.columns.facts]
+
+    def read(batch: Batch) -> tuple[Ids, Any, int]:
+        values, data = batch.data.column(name), batch.data
+        if is_list_type(values.type):
+            values = split_lists(values)[1]
+        what = f"{batch.source}: column {name!r}"
+        values = plain(values, what)
+        texts = None
+        for group in items.columns.facts:
+            there = pa.array(values.is_valid())
+            texts = _texts(data.column(group).filter(there), f"{batch.source}: column {group!r}")
+        ids = to_ids(drop_nulls(values), what)
+        return (distinct(ids) if texts is None else join_ids([ids])), texts, data.num_rows
+
+    if items.source.lists is not None:
+        columns = replace(items.columns, query=next(iter(items.source.schemas.values())).names[0])
+        found = workers.read(items.source.lists(columns), lambda one: (one.items, None, one.rows))
+    else:
+        found = read_batches(read, items.source, named, workers)
+    parts: list[tuple[Ids, Any, int]] = []
+    with closing(found) as blocks:
+        parts += blocks
+    every = join_ids([ids for ids, _, _ in parts])
+    if not len(every.keys):
+        raise InputError(f"{items.source.name} holds no items in column {name!r}; expected some")
+    groups, first = np.empty((2, len(every.keys)), np.int64)
+    count = group_rows(every, SEED, groups, first)
+    only = join_ids([take_ids(every, first[:count])])
+    told = None
+    if items.columns.facts:
+        told = _groups(groups, count, [texts for _, texts, _ in parts])
+        if not len(told.names):
+            raise InputError(f"{items.source.name}: column {items.columns.facts[0]!r} is empty")
+    return CatalogueItems(only, told, sum(rows for _, _, rows in parts))
+
+
+def _texts(column: Any, what: str) -> tuple[np.ndarray, Any]:
+    """Return how many groups each row has, and all of them as texts."""
+    if is_list_type(column.type):
+        offsets, values = split_lists(column)
+    else:
+        offsets, values = np.arange(len(column) + 1), column
+    values = plain(values, what)
+    valid = np.asarray(values.is_valid())
+    if pa.types.is_floating(values.type):  # NaN is how a column of numbers says null
+        valid = ~np.isnan(values.to_numpy(zero_copy_only=False))
+    row = np.repeat(np.arange(len(column)), np.diff(offsets))[valid]
+    try:
+        texts = values.filter(pa.array(valid)).cast(pa.large_string())
+    except pa.ArrowException as error:
+        raise InputError(f"{what} holds no groups: {error}") from None
+    return np.bincount(row, minlength=len(column)), texts
+
+
+def _groups(item_of_row: np.ndarray, count: int, parts: list[tuple[np.ndarray, Any]]) -> Groups:
+    """Return the groups of each distinct item: those of all of its rows."""
+    import pyarrow.compute as pc
+
+    texts = pa.chunked_array([one for _, one in parts], pa.large_string())
+    names = sorted(pc.unique(texts).to_pylist())
+    places = pc.index_in(texts, value_set=pa.array(names, pa.large_string()))
+    code = np.asarray(places.to_numpy()).astype(np.int64)
+    item = np.repeat(item_of_row, np.concatenate([sizes for sizes, _ in parts]))
+    pairs = np.unique(item * len(names) + code)
+    sizes = np.bincount(pairs // max(1, len(names)), minlength=count)
+    return Groups(offsets_of(sizes), pairs % max(1, len(names)), names)
+
+
+def distinct(ids: Ids) -> Ids:
+    """Return each id once, in order of first appearance, as a copy."""
+    groups, first = np.empty((2, len(ids.keys)), np.int64)
+    count = group_rows(ids, SEED, groups, first)
+    return join_ids([take_ids(ids, first[:count])])

@@ -1,0 +1,335 @@
+"""Open labels and predictions of any kind, and read their lists."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.lists import is_list_type, split_lists
+from rankmill.columns.ragged_lists import Ragged
+from rankmill.columns.ranked_lists import Lists
+from rankmill.errors import InputError, UsageError, plural
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.sources.files.formats import check_format
+from rankmill.sources.input_options import MEMORY, Role, key_of
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.nouns import Given, Labels, Predictions
+from rankmill.sources.roles.comparable_ids import check_comparable, id_columns
+from rankmill.sources.roles.derived_columns import keyed, without_padding
+from rankmill.sources.roles.roles import Columns, find_columns
+from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.rows.facts import NO_FACTS, Kind, find_facts
+from rankmill.sources.rows.long import group_lists, stream_rows
+from rankmill.sources.rows.wide import confidences_of, wide_lists
+from rankmill.threads import Workers
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Input:
+    """An opened source and the columns found in it."""
+
+    source: Source
+    columns: Columns
+
+    def described(self, rows: int | None = None) -> dict[str, object]:
+        """A description of this input for the result; `rows` is how many were read, if known.
+
+        Of several files the first one decides which columns are not read.
+        """
+        schema = next(iter(self.source.schemas.values()))
+        key = self.source.key
+        read = {*self.columns.names(), *self.columns.facts, *(key.parts if key else ())}
+        unread = [name for name in schema.names if name not in read]
+        doubts = [] if self.source.doubts is None else self.source.doubts.all()
+        return {
+            "source": self.source.name,
+            **({"format": self.source.format} if self.source.format else {}),
+            "files": len(self.source.schemas),
+            "rows": rows if self.source.rows is None else self.source.rows,
+            "shape": self._shape(),
+            "columns": self.columns.mapping(),
+            **({"unread": unread} if unread else {}),
+            **({"doubts": [one.to_dict() for one in doubts]} if doubts else {}),
+        }
+
+    def doubtful(self) -> dict[str, int]:
+        """What the audit counts of the rows of text read so far; empty for other inputs."""
+        return {} if self.source.doubts is None else self.source.doubts.counts()
+
+    def _shape(self) -> str:
+        if self.source.positional:
+            return "ragged"
+        return "wide" if self.columns.wide else "long"
+
+    def id_types(self, role: str) -> set[Any]:
+        """The Arrow types of the ids in a column, over all files; for lists, of their items."""
+        return self.types(getattr(self.columns, role))
+
+    def types(self, name: str) -> set[Any]:
+        """The Arrow types of a column, over all files; for lists, of their items."""
+        found = {schema.field(name).type for schema in self.source.schemas.values()}
+        return {kind.value_type if is_list_type(kind) else kind for kind in found}
+
+
+def open_input(
+    one: Labels | Predictions,
+    *,
+    role: Role | None = None,
+    need_score: bool = False,
+    semantics: Choices = DEFAULT,
+    may_be_empty: bool = False,
+    memory: int = MEMORY,
+    facts: Mapping[str, Kind] = NO_FACTS,
+) -> Input:
+    """Open labels or predictions, and find their columns.
+
+    Parameters
+    ----------
+    one
+        The labels or predictions.
+    role
+        What labels are given as, if not as labels.
+    need_score
+        Whether a metric needs confidences.
+    semantics
+        Decides whether confidences order the predictions, and whether some may be missing.
+    may_be_empty
+        Whether an input without rows is accepted.
+    memory
+        How many bytes of an input that can be read only once are held in memory, if it has to be
+        read again; the others are held on disk.
+    facts
+        The columns with a value a query that `read_facts` will read, and what each holds.
+
+    Raises
+    ------
+    InputError, UsageError
+        If the input cannot be opened, or its columns cannot be found.
+    """
+    if isinstance(one.data, Input):  # opened before, as on the driver of a cluster
+        return one.data
+    asked = one.asked(role, facts=tuple(facts), memory=memory)
+    source = one.data  # opened before, if it is read several times
+    if not isinstance(source, Source):
+        source = open_source(one.data, asked, may_be_empty=may_be_empty)
+    try:
+        if source.key is None:
+            key = key_of(asked.query, next(iter(source.schemas.values())).names)
+            source = source if key is None else keyed(source, key)
+        found = find_columns(source, asked, need_score=need_score, semantics=semantics)
+        source = find_facts(source, facts) if facts else source
+        if found.padding is not None:
+            source = without_padding(source, found.item, found.padding)
+    except BaseException:
+        source.close()
+        raise
+    if source.typed is not None:  # text that may hold a number as an integer or as a float
+        types = {found.score: pa.float64(), found.gain: pa.float64(), found.rank: pa.int64()}
+        told = {name: kind for name, kind in types.items() if name is not None}
+        source = source.with_types(told)
+    # Long rows are read again if the rows of a query turn out not to be adjacent, confidences if
+    # they need more memory than they may take, and facts apart from the items.
+    if source.kept is not None and (need_score or facts or not found.wide):
+        source = source.kept(memory, list(dict.fromkeys([*found.names(), *facts])))
+    return Input(source, found)
+
+
+def check_told(one: Given, semantics: Choices = DEFAULT) -> None:
+    """Raise UsageError if what is told of an input contradicts itself, or the semantics."""
+    asked = one.asked()
+    check_format(asked.format)
+    if asked.encoding is not None:
+        from rankmill.sources.files.encodings import check_encoding
+
+        check_encoding(asked.encoding)
+    numbers, kind = asked.numbers, asked.kind
+    if isinstance(numbers, Ragged) and not isinstance(one.data, Ragged):
+        raise UsageError(
+            f"{kind} is a Ragged, but the {asked.role} are not: name the column that holds it, or "
+            f"give both as Ragged"
+        )
+    if not (numbers is None or isinstance(numbers, str | Ragged)):
+        raise UsageError(
+            f"{kind} is a {type(numbers).__name__}; expected the name of a column, or a Ragged "
+            "beside a Ragged: give other lists as (item, number) pairs"
+        )
+    if isinstance(one, Labels) and one.binary and one.gain is not None:
+        raise UsageError(
+            "binary means that labels have no gains, but gains are named: leave out --binary "
+            "or --gain"
+        )
+    if not isinstance(one, Predictions) or not one.in_order:
+        return
+    if one.rank is not None:
+        raise UsageError(
+            "in_order means that predictions are not ordered by ranks, but a rank column is named: "
+            "leave out --in-order or --rank"
+        )
+    if semantics.order != "given":
+        raise UsageError(
+            "in_order means that predictions keep their order, but the semantics order them by "
+            f"confidence ({semantics.order}): leave out --in-order, or choose "
+            "--semantics order=given"
+        )
+
+
+def check_positions(labels: Source, predictions: Source, role: Role = "predictions") -> None:
+    """Raise an error if only one side has places for query ids, or if they differ in length.
+
+    `role` is what the other side is given as.
+    """
+    if labels.positional != predictions.positional:
+        one, other = ("labels", role) if labels.positional else (role, "labels")
+        raise UsageError(
+            f"{one} are lists without query ids, but {other} have ids: give both as lists or "
+            "Ragged, list q of both for query q, or both with ids, such as {query: [items]}"
+        )
+    if labels.positional and labels.rows != predictions.rows:
+        raise InputError(
+            f"{plural(labels.rows or 0, 'list')} of labels and {predictions.rows} of {role}; "
+            "expected as many, list q of both for query q"
+        )
+
+
+@contextmanager
+def open_inputs(
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    *,
+    need_score: bool = False,
+    semantics: Choices = DEFAULT,
+    may_be_empty: bool = False,
+    memory: int = MEMORY,
+    facts: Mapping[str, Kind] = NO_FACTS,
+) -> Iterator[tuple[Input, dict[str, Input]]]:
+    """Open labels and all predictions, find their columns, and check that their ids can match.
+
+    `facts` are columns of the labels, as in `open_input`. With subtopics, the gains of the labels
+    say which of them they have.
+    """
+    if labels.subtopic is not None:
+        facts = {**facts, labels.subtopic: "subtopic"}
+    if not runs:
+        raise UsageError("there are no predictions to evaluate")
+    for one in (labels, *runs.values()):
+        check_told(one, semantics)
+    with ExitStack() as stack:
+        label_input = open_input(labels, may_be_empty=may_be_empty, memory=memory, facts=facts)
+        stack.callback(label_input.source.close)
+        inputs = {}
+        for name, predictions in runs.items():
+            inputs[name] = open_input(
+                predictions,
+                need_score=need_score,
+                semantics=semantics,
+                may_be_empty=may_be_empty,
+                memory=memory,
+            )
+            stack.callback(inputs[name].source.close)
+        label_input, *others = with_one_id_type([label_input, *inputs.values()])
+        for each in others:
+            check_positions(label_input.source, each.source)
+            check_comparable((label_input.source, label_input.columns), (each.source, each.columns))
+        if labels.subtopic is not None:
+            from rankmill.sources.rows.subtopics import with_subtopics
+
+            made = with_subtopics(label_input.source, label_input.columns, labels.subtopic)
+            label_input = Input(*made)
+        yield label_input, dict(zip(inputs, others, strict=True))
+
+
+def with_one_id_type(inputs: list[Input]) -> list[Input]:
+    """Read the ids of text as integers where another input has integers.
+
+    Text alone does not tell whether 12 is an integer. If all inputs are text, ids are compared as
+    texts. An id of text that is no integer, such as 007, is an error once it is read.
+    """
+    for role in ("query", "item"):
+        named = [id_columns(one.source, one.columns, role) for one in inputs]
+        for place in range(max(map(len, named))):
+            names = [some[place] if place < len(some) else None for some in named]
+            told = [pair for pair in zip(inputs, names, strict=True) if pair[1] is not None]
+            kinds = {
+                kind
+                for one, name in told
+                if name and not one.source.text_ids
+                for kind in one.types(name)
+            }
+            if any(pa.types.is_integer(kind) for kind in kinds):
+                kind = pa.uint64() if pa.uint64() in kinds else pa.int64()
+                inputs = [
+                    with_integer_ids(one, name, kind) if name and one.source.text_ids else one
+                    for one, name in zip(inputs, names, strict=True)
+                ]
+    return inputs
+
+
+def with_integer_ids(one: Input, name: str, kind: Any) -> Input:
+    """An input of text whose ids in a column are read as integers."""
+    return replace(one, source=one.source.with_types({name: kind}))
+
+
+def map_lists(
+    work: Callable[[Lists], Value],
+    source: Source,
+    columns: Columns,
+    workers: Workers,
+    *,
+    together: bool = False,
+    memory: int | None = None,
+) -> Generator[Value, None, None]:
+    """Yield work(lists) for all lists of an input, a block at a time, in the order of the input.
+
+    The caller must close the generator. Wide rows are streamed. Long rows are streamed if
+    `together` promises that the rows of each query are adjacent; if they are not, a
+    ScatteredRowsError is raised or a query comes twice. Otherwise long rows are grouped by query:
+    in memory or, if that needs more than `memory` bytes, in partitions on disk.
+    """
+    if source.lists is not None:
+        return workers.read(source.lists(columns), work)
+    if columns.wide:
+        return read_batches(
+            lambda batch: work(wide_lists(batch, columns)), source, columns.names(), workers
+        )
+    if together:
+        portions = stream_rows(source, columns, workers)
+        return workers.map(lambda rows: work(group_lists(rows, columns, together=True)), portions)
+    from rankmill.sources.rows.spill import grouped_lists
+
+    return workers.map(work, grouped_lists(source, columns, workers, memory))
+
+
+def map_confidences(
+    work: Callable[[np.ndarray, np.ndarray], Value],
+    source: Source,
+    columns: Columns,
+    workers: Workers,
+    *,
+    memory: int,
+    arrange: Callable[[Lists], Lists] | None,
+) -> Generator[Value, None, None]:
+    """Yield work(offsets, confidences) for all lists in a second pass, a block at a time.
+
+    The caller must close the generator. Only the confidences are read, unless lists must be
+    arranged or long rows must be grouped. Scattered rows use `memory` bytes at most, as in
+    map_lists.
+    """
+    name = str(columns.score)
+
+    def of_batch(batch: Batch) -> Value:
+        offsets, values = split_lists(batch.data.column(name))
+        return work(offsets, confidences_of(values, columns))
+
+    def of_lists(lists: Lists) -> Value:
+        if arrange is not None:
+            lists = arrange(lists)
+        return work(lists.offsets, lists.confidences)
+
+    if columns.wide and arrange is None and source.lists is None and not columns.unordered:
+        return read_batches(of_batch, source, [name], workers)
+    return map_lists(of_lists, source, columns, workers, memory=memory)

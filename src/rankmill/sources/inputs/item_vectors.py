@@ -1,0 +1,241 @@
+"""Reading the features of items: a row an item, with its vector as a list or in several columns."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, take_ids, to_ids
+from rankmill.columns.lists import is_list_type, offsets_of, split_lists
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, UsageError
+from rankmill.kernels.identity import SEED, Ids, group_rows
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.inputs.any_source import open_source
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.roles.roles import Columns, find_item
+from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.threads import Workers
+
+
+def open_features(value: Any, item: str | None, group: str | None = None) -> Input:
+    """Open the features of items, whose column may have the name `item`.
+
+    The vector is the only column with lists of numbers. Without one, all other columns are numbers.
+    The column `group` is that of the groups of items, and no part of a vector.
+
+    Raises
+    ------
+    InputError, UsageError
+        If it cannot be opened, or no columns look like the items and their vectors.
+    """
+    source = open_source(value, InputOptions("features", item=item), may_be_empty=False)
+    try:
+        if source.lists is not None:
+            raise UsageError(
+                f"{source.name} holds lists of items; expected a vector for each item: give a "
+                "table, {item: vector}, or a matrix whose row i is the vector of item i"
+            )
+        named = _item_column(source, item)
+        vectors = _vector_columns(source, [named, group])
+        if source.typed is not None:  # the first rows of a text do not tell what the others hold
+            source = source.with_types(dict.fromkeys(vectors, pa.float64()))
+    except BaseException:
+        source.close()
+        raise
+    return Input(source, Columns("", named, wide=False, facts=tuple(vectors)))
+
+
+def _item_column(source: Source, item: str | None) -> str:
+    """Return the column of items."""
+    schema = next(iter(source.schemas.values()))
+    if source.bare:
+        return str(schema.names[0])
+    if item in schema.names:
+        return str(item)
+    others = [field.name for field in schema if not is_list_type(field.type)]
+    return find_item(source, others[0] if len(others) == 1 else None, "features")
+
+
+def _vector_columns(source: Source, apart: list[str | None]) -> list[str]:
+    """Return the columns that hold the vectors, which all files have; others stand apart."""
+    file, schema = next(iter(source.schemas.items()))
+    others = [name for name in schema.names if name not in apart]
+    lists = [name for name in others if _is_numbers(schema.field(name).type, lists=True)]
+    found = lists or others
+    for other, fields in source.schemas.items():
+        for name in found:
+            kind = fields.field(name).type if name in fields.names else "nothing"
+            if not _is_numbers(kind, lists=bool(lists)):
+                wanted = "lists of numbers" if lists else "a number of each vector"
+                raise InputError(
+                    f"{other}: column {name!r} holds {kind}; expected {wanted}: leave out all "
+                    "columns that are not of the vectors, or give the vectors as one column of "
+                    "lists"
+                )
+    if len(lists) > 1:
+        raise InputError(
+            f"{file}: several columns hold lists of numbers: {', '.join(lists)}: leave all but "
+            "that of the vectors out"
+        )
+    if not found:
+        raise InputError(
+            f"{file}: there is no column beside {apart[0]!r}; expected the vectors of the items: a "
+            "column of lists of numbers, or columns of numbers"
+        )
+    return found
+
+
+def _is_numbers(kind: Any, *, lists: bool) -> bool:
+    if isinstance(kind, str) or is_list_type(kind) != lists:
+        return False
+    value = kind.value_type if lists else kind
+    is_kind = (kinds.is_integer, kinds.is_floating, kinds.is_decimal, kinds.is_null)
+    return any(one(value) for one in is_kind)
+
+
+class ItemVectors(NamedTuple):
+    """The distinct items that have a vector, the vectors float64[items, numbers], how many rows."""
+
+    items: Ids
+    vectors: np.ndarray
+    rows: int
+
+
+class _Part(NamedTuple):
+    """Some items with the vector of each, and the rows of their batch where these stand."""
+
+    items: Ids
+    vectors: np.ndarray
+    rows: np.ndarray
+    place: Place
+
+
+def read_features(features: Input, workers: Workers) -> ItemVectors:
+    """Read the vectors of items. An item without a vector, or with one of zeros, is left out.
+
+    Raises
+    ------
+    InputError
+        If an item stands in two rows, vectors differ in length, or a number is not finite.
+    """
+    source, columns = features.source, features.columns
+    total = 0
+    parts: list[_Part] = []
+    with closing(
+        read_batches(
+            lambda batch: (_read(batch, columns), batch.data.num_rows),
+            source,
+            [columns.item, *columns.facts],
+            workers,
+        )
+    ) as batches:
+        for part, rows in batches:
+            total += rows
+            parts += [part] if len(part.rows) else []
+    if not parts:
+        raise InputError(f"{source.name} holds no vectors in {_named(columns)}; expected some")
+    size = parts[0].vectors.shape[1]
+    for part in parts:
+        if part.vectors.shape[1] != size:
+            raise _other_length(part.place, int(part.rows[0]), part.vectors.shape[1], size)
+    items = _once(parts)
+    vectors = np.concatenate([part.vectors for part in parts], dtype=np.float64)
+    there = vectors.any(axis=1)
+    if not there.any():
+        raise InputError(f"{source.name}: all vectors are zeros, which have no direction")
+    if not there.all():
+        items, vectors = join_ids([take_ids(items, np.flatnonzero(there))]), vectors[there]
+    return ItemVectors(items, vectors, total)
+
+
+def _named(columns: Columns) -> str:
+    some = ", ".join(map(repr, columns.facts[:5]))
+    return some + (f" and {len(columns.facts) - 5} more" if len(columns.facts) > 5 else "")
+
+
+def _read(batch: Batch, columns: Columns) -> _Part:
+    """Return the items of a batch that have a vector."""
+    what = f"{batch.source}: column {columns.item!r}"
+    items = plain(batch.data.column(columns.item), what)
+    known = np.asarray(items.is_valid())
+    first = batch.data.column(columns.facts[0])
+    if is_list_type(first.type):
+        there, vectors = _of_lists(batch, columns.facts[0], known)
+    else:
+        there = known
+        vectors = np.column_stack([*_of_columns(batch, columns.facts)])[known]
+    rows = np.flatnonzero(there)
+    bad = ~np.isfinite(vectors)
+    if bad.any():
+        i, j = (int(one[0]) for one in np.nonzero(bad))
+        place = repr(columns.facts[j]) if len(columns.facts) > 1 else f"place {j}"
+        raise InputError(
+            f"{_where(batch.place, int(rows[i]))}: the vector has {vectors[i, j]} at {place}; "
+            "expected a finite number: leave out the row if the item has no vector"
+        )
+    ids = to_ids(drop_nulls(items), what)
+    return _Part(join_ids([take_ids(ids, np.cumsum(known)[rows] - 1)]), vectors, rows, batch.place)
+
+
+def _of_lists(batch: Batch, name: str, known: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows have a list, and the numbers of each of these."""
+    offsets, values = split_lists(batch.data.column(name))
+    lengths = np.diff(offsets)
+    there = known & (lengths > 0)
+    rows = np.flatnonzero(there)
+    size = int(lengths[rows[0]]) if len(rows) else 0
+    other = np.flatnonzero(lengths[rows] != size)
+    if len(other):
+        row = int(rows[other[0]])
+        raise _other_length(batch.place, row, int(lengths[row]), size)
+    numbers = _floats(plain(values, name), batch, name)
+    if not there.all():
+        numbers = numbers[np.repeat(there, lengths)]
+    return there, numbers.reshape(len(rows), size)
+
+
+def _of_columns(batch: Batch, names: tuple[str, ...]) -> Iterator[np.ndarray]:
+    for name in names:
+        yield _floats(plain(batch.data.column(name), name), batch, name)
+
+
+def _floats(numbers: Any, batch: Batch, name: str) -> np.ndarray:
+    try:
+        return floats_of(numbers)
+    except InputError as error:
+        raise InputError(f"{batch.source}: column {name!r}: {error}") from None
+
+
+def _other_length(place: Place, row: int, found: int, wanted: int) -> InputError:
+    return InputError(
+        f"{_where(place, row)}: the vector has {found} numbers, and the first one has {wanted}; "
+        "expected vectors of one length"
+    )
+
+
+def _where(place: Place, row: int) -> str:
+    return ": ".join(filter(None, [place.source, place.of(row)]))
+
+
+def _once(parts: list[_Part]) -> Ids:
+    """Return the items of all parts; InputError if one stands in two rows."""
+    items = join_ids([part.items for part in parts])
+    groups, first = np.empty((2, len(items.keys)), np.int64)
+    count = group_rows(items, SEED, groups, first)
+    if count < len(items.keys):
+        again = int((first[groups] != np.arange(len(groups))).argmax())
+        ends = offsets_of(np.array([len(part.rows) for part in parts]))
+        where = []
+        for i in (again, int(first[groups[again]])):
+            n = int(np.searchsorted(ends, i, side="right")) - 1
+            where.append(_where(parts[n].place, int(parts[n].rows[i - ends[n]])))
+        raise InputError(
+            f"{where[0]}: item {id_text(items, again)} has a vector already in {where[1]}; "
+            "expected each item once: leave one out"
+        )
+    return items

@@ -1,0 +1,1 @@
+"""Inputs that are in memory: tables, frames and Python objects."""

@@ -1,0 +1,126 @@
+"""Read pandas objects: a column is converted when it is read, and cells of lists by batches."""
+
+import itertools
+from collections.abc import Iterator
+from functools import cache, partial
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.columns.lists import is_list_type
+from rankmill.columns.objects import LISTS, as_integers
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, UsageError
+from rankmill.sources.input_options import Role
+from rankmill.sources.memory.arrow_table import size_of
+from rankmill.sources.memory.cells import UNREADABLE, column_of, mean_length, type_of_cells
+from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
+from rankmill.sources.roles.streams import joined, validated
+
+
+def open_pandas(value: Any, role: Role) -> Source:
+    """Open a pandas DataFrame or Series.
+
+    A level of the index of a DataFrame is a column if it has a name. The index of a Series holds
+    query ids, and its cells lists or items; with two levels, such as query and item, its cells are
+    numbers.
+    """
+    if value.ndim == 2:
+        return _open_arrays(_arrays_of(value, role), role, f"the DataFrame of {role}", len(value))
+    if value.index.nlevels > 1:
+        number = "score" if role == "predictions" else "gain"
+        return open_pandas(value.reset_index(name=number), role)
+    arrays = {"query": value.index.array, "items": value.array}
+    return _open_arrays(arrays, role, f"the Series of {role}", len(value))
+
+
+def _arrays_of(frame: Any, role: Role) -> dict[str, Any]:
+    arrays = {}
+    for label in frame.index.names:
+        if label is not None and label not in frame.columns:
+            arrays[str(label)] = frame.index.get_level_values(label).array
+    for place, label in enumerate(frame.columns):
+        if str(label) in arrays:
+            raise UsageError(
+                f"the DataFrame of {role} has several columns {str(label)!r}: rename or drop some"
+            )
+        arrays[str(label)] = frame.iloc[:, place].array
+    return arrays
+
+
+def _open_arrays(arrays: dict[str, Any], role: Role, name: str, rows: int) -> Source:
+    """Open pandas arrays; those of Python objects are converted by batches, the others at once."""
+    objects = {
+        column: one.to_numpy() for column, one in arrays.items() if str(one.dtype) == "object"
+    }
+    schema = {
+        column: type_of_cells(objects[column]) if column in objects else _type_of(one)
+        for column, one in arrays.items()
+    }
+
+    @cache
+    def arrow(column: str) -> Any:
+        try:
+            return _arrow_of(arrays[column])
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InputError(f"{name}: column {column!r} is nothing for Arrow: {error}") from None
+
+    def block(columns: list[str], start: int, end: int, plain: Any) -> Batch:
+        place = Place(name, start)
+        made = {}
+        if plain is not None:
+            data = validated(plain, place).data
+            made = dict(zip(data.schema.names, data.columns, strict=True))
+        for column in columns:
+            if column in objects:
+                spot = partial(_spot, name, column, start)
+                cells = objects[column][start:end]
+                made[column] = column_of(cells, schema[column], spot, sets=role != "predictions")
+        return Batch(pa.record_batch({column: made[column] for column in columns}), place)
+
+    def pieces(columns: list[str]) -> list[Iterator[Block]]:
+        of_objects = [objects[column] for column in columns if column in objects]
+        longest = max(map(mean_length, of_objects), default=0)
+        step = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, longest))))
+        plain = {column: arrow(column) for column in columns if column not in objects}
+        batches: list[Any] = [None] * -(-rows // step)
+        ends = [min(rows, step * (i + 1)) for i in range(len(batches))]
+        if plain:
+            batches = pa.table(plain).to_batches(max_chunksize=step)
+            batches = batches if of_objects else list(joined(batches))
+            ends = list(itertools.accumulate(data.num_rows for data in batches))
+        blocks = zip([0, *ends[:-1]], ends, batches, strict=True)
+        # Each block is a piece, so that every thread converts some.
+        return [iter((partial(block, columns, *one),)) for one in blocks if one[0] < one[1]]
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        found = {}
+        for column in columns:
+            if column in objects:
+                cells = objects[column]
+                values = sum(len(one) for one in cells if isinstance(one, LISTS))
+                values = values if is_list_type(schema[column]) else rows
+                found[column] = values, 8 * values
+            else:
+                found[column] = size_of(arrow(column))
+        return found
+
+    return Source(name, {name: pa.schema(schema)}, rows, sizes, pieces)
+
+
+def _spot(name: str, column: str, start: int, i: int) -> str:
+    return f"{name}: column {column!r}: row {start + i}"
+
+
+def _type_of(array: Any) -> Any:
+    """The Arrow type of a pandas array that holds no Python objects."""
+    try:
+        return _arrow_of(array if array.dtype.kind == "f" else array[:0]).type
+    except (pa.ArrowException, TypeError, ValueError):
+        return UNREADABLE
+
+
+def _arrow_of(array: Any) -> Any:
+    """A pandas array as an Arrow array; floats are integers if all of them are whole."""
+    found = pa.array(array, from_pandas=True)
+    return as_integers(found) if isinstance(found, pa.Array) else found

@@ -1,0 +1,157 @@
+"""Read what other libraries give as Arrow: frames, queries, datasets and streams."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.columns.lists import is_list_type
+from rankmill.errors import InputError
+from rankmill.sources.input_options import Role
+from rankmill.sources.memory.arrow_table import open_table
+from rankmill.sources.memory.cells import UNREADABLE
+from rankmill.sources.roles.source import BATCH_ROWS, Source
+from rankmill.sources.roles.streams import batches_of, open_batches, open_once, open_stream
+
+
+def open_arrays(value: Any, role: Role) -> Source:
+    """Open a record batch or an Arrow array of structs, also chunked, of any library."""
+    chunks = value.chunks if isinstance(value, pa.ChunkedArray) else [value]
+    try:
+        schema = pa.schema(value.type) if isinstance(value, pa.ChunkedArray) else None
+        table = pa.Table.from_batches([pa.record_batch(chunk) for chunk in chunks], schema)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"the {type(value).__name__} of {role} cannot be read as a record batch: {error}; "
+            "expected structs with a field for each column"
+        ) from None
+    return open_table(table, f"the {type(value).__name__} of {role}")
+
+
+def open_reader(value: Any, role: Role) -> Source:
+    """Open what exports an Arrow stream, of which nothing tells that it does so twice."""
+    name = f"the {type(value).__name__} of {role}"
+    try:
+        return open_once(name, pa.RecordBatchReader.from_stream(value))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} is no stream of record batches: {error}; expected a table, with a column of "
+            "query ids beside that of items"
+        ) from None
+
+
+def open_polars(frame: Any, role: Role) -> Source:
+    """Open a Polars DataFrame; only the columns that are read are exported."""
+    name = f"the DataFrame of {role}"
+    schema = _schema_of(frame.head(0))
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        chosen = frame.select(columns)
+        for start in range(0, frame.height, BATCH_ROWS):
+            yield from _batches_of(chosen.slice(start, BATCH_ROWS), name)
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        return {
+            column: (
+                _values_of(frame[column])
+                if is_list_type(schema.field(column).type)
+                else frame.height,
+                int(frame[column].estimated_size()),
+            )
+            for column in columns
+        }
+
+    return replace(open_batches(name, schema, batches, frame.height), sizes=sizes)
+
+
+def _values_of(lists: Any) -> int:
+    """How many values the lists of a Polars Series hold; those of an Array have one length."""
+    width = getattr(lists.dtype, "size", None)
+    return len(lists) * width if width is not None else int(lists.list.len().sum())
+
+
+def open_lazy_polars(frame: Any, role: Role) -> Source:
+    """Open a Polars LazyFrame; the columns that are read are collected each time, in batches."""
+    name = f"the LazyFrame of {role}"
+    schema = _schema_of(frame.head(0).collect())
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        chosen = frame.select(columns)
+        if hasattr(chosen, "collect_batches"):
+            parts = chosen.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True)
+        else:  # Polars before 1.34
+            parts = [chosen.collect(engine="streaming")]
+        for part in parts:
+            yield from _batches_of(part, name)
+
+    return open_batches(name, schema, batches)
+
+
+def open_duckdb(relation: Any, role: Role) -> Source:
+    """Open a DuckDB relation: its query runs once, for the columns that are read, as a stream."""
+    name = f"the relation of {role}"
+    schema = _duckdb_reader(relation.limit(0)).schema
+
+    def begin(columns: list[str]) -> Iterator[Any]:
+        quoted = (column.replace('"', '""') for column in columns)
+        chosen = relation.project(", ".join(f'"{column}"' for column in quoted))
+        # The query starts at the first batch, because a connection runs one at a time.
+        yield from batches_of(_duckdb_reader(chosen), name)
+
+    return open_stream(name, schema, begin)
+
+
+def _duckdb_reader(relation: Any) -> Any:
+    if hasattr(relation, "to_arrow_reader"):
+        return relation.to_arrow_reader(BATCH_ROWS)
+    return relation.fetch_record_batch(BATCH_ROWS)  # DuckDB before 1.4
+
+
+def open_dataset(dataset: Any, role: Role) -> Source:
+    """Open a dataset of pyarrow; the columns that are read are scanned each time."""
+    name = f"the dataset of {role}"
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        # Scans with more readahead hold many batches.
+        scanner = dataset.scanner(
+            columns=columns, batch_size=BATCH_ROWS, batch_readahead=4, fragment_readahead=1
+        )
+        return batches_of(scanner.to_reader(), name)
+
+    return open_batches(name, dataset.schema, batches)
+
+
+def open_scanner(scanner: Any, role: Role) -> Source:
+    """Open a scanner of pyarrow, which has its columns and may be read once."""
+    name = f"the scanner of {role}"
+
+    def begin(columns: list[str]) -> Iterator[Any]:
+        for data in batches_of(scanner.to_reader(), name):
+            yield data.select(columns)
+
+    return open_stream(name, scanner.projected_schema, begin)
+
+
+def _batches_of(frame: Any, name: str) -> Any:
+    for column, kind in frame.schema.items():
+        if str(kind) == "Object":  # Polars exports where the objects are in memory
+            raise InputError(f"{name}: Arrow has no type for the objects of column {column!r}")
+    try:
+        return frame.to_arrow().to_batches()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(f"{name}: Arrow has no type for a column that is read: {error}") from None
+
+
+def _schema_of(empty: Any) -> Any:
+    """The Arrow schema of an empty Polars DataFrame, which may have columns of no Arrow type."""
+    kinds = {}
+    for column, kind in empty.schema.items():
+        if str(kind) == "Object":
+            kinds[column] = UNREADABLE
+            continue
+        try:
+            kinds[column] = empty.select(column).to_arrow().schema.field(column).type
+        except (pa.ArrowException, TypeError, ValueError):
+            kinds[column] = UNREADABLE
+    return pa.schema(kinds)

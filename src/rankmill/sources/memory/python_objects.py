@@ -1,0 +1,317 @@
+"""Read Python objects: dicts by query, lists aligned by position, and named tuples."""
+
+import itertools
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import arrow_of
+from rankmill.columns.objects import (
+    SAMPLE,
+    SETS,
+    Spot,
+    array_of,
+    as_integers,
+    is_missing,
+    join_cells,
+    join_items,
+    lists_of,
+    refuse_sets,
+    shown,
+)
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, UsageError
+from rankmill.sources.input_options import Role
+from rankmill.sources.memory.cells import (
+    column_of,
+    first_cells,
+    is_list_like,
+    mean_length,
+    number_lists,
+    type_of_cells,
+)
+from rankmill.sources.roles.column_names import plain
+from rankmill.sources.roles.roles import ALIASES, WEAK_ALIASES
+from rankmill.sources.roles.source import BATCH_ROWS, BATCH_VALUES, Batch, Block, Source
+from rankmill.sources.roles.streams import open_batches, open_stream
+
+# What the list of a query is: items, pairs of an item and a number, or a mapping of items to
+# numbers.
+Shape = Literal["items", "pairs", "mapping"]
+
+EXPECTED = (
+    "expected {query: [items]}, {query: {item: number}} or {query: [(item, number)]}; several "
+    "systems are for evaluate_runs"
+)
+VECTORS = "{item: vector}, or a matrix whose row i is item i"
+
+
+def open_mapping(value: Mapping[Any, Any], role: Role, name: str | None = None) -> Source:
+    """Open a mapping of query ids to items, to pairs of items and numbers, or to a mapping of both.
+
+    Raises
+    ------
+    InputError, UsageError
+        If the mapping is none of these.
+    """
+    name = name or f"the dict of {role}"
+    keys = list(value)
+    queries = as_integers(array_of(keys, lambda i: f"{name}: key {i}"))
+    lists = list(value.values())
+    expected = _expected(role, EXPECTED)
+    for key, one in zip(keys, lists, strict=True):
+        if hasattr(one, "columns"):  # a frame or table: its items would be the names of columns
+            raise UsageError(f"{name}: the value of {key!r} is a {type(one).__name__}; {expected}")
+        if not (is_missing(one) or is_list_like(one) or isinstance(one, Mapping)):
+            raise UsageError(f"{name}: the value of {key!r} is {shown(one)}; {expected}")
+        break
+    return _open_lists(lists, queries, role, name)
+
+
+def open_ranx(value: Any, role: Role) -> Source:
+    """Open the Qrels or the Run of ranx."""
+    return open_mapping(value.to_dict(), role)
+
+
+def open_positional(value: Any, role: Role) -> Source:
+    """Open lists whose places are the query ids, such as a list of lists or a matrix.
+
+    Raises
+    ------
+    InputError, UsageError
+        If the value holds anything else than lists.
+    """
+    name = f"the {type(value).__name__} of {role}"
+    first = first_cells(value)
+    if first and hasattr(first[0], "_fields"):
+        return open_rows(value, role)
+    if first and not (is_list_like(first[0]) or isinstance(first[0], Mapping)):
+        lists = "expected a list of items for each query, such as [[1, 2], [3]], or [[1, 2]] for a "
+        raise UsageError(
+            f"{name} holds {shown(first[0])}; {_expected(role, f'{lists}single query')}"
+        )
+    if first and isinstance(first[0], Mapping) and _is_row(first[0]):
+        raise UsageError(
+            f"{name} holds {shown(first[0])}, which looks like a row of a table; expected a list "
+            "of items for each query: make it a table by pyarrow.Table.from_pylist"
+        )
+    if isinstance(value, np.ndarray) and value.ndim > 2:
+        expected = _expected(role, "expected a row for each query")
+        raise UsageError(f"{name} has {value.ndim} dimensions; {expected}")
+    if not (isinstance(value, np.ndarray) and value.ndim == 2):
+        value = list(value)
+    return replace(_open_lists(value, None, role, name), positional=True)
+
+
+def refuse_spark(value: Any, role: Role) -> Source:
+    """Raise UsageError for a DataFrame of Spark."""
+    raise UsageError(
+        f"{role} cannot be a DataFrame of Spark here: use rankmill.spark.evaluate, or compare and "
+        "gate of rankmill.spark, or give its toArrow()"
+    )
+
+
+def refuse_sparse(value: Any, role: Role) -> Source:
+    """Raise UsageError for a sparse matrix of SciPy, and say what to give instead."""
+    kind = type(value).__name__
+    if role == "features":
+        raise UsageError(f"features cannot be a {kind}; expected {VECTORS}: give its toarray()")
+    number = {"predictions": ', "score": m.data', "labels": ', "gain": m.data'}.get(role, "")
+    lists = ", or, beside a matrix or lists, matrix.tolil().rows" if role == "labels" else ""
+    raise UsageError(
+        f"{role} cannot be a {kind}: sparse matrices are not read; give a table of its cells, "
+        f'pyarrow.table({{"query": m.row, "item": m.col{number}}}) with m = matrix.tocoo(){lists}'
+    )
+
+
+def _expected(role: Role, of_lists: str) -> str:
+    """Return what is expected of an object: vectors of items as features, else what is told."""
+    return f"expected {VECTORS}" if role == "features" else of_lists
+
+
+def _is_row(one: Mapping[Any, Any]) -> bool:
+    """Whether keys name columns of queries and of items: its items would be these names."""
+    names = {plain(key) for key in one if isinstance(key, str)}
+    both = (*ALIASES["query"], *WEAK_ALIASES["query"][0]), ALIASES["item"]
+    return all(names & set(map(plain, aliases)) for aliases in both)
+
+
+def _open_lists(lists: Any, queries: Any, role: Role, name: str) -> Source:
+    """Open lists with their query ids; without ids, their places are the ids."""
+    first = first_cells(lists) or [one for one in lists[:SAMPLE] if not is_missing(one)]
+    shape = _shape_of(first, role, name)
+    number = "score" if role == "predictions" else "gain"
+    # Features have the vector of an item where all else has the list of a query.
+    key, listed = ("item", "vector") if role == "features" else ("query", "items")
+    schema = {
+        key: pa.int64() if queries is None else queries.type,
+        listed: _item_type(first, shape, lambda i: f"{name}: one of the first lists"),
+    }
+    if shape != "items":
+        schema[number] = pa.large_list(pa.float64())
+    elif role != "features" and pa.types.is_floating(schema[listed].value_type):
+        raise InputError(
+            f"{name} holds fractions; expected the items of each query, which are integers or "
+            "texts. A matrix with the score of each item is not read: give the best items of each "
+            "row, numpy.argsort(-scores, axis=1)[:, :100], or {query: {item: score}}"
+        )
+    rows = int(min(BATCH_ROWS, max(1, BATCH_VALUES // max(1, mean_length(lists)))))
+
+    def block(columns: list[str], start: int) -> Batch:
+        some = lists[start : start + rows]
+
+        def spot(i: int) -> str:
+            query = start + i if queries is None else queries[start + i].as_py()
+            return f"{name}: {key} {query!r}"
+
+        if role == "predictions":
+            refuse_sets(some, spot)
+        lengths, items, numbers = _split(some, shape, spot)
+        data = {}
+        for column in columns:
+            if column == key and queries is None:
+                data[column] = arrow_of(np.arange(start, start + len(some)))
+            elif column == key:
+                data[column] = queries.slice(start, len(some))
+            elif column == listed:
+                data[column] = lists_of(lengths, items, schema[listed].value_type, spot)
+            else:
+                data[column] = number_lists(lengths, numbers, spot)
+        return Batch(pa.record_batch(data), Place(name, start, "list"))
+
+    def pieces(columns: list[str]) -> list[Iterator[Block]]:
+        # Each block is a piece, so that every thread converts some.
+        return [iter((partial(block, columns, at),)) for at in range(0, len(lists), rows)]
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        try:
+            values = sum(map(len, lists))
+        except TypeError:  # a list is missing, or no list
+            values = sum(len(one) for one in lists if hasattr(one, "__len__"))
+        counts = [len(lists) if column == key else values for column in columns]
+        return {column: (count, 8 * count) for column, count in zip(columns, counts, strict=True)}
+
+    unordered = shape == "mapping" and role == "predictions"
+    whole = {name: pa.schema(schema)}
+    return Source(name, whole, len(lists), sizes, pieces, unordered=unordered, bare=True)
+
+
+def _shape_of(first: list[Any], role: Role, name: str) -> Shape:
+    """What the lists are, told by some of the first of them that are not empty."""
+    if not first:
+        return "items"
+    inner = next(iter(first[0].values() if isinstance(first[0], Mapping) else first[0]), None)
+    if role == "features":
+        unordered = isinstance(first[0], (Mapping, *SETS))
+        if unordered or is_list_like(inner) or isinstance(inner, Mapping | str | bytes):
+            raise UsageError(f"{name} holds {shown(first[0])}; expected {VECTORS}")
+        return "items"
+    if isinstance(first[0], Mapping):
+        if is_list_like(inner) or isinstance(inner, Mapping):
+            raise UsageError(f"{name} holds a dict with {shown(inner)}; {EXPECTED}")
+        return "mapping"
+    if role == "predictions" and isinstance(first[0], SETS):
+        raise UsageError(
+            f"{name} holds a set, which has no order: give each query a list in rank order, or a "
+            "dict of items and scores"
+        )
+    return "pairs" if isinstance(inner, tuple | list) and len(inner) == 2 else "items"
+
+
+def _item_type(first: list[Any], shape: Shape, spot: Spot) -> Any:
+    """The Arrow type of the items, told by the first list that has one."""
+    kind = pa.large_list(pa.null())
+    for cell in first:
+        items = _split([cell], shape, spot)[1]
+        if len(items):
+            kind = type_of_cells([items])
+        if not pa.types.is_null(kind.value_type):
+            break
+    return kind
+
+
+def _split(cells: Any, shape: Shape, spot: Spot) -> tuple[np.ndarray, Any, Any]:
+    """The lengths of lists, their items one after the other, and what gives their numbers."""
+    if shape == "items":
+        return *join_cells(cells, spot), list
+    if shape == "mapping":
+        if not all(issubclass(kind, Mapping) for kind in set(map(type, cells))):
+            cells = [_mapping_of(cell, i, spot) for i, cell in enumerate(cells)]
+        lengths = np.fromiter(map(len, cells), np.int64, len(cells))
+        items = join_items(cells, int(lengths.sum()))
+        return lengths, items, lambda: map(operator.methodcaller("values"), cells)
+    lengths, pairs = join_cells(cells, spot)
+    if not set(map(type, pairs)) <= {tuple, list} or not set(map(len, pairs)) <= {2}:
+        bad = next(i for i, one in enumerate(pairs) if not _is_pair(one))
+        query = int(np.searchsorted(np.cumsum(lengths), bad, side="right"))
+        raise InputError(f"{spot(query)} holds {shown(pairs[bad])}; expected (item, number)")
+    return lengths, [item for item, _ in pairs], lambda: [[number for _, number in pairs]]
+
+
+def _is_pair(one: Any) -> bool:
+    return isinstance(one, tuple | list) and len(one) == 2
+
+
+def _mapping_of(cell: Any, i: int, spot: Spot) -> Mapping[Any, Any]:
+    if is_missing(cell):
+        return {}
+    if isinstance(cell, Mapping):
+        return cell
+    raise InputError(f"{spot(i)} holds {shown(cell)}; expected {{item: number}} as in the first")
+
+
+def open_rows(rows: Iterable[Any], role: Role) -> Source:
+    """Open named tuples, one a query and item, such as those of ir_measures.
+
+    A list can be read again; what gives each tuple only once is kept where it has to be.
+
+    Raises
+    ------
+    UsageError
+        If the rows are no named tuples.
+    """
+    name = f"the {type(rows).__name__} of {role}"
+    listed = isinstance(rows, Sequence)
+    every = iter(rows)
+    first = list(itertools.islice(every, SAMPLE))
+    fields = getattr(first[0], "_fields", None) if first else ()
+    if fields is None:
+        raise UsageError(
+            f"{name} gives {shown(first[0])}; expected named tuples such as (query_id, doc_id, "
+            f"score): give {VECTORS if role == 'features' else 'a list of lists or a dict'} instead"
+        )
+
+    def values(chunk: list[Any], field: str, start: int) -> list[Any]:
+        try:
+            return list(map(operator.attrgetter(field), chunk))
+        except AttributeError:
+            i = next(i for i, row in enumerate(chunk) if not hasattr(row, field))
+            raise InputError(
+                f"{name}: row {start + i} is {shown(chunk[i])}; expected a {field} as in the first"
+            ) from None
+
+    schema = pa.schema({field: type_of_cells(values(first, field, 0)) for field in fields})
+
+    def batches(columns: list[str]) -> Iterator[Any]:
+        rest = iter(rows) if listed else itertools.chain(first, every)
+        start = 0
+        while chunk := list(itertools.islice(rest, BATCH_ROWS)):
+            yield pa.record_batch({one: column(chunk, one, start) for one in columns})
+            start += len(chunk)
+
+    def column(chunk: list[Any], field: str, start: int) -> Any:
+        return column_of(
+            values(chunk, field, start),
+            schema.field(field).type,
+            lambda i: f"{name}: row {start + i}: {field}",
+            sets=role != "predictions",
+        )
+
+    if listed:
+        return open_batches(name, schema, batches, len(rows), checked=True)  # type: ignore[arg-type]
+    return open_stream(name, schema, batches, checked=True)

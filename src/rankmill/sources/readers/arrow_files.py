@@ -1,0 +1,286 @@
+"""Read Arrow IPC files (also called Feather) and IPC streams."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.columns.place import Place
+from rankmill.errors import InputError
+from rankmill.sources.files.file_errors import Identity, blamed, broken, check_room, native
+from rankmill.sources.files.files import File, check_unchanged
+from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
+from rankmill.sources.files.formats import compression_of
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.readers.ipc_blocks import MAGIC, Blocks, buffers_of, decompressed, read_blocks
+from rankmill.sources.roles.source import BATCH_BYTES, Batch, Source
+from rankmill.sources.roles.streams import joined, sliced, unknown_sizes
+
+STREAM_MAGIC = b"\xff\xff\xff\xff"
+OLD_FEATHER_MAGIC = b"FEA1"
+END_OF_STREAM = STREAM_MAGIC + bytes(4)
+# A file is read in about this many pieces at most, as each reads the footer and dictionaries anew.
+MOST_PIECES = 64
+READ_AT_ONCE = 1 << 26
+
+
+@dataclass(frozen=True)
+class IpcPart:
+    """A file, its schema, and the columns that its folders give.
+
+    `blocks` are the record batches of an IPC file; a stream has None, and is read in order.
+    """
+
+    file: File
+    identity: Identity
+    stored: Any
+    folders: dict[str, Any]
+    blocks: Blocks | None
+    memory: int
+
+    @property
+    def schema(self) -> Any:
+        """The schema with the columns of the folders."""
+        return whole_schema(self.stored, self.folders)
+
+
+def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
+    """Open Arrow IPC files and streams; only metadata are read at this point.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read as Arrow IPC.
+    """
+    opened = [_opened(file) for file in files]
+    folders = folder_columns(files, [stored for _, stored, _ in opened])
+    parts = [
+        IpcPart(file, identity, stored, of_file, blocks, asked.memory)
+        for file, (identity, stored, blocks), of_file in zip(files, opened, folders, strict=True)
+    ]
+    known = [None if part.blocks is None else sum(part.blocks.rows) for part in parts]
+    return Source(
+        name=name,
+        schemas={part.file.name: part.schema for part in parts},
+        rows=None if None in known else sum(filter(None, known)),
+        sizes=unknown_sizes,
+        pieces=lambda columns: [piece for part in parts for piece in _pieces(part, columns)],
+        format="Arrow IPC",
+    )
+
+
+def _opened(file: File) -> tuple[Identity, Any, Blocks | None]:
+    """The identity of a file, its schema, and its record batches if it is no stream."""
+    try:
+        identity = file.identity()
+    except OSError as error:
+        raise InputError(f"{file.name} cannot be opened: {error.strerror or error}") from None
+    with blamed(file, identity, "its schema"), _raw(file) as raw:
+        head = raw.read(len(MAGIC))
+        if head[:4] == OLD_FEATHER_MAGIC:
+            raise InputError(
+                f"{file.name} is Feather version 1, which is not read: write it again as "
+                "version 2, as pyarrow.feather.write_feather does"
+            )
+        if head[:4] == STREAM_MAGIC:
+            with _raw(file) as stream:
+                return identity, pa.ipc.open_stream(stream).schema, None
+        if head != MAGIC:
+            raise InputError(
+                f"{file.name} cannot be read as Arrow IPC: it starts with {head!r}. Is it a whole "
+                "Arrow file or stream?"
+            )
+        if compression_of(file.name):
+            raise InputError(
+                f"{file.name} is a compressed Arrow file, which has to be read in any order: "
+                "decompress it first"
+            )
+        blocks = read_blocks(raw)
+        return identity, pa.ipc.open_file(raw).schema, blocks
+
+
+@contextmanager
+def _raw(file: File) -> Iterator[Any]:
+    """Open a file, and decompress it if its name says that it is compressed."""
+    compression = compression_of(file.name)
+    with ExitStack() as stack:
+        opened = stack.enter_context(native(file))
+        if compression is not None:
+            opened = stack.enter_context(pa.CompressedInputStream(opened, compression))
+        yield opened
+
+
+def _pieces(part: IpcPart, columns: list[str]) -> list[Iterator[Batch]]:
+    if part.blocks is None:
+        return [_read(part, _of_stream(part, _stored(part, columns)), columns, 0)]
+    pieces = []
+    first = 0
+    for numbers in _runs(part.blocks):
+        read = _of_file(part, part.blocks, numbers, _stored(part, columns))
+        pieces.append(_read(part, read, columns, first))
+        first += sum(part.blocks.rows[number] for number in numbers)
+    return pieces
+
+
+def _stored(part: IpcPart, columns: list[str]) -> list[str]:
+    return [name for name in columns if name not in part.folders]
+
+
+def _runs(blocks: Blocks) -> list[list[int]]:
+    """The numbers of the record batches of each piece."""
+    least = max(BATCH_BYTES, sum(blocks.bodies) // MOST_PIECES, 4 * blocks.dictionary_bytes)
+    runs: list[list[int]] = []
+    size = least
+    for number, body in enumerate(blocks.bodies):
+        if size >= least:
+            runs.append([])
+            size = 0
+        runs[-1].append(number)
+        size += body
+    return runs
+
+
+def _read(part: IpcPart, read: Iterator[Any], columns: list[str], row: int) -> Iterator[Batch]:
+    """Yield the batches of a piece; `row` is its first row."""
+    stored = _stored(part, columns)
+    for data in joined(sliced(_checked(part, read))):
+        whole = with_folders(data, part.folders, columns) if part.folders else data.select(stored)
+        yield Batch(whole, Place(part.file.name, row))
+        row += data.num_rows
+
+
+def _checked(part: IpcPart, read: Iterator[Any]) -> Iterator[Any]:
+    """Yield valid batches, because kernels trust them, of a file that did not change."""
+    for data in read:
+        check_unchanged(part.file, part.identity)
+        try:
+            data.validate(full=True)
+        except (pa.ArrowException, IndexError) as error:
+            raise broken(part.file, f"it breaks the rules of the Arrow format: {error}") from None
+        yield data
+
+
+def _of_file(
+    part: IpcPart, blocks: Blocks, numbers: Iterable[int], stored: list[str]
+) -> Iterator[Any]:
+    if not stored:  # the names of the folders give all columns
+        yield from (_nothing(blocks.rows[number]) for number in numbers)
+        return
+    with ExitStack() as stack:
+        with blamed(part.file, part.identity, "its footer"):
+            raw = stack.enter_context(native(part.file))
+            reader = pa.ipc.open_file(raw, options=_options(part, stored))
+        wanted = _buffers(part, stored)
+        for number in numbers:
+            with blamed(part.file, part.identity, f"record batch {number}"):
+                start, head = blocks.starts[number], blocks.heads[number]
+                raw.seek(start)
+                size = decompressed(raw.read(head), wanted, partial(_at, raw, start + head))
+                check_room(part.file, f"record batch {number}", size, part.memory)
+                data = reader.get_batch(number)
+            if data.num_rows != blocks.rows[number]:
+                check_unchanged(part.file, part.identity)
+                raise broken(
+                    part.file,
+                    f"record batch {number} has {data.num_rows} rows, and {blocks.rows[number]} "
+                    "by its metadata",
+                )
+            yield data
+
+
+def _of_stream(part: IpcPart, stored: list[str]) -> Iterator[Any]:
+    with ExitStack() as stack:
+        with blamed(part.file, part.identity, "its schema"):
+            raw = _Remembering(stack.enter_context(_raw(part.file)))
+            reader = pa.ipc.open_stream(raw, options=_options(part, stored))
+        sizes = _sizes_of_stream(part, _buffers(part, stored))
+        for number in itertools.count():
+            with blamed(part.file, part.identity, f"record batch {number}"):
+                check_room(part.file, f"record batch {number}", next(sizes, 0), part.memory)
+                data = next(reader, None)
+            if data is None:
+                break
+            yield data if stored else _nothing(data.num_rows)
+        with blamed(part.file, part.identity, "its end"):
+            if raw.last != END_OF_STREAM:
+                raise ValueError(f"no end marker follows record batch {number - 1}; it may be cut")
+            if raw.read(1):
+                raise ValueError(
+                    f"more bytes follow the end marker after record batch {number - 1}; expected "
+                    "one stream in a file"
+                )
+
+
+def _buffers(part: IpcPart, stored: list[str]) -> set[int] | None:
+    """The numbers of the buffers of some columns in a record batch; None if they are not known."""
+    wanted: set[int] = set()
+    first = 0
+    for field in part.stored:
+        count = buffers_of(field.type)
+        if count is None:
+            return None
+        wanted |= {*range(first, first + count)} if field.name in stored else set()
+        first += count
+    return wanted
+
+
+def _at(raw: Any, body: int, start: int, size: int) -> bytes:
+    """Some bytes of the body of a record batch."""
+    raw.seek(body + start)
+    found: bytes = raw.read(size)
+    return found
+
+
+def _sizes_of_stream(part: IpcPart, wanted: set[int] | None) -> Iterator[int]:
+    """Yield the decompressed bytes of the record batches of a stream; none if not compressed."""
+    with _raw(part.file) as raw:
+        for message in pa.ipc.MessageReader.open_stream(_Remembering(raw)):
+            if message.type == "record batch":
+                body = message.body
+                size = decompressed(
+                    message.metadata.to_pybytes(),
+                    wanted,
+                    lambda start, size, body=body: body.slice(start, size).to_pybytes(),  # type: ignore[misc]
+                )
+                if not size:
+                    return
+                yield size
+
+
+class _Remembering:
+    """A file for reading that remembers the last bytes that were read."""
+
+    closed = False
+
+    def __init__(self, raw: Any) -> None:
+        self._raw = raw
+        self.last = b""
+
+    def read(self, size: int) -> bytes:
+        """The next bytes, fewer at the end of the file.
+
+        They are read in parts, because a broken file may ask for more bytes than fit into memory.
+        """
+        parts: list[bytes] = []
+        while size > 0 and (part := self._raw.read(min(size, READ_AT_ONCE))):
+            parts.append(part)
+            size -= len(part)
+        found = parts[0] if len(parts) == 1 else b"".join(parts)
+        self.last = (self.last + found[-len(END_OF_STREAM) :])[-len(END_OF_STREAM) :]
+        return found
+
+    def close(self) -> None:
+        """Leave the file open; the one who opened it closes it."""
+
+
+def _options(part: IpcPart, stored: list[str]) -> Any:
+    included = [part.stored.get_field_index(name) for name in stored]
+    return pa.ipc.IpcReadOptions(included_fields=included, use_threads=False)
+
+
+def _nothing(rows: int) -> Any:
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])

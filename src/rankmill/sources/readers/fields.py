@@ -1,0 +1,309 @@
+"""Rows of text made of fields: where each column is in a row, and what its text stands for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, plural
+from rankmill.kernels.text import (
+    BAD_COUNT,
+    UNCLOSED,
+    first_with_blank,
+    last_row_end,
+    scan_blanks,
+    scan_delimited,
+    undouble,
+)
+from rankmill.sources.files.doubts import Doubts, doubt_lists, doubt_quotes, doubt_returns
+from rankmill.sources.files.files import File
+from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
+from rankmill.sources.files.text_blocks import (
+    TextBlock,
+    count_lines,
+    integers,
+    last_line_end,
+    numbers,
+    read_blocks,
+    shown,
+    sizes_of,
+    strings,
+)
+from rankmill.sources.files.text_lists import PAIR_ITEMS, PAIR_NUMBERS, split
+from rankmill.sources.roles.source import Batch, Block, Source
+
+TEXT, NUMBER = pa.large_string(), pa.float64()
+
+
+class FieldColumn(NamedTuple):
+    """A column of rows of fields.
+
+    Attributes
+    ----------
+    field : int
+        The field that holds it, counted from 0.
+    type : pyarrow.DataType
+        The type of a value; in a list, of an item.
+    cell : str
+        What parts the items of a list, as in `text_lists.split`; an empty text if a cell holds one
+        value.
+    guarded : bool
+        Whether what may part items is not expected within a value. In a value that is no list it is
+        an error, because no value among the first rows had it; in the items of a list, the lists
+        are counted.
+    """
+
+    field: int
+    type: Any
+    cell: str = ""
+    guarded: bool = False
+
+    @property
+    def whole_type(self) -> Any:
+        """The type of a cell."""
+        return pa.large_list(self.type) if self.cell else self.type
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the rows of a file are to be read.
+
+    Attributes
+    ----------
+    columns : dict of str to FieldColumn
+    fields : int
+        The number of fields of a row.
+    delimiter : int
+        The byte between fields; 0 if runs of blanks part them.
+    header : int
+        The number of bytes before the first row.
+    density : float
+        The number of rows a byte, as the first rows have it.
+    more : bool
+        Whether rows may have more fields, which are not read.
+    """
+
+    columns: dict[str, FieldColumn]
+    fields: int
+    delimiter: int = 0
+    header: int = 0
+    density: float = 0.0
+    more: bool = False
+
+    @property
+    def schema(self) -> Any:
+        """The Arrow types of the columns."""
+        return pa.schema({name: column.whole_type for name, column in self.columns.items()})
+
+    def typed(self, types: Mapping[str, Any]) -> "Layout":
+        """The same layout with other types of values."""
+        columns = {
+            name: column._replace(type=types.get(name, column.type))
+            for name, column in self.columns.items()
+        }
+        return replace(self, columns=columns)
+
+
+class TextRows(NamedTuple):
+    """The fields of some rows: the place of each field that is read, int64[columns, rows]."""
+
+    data: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    doubled: np.ndarray
+    place: Place
+    comments: int
+
+
+def open_fields(
+    files: Sequence[File],
+    name: str,
+    layouts: Sequence[Layout],
+    format: str,
+    doubts: Doubts | None = None,
+) -> Source:
+    """Open files whose rows are fields of text, each with its layout."""
+    doubts = doubts or Doubts()
+    folders = folder_columns(files, [layout.schema for layout in layouts])
+
+    def pieces(columns: list[str]) -> list[Iterator[Block]]:
+        each = zip(files, layouts, folders, strict=True)
+        return [_read(*one, columns, doubts) for one in each]
+
+    def typed(types: Mapping[str, Any]) -> Source:
+        again = [layout.typed(types) for layout in layouts]
+        return open_fields(files, name, again, format, doubts)
+
+    schemas = {
+        file.name: whole_schema(layout.schema, of_file)
+        for file, layout, of_file in zip(files, layouts, folders, strict=True)
+    }
+    sizes = sizes_of(files, [layout.density for layout in layouts])
+    source = Source(name, schemas, None, sizes, pieces, format=format)
+    return replace(source, typed=typed, text_ids=True, doubts=doubts)
+
+
+def _read(
+    file: File, layout: Layout, folders: Mapping[str, Any], columns: list[str], doubts: Doubts
+) -> Iterator[Block]:
+    names = [name for name in columns if name in layout.columns]
+    cut = cut_rows(layout.delimiter)
+    for block in read_blocks(file, cut, header=layout.header):
+        yield partial(_parse, block, layout, names, folders, columns, doubts)
+
+
+def cut_rows(delimiter: int) -> Any:
+    """The function that tells where the last whole row ends; quotes matter in delimited text."""
+
+    def cut(data: bytearray) -> int:
+        if not delimiter or b'"' not in data:
+            return last_line_end(data)
+        return int(last_row_end(np.frombuffer(data, np.uint8), delimiter))
+
+    return cut
+
+
+def _parse(
+    block: TextBlock,
+    layout: Layout,
+    names: list[str],
+    folders: Mapping[str, Any],
+    columns: list[str],
+    doubts: Doubts,
+) -> Batch:
+    places = {field: i for i, field in enumerate(dict.fromkeys(_field(layout, names)))}
+    rows = scan(block, layout, list(places))
+    count = rows.starts.shape[1]
+    doubts.read(block.file, block.first_line, count, rows.comments)
+    doubt_returns(block, layout.delimiter, doubts)
+    read = [(name, layout.columns[name]) for name in names]
+    arrays = [column_of(block, rows, places[one.field], name, one, doubts) for name, one in read]
+    if not arrays:  # the folders give all columns
+        names, arrays = [""], [pa.nulls(count)]
+    data = pa.RecordBatch.from_arrays(arrays, names=names)
+    return Batch(with_folders(data, folders, columns), rows.place)
+
+
+def _field(layout: Layout, names: list[str]) -> list[int]:
+    return [layout.columns[name].field for name in names]
+
+
+def scan(block: TextBlock, layout: Layout, fields: list[int]) -> TextRows:
+    """Find some fields of all rows of a block.
+
+    Raises
+    ------
+    InputError
+        If a row has another number of fields, or its quotes are wrong.
+    """
+    wanted = np.full(layout.fields, -1)
+    wanted[fields] = np.arange(len(fields))
+    # A row has a delimiter or a line end behind each field, which bounds the rows of many fields.
+    most = min(count_lines(block.data), (len(block.data) + 1) // max(1, layout.fields)) + 1
+    starts, ends = np.empty((2, len(fields), most), np.int64)
+    doubled = np.zeros(len(fields), np.bool_)
+    lines = np.empty(most, np.int64)
+    bad = np.zeros(3, np.int64)
+    if layout.delimiter:
+        count = scan_delimited(
+            block.data, layout.delimiter, wanted, starts, ends, doubled, lines, bad
+        )
+    else:
+        count = scan_blanks(block.data, wanted, layout.more, starts, ends, lines, bad)
+    if count < 0:
+        cut = int(bad[0]) == most - 1  # this line has no end
+        raise block.error(int(bad[0]), _what(count, int(bad[1]), layout, cut))
+    place = block.place(lines[:count])
+    return TextRows(block.data, starts[:, :count], ends[:, :count], doubled, place, int(bad[2]))
+
+
+def _what(code: int, found: int, layout: Layout, cut: bool) -> str:
+    if code == BAD_COUNT:
+        expected = f"{layout.fields} or more" if layout.more else f"{layout.fields}"
+        end = "; it is the last line and has no end, so the file may be cut off" if cut else ""
+        return f"{plural(found, 'column')}; expected {expected}, as in the first line{end}"
+    if code == UNCLOSED:
+        return "a quoted text that starts here is not closed; expected a quote at its end"
+    return (
+        "a quoted text is followed by more text; expected the end of the field after its quote: "
+        'write a quote within the text as ""'
+    )
+
+
+def column_of(
+    block: TextBlock, rows: TextRows, place: int, name: str, column: FieldColumn, doubts: Doubts
+) -> Any:
+    """The Arrow array of a column; `place` is its number among the fields that were found.
+
+    Raises
+    ------
+    InputError
+        If a text is no number where a number is expected.
+    """
+    data, starts, ends = rows.data, rows.starts[place], rows.ends[place]
+    doubt_quotes(block, rows.place, name, data, starts, ends, doubts)
+    if rows.doubled[place]:
+        starts, ends = starts.copy(), ends.copy()
+        data = np.empty(int(ends.sum() - starts.sum()), np.uint8)
+        undouble(rows.data, starts, ends, data)
+    if column.guarded and not column.cell:
+        _check_guarded(block, rows.place, data, starts, ends)
+    if not column.cell:
+        return _values(block, name, column.type, data, starts, ends, rows.place.of)
+    offsets, data, starts, ends = split(block, rows.place, name, column.cell, data, starts, ends)
+    if column.guarded:
+        lists = offsets, data, starts, ends
+        doubt_lists(block, rows.place, name, column.cell, lists, doubts)
+    items = offsets
+    if column.cell in (PAIR_ITEMS, PAIR_NUMBERS):
+        first = int(column.cell == PAIR_NUMBERS)
+        starts, ends, items = starts[first::2], ends[first::2], offsets // 2
+
+    def line_of(value: int) -> str:
+        return rows.place.of(int(np.searchsorted(items, value, side="right")) - 1)
+
+    values = _values(block, name, column.type, data, starts, ends, line_of)
+    return pa.LargeListArray.from_arrays(pa.array(items), values)
+
+
+def _check_guarded(
+    block: TextBlock, place: Place, data: np.ndarray, starts: np.ndarray, ends: np.ndarray
+) -> None:
+    bad = first_with_blank(data, starts, ends)
+    if bad >= 0:
+        raise InputError(
+            f"{block.file}: {place.of(bad)}: the item {shown(data, starts[bad], ends[bad])} may be "
+            "one item or a list of several, and no row before it tells which; name the format: "
+            "csv-long or csv-wide, with --labels-as or --predictions-as"
+        )
+
+
+def _values(
+    block: TextBlock,
+    name: str,
+    kind: Any,
+    data: np.ndarray,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    line_of: Any,
+) -> Any:
+    if kind == TEXT:
+        return strings(data, starts, ends)
+    whole = pa.types.is_integer(kind)
+    array, bad = integers(data, starts, ends, kind) if whole else numbers(data, starts, ends)
+    if bad >= 0:
+        expected = "a number"
+        if whole:
+            expected = (
+                "an integer of 64 bits without leading zeros; ids are integers on both sides, or "
+                "strings on both"
+            )
+        raise InputError(
+            f"{block.file}: {line_of(bad)}: {name} is {shown(data, starts[bad], ends[bad])}; "
+            f"expected {expected}"
+        )
+    return array

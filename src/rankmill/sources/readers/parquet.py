@@ -1,0 +1,293 @@
+"""Read Parquet files."""
+
+import os
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow.types import is_dictionary, is_large_list, is_list
+
+from rankmill.columns.lists import is_list_type, split_lists
+from rankmill.columns.place import Place
+from rankmill.errors import InputError, is_shortage
+from rankmill.io.stores.failures import failure, is_of_store
+from rankmill.io.stores.store_objects import beside, is_read_by_threads, open_ranges
+from rankmill.kernels.footers import COMPRESSED, VALUES
+from rankmill.sources.files.files import File, check_unchanged
+from rankmill.sources.files.folders import folder_columns, whole_schema, with_folders
+from rankmill.sources.files.footers import (
+    Footer,
+    RowGroup,
+    broken,
+    chunks_of,
+    first_line,
+    read_footer,
+    row_groups,
+)
+from rankmill.sources.input_options import InputOptions
+from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, BATCH_VALUES, Batch, Source
+from rankmill.sources.rows.ranges_of_ids import rows_within
+from rankmill.threads import Workers
+
+FOOTERS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class ParquetPart:
+    """The footer of a file, its schema, and the columns that its folders give."""
+
+    footer: Footer
+    schema: Any
+    folders: dict[str, Any]
+    groups: Collection[int]  # the numbers of the row groups to read
+
+
+def open_files(files: Sequence[File], name: str, asked: InputOptions) -> Source:
+    """Open Parquet files; only their footers are read at this point.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read as Parquet.
+    """
+    footers = _footers(files)
+    columns = folder_columns(files, [footer.schema for footer in footers])
+    parts = [
+        ParquetPart(
+            footer, whole_schema(footer.schema, of_file), of_file, range(len(footer.groups))
+        )
+        for footer, of_file in zip(footers, columns, strict=True)
+    ]
+    return _source(name, parts)
+
+
+def _footers(files: Sequence[File]) -> list[Footer]:
+    """The footers of files; those in stores are read side by side, as each takes its time."""
+    if len(files) == 1 or files[0].filesystem is None:
+        return [read_footer(file) for file in files]
+    with Workers(FOOTERS_AT_ONCE) as workers:
+        return list(workers.map(read_footer, files))
+
+
+def _source(name: str, parts: list[ParquetPart]) -> Source:
+    return Source(
+        name=name,
+        schemas={part.footer.name: part.schema for part in parts},
+        rows=sum(part.footer.rows for part in parts),
+        sizes=lambda columns: {name: _size(parts, name) for name in columns},
+        pieces=lambda columns: [
+            _read_groups(part, groups, columns)
+            for part in parts
+            for groups in _runs_of_groups(part, columns)
+        ],
+        row_groups=partial(_row_groups, parts),
+        within=partial(_within, name, parts),
+        format="parquet",
+    )
+
+
+def _row_groups(parts: list[ParquetPart], query: str, item: str) -> list[RowGroup]:
+    """The row groups of all files; an empty list if any row group has unknown bounds."""
+    found = []
+    for number, part in enumerate(parts):
+        groups = row_groups(part.footer, number, query, item)
+        if part.footer.rows and not groups:
+            return []
+        found += groups
+    return found
+
+
+def _within(
+    name: str, parts: list[ParquetPart], groups: list[RowGroup], query: str, low: Any, high: Any
+) -> Source:
+    chosen: dict[int, set[int]] = {}
+    for group in groups:
+        chosen.setdefault(group.file, set()).add(group.number)
+    source = _source(name, [replace(parts[i], groups=chosen[i]) for i in sorted(chosen)])
+
+    def read(columns: list[str]) -> list[str]:  # the ids tell which rows are within
+        return columns if query in columns else [*columns, query]
+
+    return replace(
+        source,
+        rows=sum(group.rows for group in groups),
+        pieces=lambda columns: [
+            rows_within(piece, query, low, high) for piece in source.pieces(read(columns))
+        ],
+    )
+
+
+def _size(parts: list[ParquetPart], column: str) -> tuple[int, int]:
+    """The number of values of a column in all files, and its bytes in the files.
+
+    A null and an empty list count as one value each.
+    """
+    values = size = 0
+    for part in parts:
+        if column in part.folders:
+            values += part.footer.rows
+        else:
+            chunks = chunks_of(part.footer, column)
+            values += sum(chunk[VALUES] for chunk in chunks)
+            size += sum(chunk[COMPRESSED] for chunk in chunks)
+    return values, size
+
+
+class Group(NamedTuple):
+    """A row group to read: number, first row, rows, and the values of each column by the footer."""
+
+    number: int
+    first_row: int
+    rows: int
+    values: dict[str, int]
+
+    @property
+    def most_values(self) -> int:
+        """The number of values of the longest column."""
+        return max(self.values.values(), default=self.rows)
+
+
+def _runs_of_groups(part: ParquetPart, columns: list[str]) -> list[list[Group]]:
+    """The row groups to read; adjacent small row groups are joined."""
+    names = [name for name in columns if name not in part.folders]
+    kinds = [part.schema.field(name).type for name in names]
+    # Lists of dictionary-encoded items are not joined, because Arrow cannot join the dictionaries.
+    apart = any(is_list_type(kind) and is_dictionary(kind.value_type) for kind in kinds)
+    chunks = {name: chunks_of(part.footer, name) for name in names}
+    runs: list[list[Group]] = []
+    start = rows = size = values = 0
+    for number, (its_rows, its_bytes) in enumerate(part.footer.groups):
+        counts = {name: of_groups[number][VALUES] for name, of_groups in chunks.items()}
+        group = Group(number, start, its_rows, counts)
+        start += its_rows
+        if number not in part.groups or not its_rows:
+            continue
+        rows, size, values = rows + its_rows, size + its_bytes, values + group.most_values
+        joins = not apart and runs and runs[-1][-1].number == number - 1
+        if joins and rows <= BATCH_ROWS and size <= BATCH_BYTES and values <= BATCH_VALUES:
+            runs[-1].append(group)
+        else:
+            runs.append([group])
+            rows, size, values = its_rows, its_bytes, group.most_values
+    return runs
+
+
+def _read_groups(part: ParquetPart, groups: list[Group], columns: list[str]) -> Iterator[Batch]:
+    path, of_file = part.footer.name, part.footer.file
+    stored = [name for name in columns if name not in part.folders]
+    row = groups[0].first_row
+    try:
+        with (
+            _place(part.footer) as place,
+            pq.ParquetFile(
+                place, metadata=part.footer.metadata, page_checksum_verification=True
+            ) as file,
+        ):
+            asked = None
+            for data in _batches(file, part.footer, groups, stored):
+                if of_file.filesystem is None:
+                    check_unchanged(of_file, part.footer.identity)
+                elif asked is None:
+                    # pyarrow has all column chunks of the piece before it decodes any. So one
+                    # question is enough for all batches, and its answer is awaited at the end.
+                    asked = beside(check_unchanged, of_file, part.footer.identity)
+                yield Batch(with_folders(data, part.folders, columns), Place(path, row))
+                row += data.num_rows
+        if asked is not None:
+            asked.result()
+    except (pa.ArrowException, OSError) as error:
+        last = f" to {groups[-1].number}" if len(groups) > 1 else ""
+        which = f"row group {groups[0].number}{last}"
+        if is_shortage(error, f"reading {path}, {which}"):
+            raise
+        if of_file.filesystem is not None and is_of_store(error):
+            raise InputError(f"{path} cannot be read: {failure(path, error)}") from None
+        check_unchanged(of_file, part.footer.identity)
+        if isinstance(error, OSError) and error.errno:  # a system error, such as a broken disk
+            raise InputError(f"{path} cannot be read: {os.strerror(error.errno)}") from None
+        raise broken(part.footer, f"{which} cannot be read: {first_line(error)}") from None
+
+
+def _place(footer: Footer) -> Any:
+    """What pyarrow reads a file from: its path or, in a store, an open object."""
+    file = footer.file
+    if file.filesystem is None:
+        name = os.fsencode(file.path)
+        # pyarrow takes no path that is not UTF-8, which file systems allow.
+        return nullcontext(file.path) if _is_utf8(name) else pa.OSFile(name)
+    if is_read_by_threads(file.filesystem):
+        return nullcontext(footer.opened)
+    return open_ranges(file.filesystem, file.path, file.name)
+
+
+def _is_utf8(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _batches(file: Any, footer: Footer, groups: list[Group], columns: list[str]) -> Iterator[Any]:
+    """Yield the record batches of row groups, with about BATCH_VALUES values a column.
+
+    Row groups are read one at a time, even if they are joined. If pyarrow read them together, it
+    would replace values that are missing in a row group by values of the next one.
+    """
+    if len(groups) == 1:
+        yield from _group_batches(file, footer, groups[0], columns)
+        return
+    batches = [data for group in groups for data in _group_batches(file, footer, group, columns)]
+    yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+
+
+def _group_batches(file: Any, footer: Footer, group: Group, columns: list[str]) -> Iterator[Any]:
+    """Yield the batches of one row group; raise InputError if they contradict the footer."""
+    largest = max(1, min(BATCH_ROWS, BATCH_VALUES * group.rows // group.most_values))
+    batch_rows = -(-group.rows // -(-group.rows // largest))
+    if not columns:  # the folder names give all columns
+        for start in range(0, group.rows, batch_rows):
+            rows = min(batch_rows, group.rows - start)
+            yield pa.RecordBatch.from_arrays([pa.nulls(rows)], names=[""])
+        return
+    found = dict.fromkeys(columns, 0)
+    rows = 0
+    for data in file.iter_batches(
+        batch_size=batch_rows, row_groups=[group.number], columns=columns, use_threads=False
+    ):
+        rows += data.num_rows
+        for name in columns:
+            found[name] += count_values(data.column(name))
+        if rows >= group.rows:  # check the counts before the last batch is yielded
+            _check_counts(footer, group, rows, found)
+        yield data
+    _check_counts(footer, group, rows, found)  # pyarrow may stop early without an error
+
+
+def _check_counts(footer: Footer, group: Group, rows: int, found: dict[str, int]) -> None:
+    """Raise InputError if the numbers of rows or values differ from those in the footer."""
+    counts = [("rows", rows, group.rows)]
+    counts += [(f"values of column {name!r}", found[name], group.values[name]) for name in found]
+    for what, held, said in counts:
+        if held != said:
+            which = f"row group {group.number}"
+            raise broken(footer, f"{which} gave {held} {what}, but its footer says {said}")
+
+
+def count_values(column: Any) -> int:
+    """The number of values of a column as Parquet counts them: a null or empty list is one."""
+    kind = column.type
+    if not is_list_type(kind) or not len(column):
+        return len(column)
+    # This avoids a copy. The reader returns null lists as empty ones.
+    if is_list(kind) or is_large_list(kind):
+        raw = np.frombuffer(column.buffers()[1], np.int32 if is_list(kind) else np.int64)
+        offsets = raw[column.offset : column.offset + len(column) + 1]
+    else:
+        offsets, _ = split_lists(column)
+    return int(offsets[-1] - offsets[0]) + int(np.count_nonzero(offsets[1:] == offsets[:-1]))

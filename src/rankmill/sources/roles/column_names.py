@@ -1,0 +1,197 @@
+"""Look up the columns of an input by name or alias, and name them in messages."""
+
+import difflib
+import json
+import shlex
+import sys
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow.types as kinds
+
+from rankmill.columns.lists import is_list_type
+from rankmill.errors import InputError, spoken
+from rankmill.sources.input_options import Role
+from rankmill.sources.roles.source import Source
+
+# The most columns that a message names.
+_MOST_LISTED = 5
+# The most columns in the list of all, and the most characters of a name there.
+_MOST_SHOWN = 50
+_LONGEST_NAME = 60
+
+
+@dataclass(frozen=True)
+class Finder:
+    """Finds columns of one input by name; the first file decides what the columns are.
+
+    The columns `taken` make the query ids, and are nothing else unless that is told.
+    """
+
+    source: Source
+    chosen: Mapping[str, str | None]
+    side: Role
+    taken: Collection[str] = ()
+
+    @property
+    def file(self) -> str:
+        """The name of the first file."""
+        return next(iter(self.source.schemas))
+
+    @property
+    def schema(self) -> Any:
+        """The schema of the first file."""
+        return self.source.schemas[self.file]
+
+    @cached_property
+    def _schemas(self) -> list[Any]:
+        """The different schemas; thousands of files usually share one."""
+        others = [one for one in self.source.schemas.values() if not one.equals(self.schema)]
+        return [self.schema, *others]
+
+    def find(
+        self, role: str, aliases: Sequence[str], *weak: Sequence[str], among: Collection[str] = ()
+    ) -> str | None:
+        """The chosen column, else the only column whose name is an alias, else None.
+
+        The `weak` aliases follow one after the other; they are names of the columns `among` only.
+        """
+        name = self.chosen.get(role)
+        if name is not None:
+            if self.schema.names.count(name) != 1:
+                near = difflib.get_close_matches(name, self.schema.names, 1)
+                hint = f", such as {near[0]}" if near else ""
+                raise self.error(f"no column {name!r} for the {role}", f"choose one of these{hint}")
+            return name
+        for number, names in enumerate((aliases, *weak)):
+            found = [one for one in self.named(names) if not number or one in among]
+            if len(found) > 1 and role in ("query", "item"):
+                found = [one for one in found if not self.holds_fractions(one)] or found
+            if len(found) > 1:
+                raise self.error(
+                    f"several columns could be the {role}: {', '.join(found)}",
+                    advice("say which:", role, self.side),
+                )
+            if found:
+                return found[0]
+        return None
+
+    def require(self, role: str, aliases: Sequence[str]) -> str:
+        """Like `find`, but raise InputError if there is no such column."""
+        name = self.find(role, aliases)
+        if name is None:
+            # Such as a file of --per-query, which only the gate takes.
+            others = len(self.schema.names) - sum(map(self.holds_fractions, self.schema.names))
+            values = role == "item" and others == 1 < len(self.schema.names)
+            raise self.error(
+                f"no column looks like the {role}"
+                + ", as in values of queries, which are a baseline for 'rankmill gate'" * values,
+                advice("name it:", role, self.side),
+            )
+        return name
+
+    def named(self, aliases: Sequence[str]) -> list[str]:
+        """The columns whose name is an alias."""
+        wanted = {plain(alias) for alias in aliases}
+        names = [name for name in self.schema.names if name not in self.taken]
+        return [name for name in names if plain(name) in wanted]
+
+    def kinds_of(self, name: str) -> Iterator[Any]:
+        """The types of a column in all files that have it."""
+        for schema in self._schemas:
+            place = schema.get_field_index(name)  # -1 if there is none, or several
+            if place >= 0:
+                yield schema.field(place).type
+
+    def holds_lists(self, name: str) -> bool:
+        """Whether a column holds lists, in any file."""
+        return any(map(is_list_type, self.kinds_of(name)))
+
+    def holds_integers(self, name: str) -> bool:
+        """Whether a column holds integers, or lists of them, in all files."""
+        of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
+        return all(map(kinds.is_integer, of_values))
+
+    def holds_fractions(self, name: str) -> bool:
+        """Whether a column holds fractions, or lists of them, in any file; these are no ids."""
+        of_values = [one.value_type if is_list_type(one) else one for one in self.kinds_of(name)]
+        return any(kinds.is_floating(one) or kinds.is_decimal(one) for one in of_values)
+
+    def numbers(self, wide: bool, taken: Collection[str]) -> list[str]:
+        """The columns with a number for each item, in any file, without those that are taken."""
+        taken = {*taken, *self.taken}
+        return [
+            name
+            for name in self.schema.names
+            if name not in taken and any(_is_number(kind, wide) for kind in self.kinds_of(name))
+        ]
+
+    def error(self, what: str, todo: str) -> InputError:
+        """The error that tells what is wrong, the existing columns, and what to do."""
+        listed = [f"{_short(field.name)} ({field.type})" for field in self.schema][:_MOST_SHOWN]
+        more = len(self.schema) - len(listed)
+        there = (", ".join(listed) or "none") + (f" and {more} more" if more else "")
+        if self.source.format.startswith(("CSV", "TSV")):
+            todo += "; if the first line is no header, "
+            todo += {
+                "labels": "name all with --label-columns A,B,...",
+                "predictions": "name all with --columns A,B,... on the command line, "
+                "Predictions(columns=...) in Python",
+            }.get(self.side, "write one above it")
+        return InputError(f"{self.file}: {what}; the columns are {there}: {todo}")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+
+
+def _is_number(kind: Any, wide: bool) -> bool:
+    """Whether a column of this type has a number for each item."""
+    if wide != is_list_type(kind):
+        return False
+    value = kind.value_type if wide else kind
+    return bool(kinds.is_integer(value) or kinds.is_floating(value) or kinds.is_decimal(value))
+
+
+def named_numbers(names: Sequence[str]) -> str:
+    """The columns as the subject of a sentence."""
+    more = len(names) - _MOST_LISTED
+    listed = ", ".join(map(repr, names[:_MOST_LISTED])) + (f" and {more} more" if more > 0 else "")
+    return f"the columns of numbers {listed} are" if names[1:] else f"the number column {listed} is"
+
+
+def warn(message: str) -> None:
+    """Warn at the caller's own line, so that Python tells it again for another call."""
+    level, frame = 1, sys._getframe()
+    ours = ("rankmill", "contextlib")  # inputs are opened in context managers
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] in ours:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(spoken(message), RuntimeWarning, stacklevel=level)
+
+
+def how(role: str, side: Role, name: str | None = None) -> str:
+    """How to name a column for a role; labels have their own options for query and item."""
+    option = f"label-{role}" if side == "labels" and role in ("query", "item") else role
+    typed = "NAME" if name is None else shlex.quote(name)
+    value = "" if name is None else json.dumps(name, ensure_ascii=False)
+    noun = side.capitalize()
+    return f"--{option} {typed} on the command line, {noun}({role}={value or '...'}) in Python"
+
+
+def advice(what: str, role: str, side: Role) -> str:
+    """What to do for a column to be found; only those of labels and predictions have options."""
+    if side in ("labels", "predictions"):
+        return f"{what} {how(role, side)}"
+    return {
+        "say which:": "leave all but one of them out, or rename the others",
+        "name it:": f"rename it to {role}_id",
+        "name another with": f"give another column the name {role}_id",
+    }[what]
+
+
+def plain(name: str) -> str:
+    """A name as it is compared: in lower case, without underscores, dashes and spaces."""
+    return name.lower().replace("_", "").replace("-", "").replace(" ", "")

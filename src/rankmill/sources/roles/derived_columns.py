@@ -1,0 +1,267 @@
+"""Columns that are made of others, a batch at a time: ids of several columns, and padding.
+
+A `Key` says of which columns a query id is made, and how their texts are joined. `keyed` opens a
+source with one more column, which holds the joined texts; all that reads query ids reads it as any
+other column, in every format, so that nothing else knows that there were several.
+
+A list of columns is a tuple: its parts are compared one by one. Their texts are joined by commas,
+and a comma or a backslash within a part gets a backslash, so that no two tuples have one text. A
+template, such as "{session}_{type}", gives the text that the other side has as it stands. There
+two of its columns may not both hold what stands between them, which would make texts ambiguous.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import arrow_of, validity_of
+from rankmill.columns.ids import (
+    drop_nulls,
+    id_type,
+    is_id_type,
+    is_text_type,
+    plain,
+    take_ids,
+    to_ids,
+)
+from rankmill.columns.lists import is_list_type, split_lists
+from rankmill.errors import InputError, UsageError
+from rankmill.kernels.identity import SIGNED, STRING, Ids
+from rankmill.sources.files.footers import RowGroup
+from rankmill.sources.input_options import Key
+from rankmill.sources.roles.source import Batch, Block, Source, batch_of
+
+BYTES, TEXT = pa.large_binary(), pa.large_string()
+# What implicit and FAISS put behind the items of a list that is too short.
+USUAL_PADDING = "-1"
+# How to say that an item is padding; notes of results are read by programs and at command lines.
+SAY_PADDING = "--padding -1 on the command line, padding=-1 of Labels and Predictions in Python"
+INTEGER = re.compile(r"-?[0-9]{1,20}")
+
+
+def keyed(source: Source, key: Key, held: dict[str, str] | None = None) -> Source:
+    """The source with a column of the query ids that a key makes.
+
+    `held` are the parts that were seen to hold what stands between parts, each with a value.
+
+    Raises
+    ------
+    InputError
+        If a part is no column of ids.
+    """
+    held = {} if held is None else held
+    schemas = {}
+    for file, schema in source.schemas.items():
+        kind = TEXT
+        for part in key.parts:
+            count = schema.names.count(part)
+            found = schema.field(part).type if count == 1 else None
+            if found is None or not is_id_type(found):
+                what = "no column" if count == 0 else f"{count} columns"
+                what = (
+                    f"column {part!r} holds {found}" if found else f"{what} {part!r} for the query"
+                )
+                raise InputError(
+                    f"{file}: {what}; the columns are {', '.join(schema.names)}: name columns of "
+                    "integers or strings with --query or --label-query on the command line, "
+                    "Labels(query=...) or Predictions(query=...) in Python"
+                )
+            if is_text_type(found) and not _is_utf8(found):
+                kind = BYTES
+        schemas[file] = schema.append(pa.field(key.name, kind))
+    make = partial(_joined, key=key, held=held)
+    made = _with(source, key.name, key.parts, make, lambda one: keyed(one, key, held))
+    made = replace(made, schemas=schemas, key=key, row_groups=lambda query, item: [])
+    if key.texts:
+        return made
+    # A range of ids of the first part has whole queries.
+    first = key.parts[0]
+
+    def within(groups: list[RowGroup], query: str, low: Any, high: Any) -> Source:
+        assert source.within is not None
+        return keyed(source.within(groups, first, low, high), key)
+
+    return replace(
+        made,
+        row_groups=lambda query, item: source.row_groups(first, item),
+        within=source.within and within,
+    )
+
+
+def without_padding(source: Source, item: str, padding: str) -> Source:
+    """The source with nulls in the place of the items that are padding.
+
+    Raises
+    ------
+    UsageError
+        If the source can hold no such item.
+    """
+    if source.lists is not None:
+        raise UsageError(
+            f"{source.name} holds no padding that could be dropped, as each of its lists has a "
+            "length of its own: leave the items out, or give lists or a matrix"
+        )
+    for file, schema in source.schemas.items():
+        found = schema.field(item).type
+        found = found.value_type if is_list_type(found) else found
+        whole = kinds.is_integer(found) and not source.text_ids
+        if whole and not INTEGER.fullmatch(padding):
+            raise UsageError(
+                f"padding is {padding!r}, but the items in {item!r} of {file} are {found}: give an "
+                "integer"
+            )
+    make = partial(_unpadded, item=item, padding=padding)
+    return _with(source, item, (item,), make, lambda one: without_padding(one, item, padding))
+
+
+def padded_tails(offsets: np.ndarray, items: Ids) -> int:
+    """How many lists of several items end in what is usually padding."""
+    last = offsets[1:][np.diff(offsets) > 1] - 1
+    return int(is_id(take_ids(items, last), USUAL_PADDING).sum())
+
+
+def _with(
+    source: Source,
+    name: str,
+    parts: tuple[str, ...],
+    make: Callable[[Batch], Any],
+    again: Callable[[Source], Source],
+) -> Source:
+    """The source with a column that `make` gives of each batch; `again` does so to another one."""
+
+    def read(columns: Sequence[str]) -> list[str]:
+        both = [parts if one == name else (one,) for one in columns]
+        return list(dict.fromkeys(one for some in both for one in some))
+
+    def pieces(columns: list[str]) -> Sequence[Iterator[Block]]:
+        found = source.pieces(read(columns))
+        return [_made(one, name, make) for one in found] if name in columns else found
+
+    def sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+        found = source.sizes(read(columns))
+        if name in columns:
+            counts, sizes = zip(*(found[part] for part in parts), strict=True)
+            found[name] = max(counts), sum(sizes)
+        return {one: found[one] for one in columns}
+
+    def typed(types: Mapping[str, Any]) -> Source:
+        assert source.typed is not None
+        told = {one: kind for one, kind in types.items() if one != name or name in parts}
+        return again(source.typed(told))
+
+    def kept(memory: int, columns: list[str] | None) -> Source:
+        assert source.kept is not None
+        return again(source.kept(memory, columns and read(columns)))
+
+    return replace(
+        source,
+        sizes=sizes,
+        pieces=pieces,
+        typed=source.typed and typed,
+        kept=source.kept and kept,
+    )
+
+
+def _made(blocks: Iterator[Block], name: str, make: Callable[[Batch], Any]) -> Iterator[Block]:
+    for block in blocks:
+        yield partial(_batch, block, name, make)
+
+
+def _batch(block: Block, name: str, make: Callable[[Batch], Any]) -> Batch:
+    batch = batch_of(block)
+    columns = dict(zip(batch.data.schema.names, batch.data.columns, strict=True))
+    columns[name] = make(batch)
+    return batch._replace(data=pa.record_batch(columns))
+
+
+def _joined(batch: Batch, key: Key, held: dict[str, str]) -> Any:
+    """The ids of a batch; null where a part is null."""
+    import pyarrow.compute as pc
+
+    parts, kind = [], TEXT
+    for name in key.parts:
+        column = plain(batch.data.column(name), f"{batch.source}: column {name!r}")
+        if is_text_type(column.type):
+            kind = kind if _is_utf8(column.type) else BYTES
+            column = column.cast(BYTES)
+            if not key.texts:
+                for one in (b"\\", b","):
+                    column = pc.replace_substring(column, pattern=one, replacement=b"\\" + one)
+        else:
+            column = column.cast(TEXT).view(BYTES)
+        parts.append(column)
+    if not key.texts:
+        joined = pc.binary_join_element_wise(*parts, pa.scalar(b",", BYTES))
+        return joined.view(kind)
+    _check_unambiguous(batch, key, parts, held)
+    texts = [pa.scalar(one.encode(), BYTES) for one in key.texts]
+    both = [one for pair in zip(texts, parts, strict=False) for one in pair]
+    return pc.binary_join_element_wise(*both, texts[-1], pa.scalar(b"", BYTES)).view(kind)
+
+
+def _check_unambiguous(batch: Batch, key: Key, parts: list[Any], held: dict[str, str]) -> None:
+    """Raise InputError if two parts hold what stands between parts: then no text tells them apart.
+
+    If only one does, the others end where the first or the last of these characters stands.
+    """
+    import pyarrow.compute as pc
+
+    for name, column in zip(key.parts, parts, strict=True):
+        for one in sorted(set("".join(key.texts[1:-1]))):
+            if name in held:
+                break
+            row = pc.index(pc.match_substring(column, pattern=one), True).as_py()
+            if row >= 0:
+                held[name] = f"{column[row].as_py().decode(errors='backslashreplace')!r}"
+                if len(held) > 1:
+                    told = " and ".join(f"{value} in {part!r}" for part, value in held.items())
+                    raise InputError(
+                        f"{batch.source}: {batch.place.of(row)}: several columns of the query hold "
+                        f"{one!r}, which stands between them: {told}; so a joined text may be of "
+                        "different queries: change the ids, or give both sides by their columns, "
+                        f"as --query {','.join(key.parts)} on the command line, "
+                        f"query={[*key.parts]} of both in Python"
+                    )
+
+
+def _is_utf8(kind: Any) -> bool:
+    """Whether a type of texts is one of strings, and not of bytes."""
+    if kinds.is_dictionary(kind):
+        kind = kind.value_type
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def _unpadded(batch: Batch, item: str, padding: str) -> Any:
+    """The items of a batch, with nulls in the place of padding."""
+    column = batch.data.column(item)
+    offsets, values = split_lists(column) if is_list_type(column.type) else (None, column)
+    values = plain(values, f"{batch.source}: column {item!r}")
+    values = values.cast(id_type(values.type))  # Arrow cannot take from views
+    there = validity_of(values)
+    keep = there.copy()
+    keep[there] = ~is_id(to_ids(drop_nulls(values), batch.source), padding)
+    values = values.take(pa.array(np.arange(len(values)), mask=~keep))
+    return values if offsets is None else pa.LargeListArray.from_arrays(arrow_of(offsets), values)
+
+
+def is_id(ids: Ids, text: str) -> np.ndarray:
+    """Whether each id is the one that a text names, be it an integer or the text itself."""
+    if ids.kind != STRING:
+        number = int(text) if INTEGER.fullmatch(text) else 2**64
+        low = -(2**63) if ids.kind == SIGNED else 0
+        fits = low <= number < low + 2**64
+        equal: np.ndarray = ids.keys == np.uint64(number % 2**64)
+        return equal & fits
+    wanted = np.frombuffer(text.encode(errors="surrogateescape"), np.uint8)
+    same: np.ndarray = ids.ends - ids.starts == len(wanted)
+    for place, byte in enumerate(wanted.tolist()):
+        at = np.flatnonzero(same)
+        same[at] = ids.data[ids.starts[at] + place] == byte
+    return same

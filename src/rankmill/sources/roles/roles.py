@@ -1,0 +1,354 @@
+"""Find the role of each column of an input, by its name or alias, and check its type."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow.types as kinds
+
+from rankmill.columns.ids import is_id_type, is_text_type
+from rankmill.columns.lists import is_list_type
+from rankmill.errors import InputError, UsageError
+from rankmill.semantics.choices import DEFAULT, Choices
+from rankmill.sources.input_options import InputOptions, Query, Role, column_of, key_of
+from rankmill.sources.roles.column_names import Finder, advice, how, named_numbers, plain, warn
+from rankmill.sources.roles.source import Source
+
+# Names are compared in lower case, without underscores, dashes and spaces.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "query": (
+        *("query", "query_id", "queries", "q_id", "qid", "user", "user_id", "uid"),
+        *("customer", "customer_id", "image", "image_id", "topic", "topic_id", "session"),
+        *("session_id", "session_type", "visitor_id", "account_id", "display_id", "order_id"),
+    ),
+    "item": (
+        *("item", "items", "item_id", "item_ids", "doc", "docs", "doc_id", "doc_ids", "docno"),
+        *("document", "document_id", "article", "articles", "article_id", "article_ids"),
+        *("product", "products", "product_id", "product_ids", "movie_id", "track_id"),
+        *("landmark_id", "landmark", "landmarks", "class_id", "class", "classes", "ref_id"),
+        *("corpus_id", "images", "ad_id"),
+    ),
+    "score": ("score", "scores", "confidence", "confidences", "conf", "probability", "similarity"),
+    "rank": ("rank", "ranks", "position"),
+    "gain": (
+        *("gain", "gains", "relevance", "rel", "grade", "grades", "judgment", "judgement"),
+        "relevance_score",
+    ),
+}
+# Names that are used only if no column has a name of ALIASES; those of scores and gains only for
+# columns of numbers. If there are several groups, the names of the first group come first.
+WEAK_ALIASES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "query": (("id",),),
+    "item": (("id", "ids"),),
+    "score": (("sim", "logit", "logits", "yhat", "prob", "pred"),),
+    "gain": (("label", "labels"), ("score", "scores"), ("clicked",)),
+}
+# Names of item columns of one side. The other side uses them only if it finds no other item column.
+ITEM_ALIASES: dict[str, tuple[str, ...]] = {
+    "labels": ("label", "labels", "relevant", "truth", "ground_truth", "target", "targets"),
+    "predictions": ("prediction", "predictions", "predicted", "recommendations", "recommended"),
+}
+# Columns of numbers that are neither a score nor a gain: those with one of these names, and those
+# whose last word is one of these words, as in category_id or createdAt.
+OTHER_NUMBERS = {
+    *ALIASES["rank"],
+    *("time", "timestamp", "datetime", "date", "year", "month", "day", "hour"),
+    *("iteration", "iter", "q0", "index", "indexlevel0", "unnamed:0", ""),
+}
+OTHER_WORDS = {"id", "ids", "timestamp", "ts", "date", "at", "index"}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of an input.
+
+    A wide input has one row a query, with lists; a long input has one row an item. If ``nan_last``
+    is true, a confidence that is NaN or null counts as minus infinity. If ``in_order`` is true, the
+    items of a query are in the order of its rows, whatever their confidences. If ``unordered`` is
+    true, the lists are ranked by confidence. ``facts`` are columns with a value a query, which
+    are read apart from the items. Items equal to ``padding`` are read as nulls.
+    """
+
+    query: str
+    item: str
+    wide: bool
+    score: str | None = None
+    rank: str | None = None
+    gain: str | None = None
+    nan_last: bool = False
+    in_order: bool = False
+    unordered: bool = False
+    facts: tuple[str, ...] = ()
+    padding: str | None = None
+
+    def mapping(self) -> dict[str, str]:
+        """The role of each column that is read -> the name of the column."""
+        roles = ("query", "item", "score", "rank", "gain")
+        return {role: getattr(self, role) for role in roles if getattr(self, role) is not None}
+
+    def names(self) -> list[str]:
+        """The names of the columns to read, without repeats."""
+        return list(dict.fromkeys(self.mapping().values()))
+
+
+def find_columns(
+    source: Source, asked: InputOptions, *, need_score: bool = False, semantics: Choices = DEFAULT
+) -> Columns:
+    """Find the columns of an input and its shape.
+
+    A warning names the columns of numbers in labels that could be gains but are not read.
+
+    Parameters
+    ----------
+    source, asked
+        The opened input, and what the caller told of it.
+    need_score : bool
+        Whether a metric needs confidences.
+    semantics
+        Decides whether confidences order the predictions, and whether some may be missing.
+
+    Raises
+    ------
+    InputError
+        If a column is missing or ambiguous, or has an unsuitable type, or if predictions may be
+        ordered by a column of numbers whose role is not known; the message lists the existing
+        columns.
+    UsageError
+        If the caller chose a column that an input of this shape cannot use.
+    """
+    role, facts, chosen = asked.role, asked.facts, asked.columns_by_role(source.key)
+    finder = Finder(source, chosen, role, source.key.parts if source.key else ())
+    for each in chosen:  # a mistyped name is an error even if its column is not needed
+        finder.find(each, ())
+    query = _find_query(finder, facts)
+    item = _find_item(finder, query)
+    # All files are checked, because a column that holds only nulls has the null type.
+    wide = finder.holds_lists(item)
+    nan_last = semantics.nan_confidence == "last"
+    columns = Columns(query, item, wide, nan_last=nan_last, facts=facts, padding=asked.padding)
+    if role == "predictions":
+        needed = need_score or source.unordered
+        columns = _find_order(finder, columns, needed, semantics, asked.in_order)
+        columns = replace(columns, unordered=source.unordered)
+    elif not asked.binary:
+        columns = replace(columns, gain=_find_gain(finder, columns, facts))
+    for name, each in source.schemas.items():
+        _check_types(name, each, columns, role, source.typed is not None)
+    return columns
+
+
+def likely_ids(
+    schema: Any, side: Role, query: Query, item: str | None
+) -> tuple[tuple[str, ...], str | None]:
+    """The columns of query ids and items, as `find_columns` will find them; none if it will not."""
+    source = Source("", {"": schema}, None, lambda columns: {})
+    if side not in ITEM_ALIASES:
+        query, item = among(schema.names, {"query": query, "item": item}).values()
+    key = key_of(query, schema.names)
+    parts = key.parts if key else ()
+    chosen = {"query": parts[0] if key else column_of(query), "item": item}
+    finder = Finder(source, chosen, side, parts)
+    try:
+        found = _usual_query(finder)
+        strange = not {*parts} <= {*schema.names}
+        if strange or (found is None and side != "items"):  # a catalogue has no queries
+            return (), None
+        return parts or ((found,) if found else ()), _find_item(finder, found or "")
+    except InputError:
+        return (), None
+
+
+def likely_query(source: Source) -> str | None:
+    """The only column with a usual name of query ids; None if there is none, or several."""
+    found = Finder(source, {}, "labels").named(ALIASES["query"])
+    return found[0] if len(found) == 1 else None
+
+
+def among(names: Sequence[str], chosen: Mapping[str, Query]) -> dict[str, Any]:
+    """The columns that were chosen for another input, where this one has them."""
+    found: dict[str, Any] = {}
+    for role, name in chosen.items():
+        key = key_of(name, names)
+        whole = key is not None and {*key.parts} <= {*names}
+        name = key.name if key is not None and not whole else name
+        found[role] = name if whole or name in names else None
+    return found
+
+
+def find_item(source: Source, name: str | None, side: Role) -> str:
+    """The column of the items of a catalogue, which has no queries: `name`, or by usual names.
+
+    Raises
+    ------
+    InputError
+        If there is none, or several could be it.
+    """
+    return _find_item(Finder(source, {"item": name}, side), "")
+
+
+def _find_query(finder: Finder, facts: Collection[str] = ()) -> str:
+    """The column of query ids; "id" is one if no other column is, and facts such as "user" too."""
+    apart = replace(finder, taken=(*finder.taken, *facts))
+    return _usual_query(apart) or _usual_query(finder) or finder.require("query", ())
+
+
+def _usual_query(finder: Finder) -> str | None:
+    """The column of query ids, if there is one."""
+    names = finder.schema.names
+    return finder.find("query", ALIASES["query"], WEAK_ALIASES["query"][0], among=names)
+
+
+def _find_item(finder: Finder, query: str) -> str:
+    """The column of items. Beside one that is surely it, a number called label is a gain."""
+    side, other = ("labels", "predictions")
+    if finder.side == "predictions":
+        side, other = other, side
+    own = finder.named(ITEM_ALIASES[side])
+    usual = finder.named(ALIASES["item"])
+    if side == "labels" and usual and not any(map(finder.holds_lists, usual)):
+        graded, numbers = finder.named(WEAK_ALIASES["gain"][0]), finder.numbers(False, ())
+        own = [name for name in own if name not in graded or name not in numbers]
+    others = [name for name in finder.schema.names if name != query]
+    weak = ITEM_ALIASES[other], *WEAK_ALIASES["item"]
+    item = finder.find("item", (*ALIASES["item"], *own), *weak, among=others)
+    return item or finder.require("item", ())
+
+
+def _find_gain(finder: Finder, columns: Columns, facts: Collection[str]) -> str | None:
+    """The column of gains; warns if there is none but one that could be it."""
+    numbers = finder.numbers(columns.wide, [*columns.names(), *facts])
+    weak = WEAK_ALIASES["gain"][1:] if columns.wide else WEAK_ALIASES["gain"]
+    gain = finder.find("gain", ALIASES["gain"], *weak, among=numbers)
+    unclear = _unclear(finder, numbers)
+    if gain is None and unclear:
+        it = "one of them" if unclear[1:] else "it"
+        warn(
+            f"{finder.file}: {named_numbers(unclear)} not read, so that every label counts as "
+            f"relevant: if {it} is the gain, say {how('gain', 'labels', unclear[0])}; if labels "
+            "are just relevant or not, say --binary"
+        )
+    return gain
+
+
+def _find_order(
+    finder: Finder, columns: Columns, need_score: bool, semantics: Choices, in_order: bool
+) -> Columns:
+    """The columns with those of ranks and confidences that order the predictions or are needed."""
+    chosen, wide = finder.chosen, columns.wide
+    if wide and chosen.get("rank"):
+        raise UsageError(
+            f"{finder.file} holds lists in rank order, so there is no use for the rank column "
+            f"{chosen['rank']!r}: leave it out"
+        )
+    if in_order and not wide and not need_score and chosen.get("score"):
+        raise UsageError(
+            f"in_order leaves the rows of {finder.file} in their order, and no metric needs the "
+            f"score column {chosen['score']!r}: leave out --in-order or --score"
+        )
+    rank = None if wide or in_order else finder.find("rank", ALIASES["rank"])
+    numbers = finder.numbers(wide, [*columns.names(), *filter(None, [rank])])
+    weak = [name for name in WEAK_ALIASES["score"][0] if not (wide and name == "pred")]
+    # Beside items, predictions are numbers; whole ones may be ranks or classes.
+    own = finder.named(ITEM_ALIASES["predictions"])
+    weak += [] if wide else filter(finder.holds_fractions, own)
+    by_score = not in_order and (semantics.order != "given" or not (wide or rank))
+    score = None
+    if need_score or by_score or chosen.get("score"):
+        score = finder.find("score", ALIASES["score"], weak, among=numbers)
+    unclear = sorted(_unclear(finder, numbers), key=finder.holds_integers)  # likely scores first
+    if score is None and need_score:
+        raise finder.error(
+            "no column looks like the score, which gap and fusing by confidences need",
+            f"name it: {how('score', finder.side, *unclear[:1])}",
+        )
+    if score is None and by_score and unclear:
+        raise _unclear_order(finder, unclear, wide or rank is not None, semantics)
+    return replace(columns, score=score, rank=rank, in_order=in_order)
+
+
+def _unclear_order(
+    finder: Finder, unclear: Sequence[str], ordered: bool, semantics: Choices
+) -> InputError:
+    """The error for predictions that a column of numbers may order; `ordered`: they are already."""
+    it = "one of them" if unclear[1:] else "it"
+    whole = [one for one in unclear if finder.holds_integers(one)]
+    ways = [f"if {it} is the score, say {how('score', finder.side, unclear[0])}"]
+    given = f"--semantics order=given instead of {semantics.order!r}"
+    if ordered:
+        ways.append(f"if the predictions are in rank order, choose {given}")
+    else:
+        ways += [f"if {it} is the rank, say {how('rank', finder.side, one)}" for one in whole[:1]]
+        also = f", and choose {given}" if semantics.order != "given" else ""
+        ways.append("if the rows are in rank order, say --in-order" + also)
+    missing = "score" if ordered else "rank or score"
+    return finder.error(
+        f"no column looks like the {missing}, but {named_numbers(unclear)} left over",
+        "; ".join(ways),
+    )
+
+
+def _unclear(finder: Finder, numbers: Sequence[str]) -> list[str]:
+    """Those of the columns of numbers that could be a score or a gain."""
+    folders = re.split(r"[/\\]", finder.file)[:-1]
+    keys = {unquote(folder).partition("=")[0] for folder in folders}  # of a Hive partition
+    return [name for name in numbers if name not in keys and not _is_other(name)]
+
+
+def _is_other(name: str) -> bool:
+    """Whether the name tells that the numbers are neither scores nor gains."""
+    words = re.findall(r"[A-Z]?[a-z0-9]+|[A-Z]+", name)
+    return plain(name) in OTHER_NUMBERS or (bool(words) and words[-1].lower() in OTHER_WORDS)
+
+
+def _check_types(source: str, schema: Any, columns: Columns, side: Role, text: bool) -> None:
+    """Raise InputError if a column of one file is missing or has an unsuitable type.
+
+    Of `text`, all numbers are read as such: the reader names the line and the value of any other.
+    """
+    for role, name in columns.mapping().items():
+        count = schema.names.count(name)
+        another = advice("name another with", role, side)
+        if count != 1:
+            found = "no column" if count == 0 else f"{count} columns"
+            raise InputError(
+                f"{source}: {found} {name!r} for the {role}; the columns are "
+                f"{', '.join(schema.names) or 'none'}: {another}"
+            )
+        kind = schema.field(name).type
+        expected_list = columns.wide and role != "query"
+        if kinds.is_null(kind):
+            continue
+        if is_list_type(kind) != expected_list:
+            shape = "wide: lists" if columns.wide else "long: one row an item"
+            raise InputError(
+                f"{source}: column {name!r} for the {role} holds {kind}, but the input is {shape}; "
+                f"expected {'a list' if expected_list else 'a single value'} in each row: {another}"
+            )
+        value = kind.value_type if expected_list else kind
+        if role in ("query", "item") and not is_id_type(value):
+            castable = kinds.is_floating(value) or kinds.is_decimal(value)
+            cast = "cast them to integers or strings first, or " * castable
+            raise InputError(
+                f"{source}: column {name!r} for the {role} holds {kind}; ids are integers or "
+                f"strings: {cast}{another}"
+            )
+        if role == "rank" and not kinds.is_integer(value):
+            raise InputError(
+                f"{source}: column {name!r} for the rank holds {kind}; expected integers: "
+                f"cast it, or {another}; if the rows are in rank order, say --in-order"
+            )
+        if role in ("score", "gain") and not (
+            kinds.is_integer(value)
+            or kinds.is_floating(value)
+            or kinds.is_decimal(value)
+            or kinds.is_null(value)
+            or (text and is_text_type(value))
+        ):
+            cast = "cast it to double, or " * kinds.is_decimal(value)
+            less = "; to do without, say --binary" if role == "gain" else ""
+            raise InputError(
+                f"{source}: column {name!r} for the {role} holds {kind}; expected numbers: "
+                f"{cast}{another}{less}"
+            )

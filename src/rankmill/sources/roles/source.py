@@ -1,0 +1,148 @@
+"""The interface that every kind of input implements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+
+from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Lists
+from rankmill.sources.files.footers import RowGroup
+from rankmill.sources.input_options import Key
+from rankmill.threads import Workers
+
+if TYPE_CHECKING:
+    from rankmill.sources.files.doubts import Doubts  # which reads text
+
+Value = TypeVar("Value")
+
+# A batch is the data that one thread reads, matches and scores at once. A batch has about this many
+# values, rows and bytes at most.
+BATCH_VALUES = 1 << 20
+BATCH_ROWS = 1 << 16
+BATCH_BYTES = 1 << 23
+
+
+class Batch(NamedTuple):
+    """Some rows of a source: an Arrow record batch, and where its rows stand."""
+
+    data: Any
+    place: Place
+
+    @property
+    def source(self) -> str:
+        """The file, or what else holds the rows."""
+        return self.place.source
+
+
+Block = Batch | Callable[[], Batch]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An opened input.
+
+    Attributes
+    ----------
+    name : str
+        The name in messages and results.
+    schemas : mapping of str to pyarrow.Schema
+        The schema of each file.
+    rows : int or None
+        The total number of rows; None if it is not known before all rows are read.
+    sizes : callable
+        Takes column names; returns for each column the number of values and the bytes to read. A
+        list counts as the number of its items. Both are 0 if they are not known.
+    pieces : callable
+        Takes column names; returns an iterator of blocks for each piece, which may have more
+        columns. Pieces can be read independently of each other. A block is a batch, or a function
+        that makes the batch, if that takes long and can be done by another thread than the one
+        that reads.
+    lists : callable or None
+        Takes the columns; returns an iterator of lists for each piece. Only a source that holds
+        lists instead of rows has it, and such a source has no `pieces`.
+    row_groups : callable
+        Takes the query column and the item column; returns the row groups with the bounds of their
+        query ids, or an empty list if the bounds are not known.
+    within : callable
+        Takes some row groups, the query column, and two ids; returns a source of the rows of these
+        row groups whose query id is at least the first id and below the second. None means that
+        the range has no bound on that side.
+    typed : callable or None
+        Takes Arrow types by column; returns the source with these types of values. Only a source of
+        text has it, because the first rows of a text do not tell whether a column has fractions.
+    kept : callable or None
+        Takes a number of bytes and column names (None: all); returns the source in a form that can
+        be read several times. What was read is held in memory up to that size, and beyond it in a
+        temporary file. Only a source that can be read once has it.
+    end : callable or None
+        Ends what the source holds open; `close` calls it.
+    text_ids : bool
+        Whether ids are text that may stand for integers: the other side decides whether they do.
+    positional : bool
+        Whether the query ids are the places of the lists, 0 to n - 1.
+    bare : bool
+        Whether it holds lists and their ids only, and no columns of its own.
+    unordered : bool
+        Whether the lists of predictions stand in no order of their own, and are ranked by score.
+    format : str
+        The format of the files; an empty text for objects in memory.
+    doubts : Doubts or None
+        The rows read so far that do not fit how they are read; only text has them.
+    key : Key or None
+        How the query ids are made, if it is of several columns; then a column holds them.
+    """
+
+    name: str
+    schemas: Mapping[str, Any]
+    rows: int | None
+    sizes: Callable[[list[str]], dict[str, tuple[int, int]]]
+    pieces: Callable[[list[str]], Sequence[Iterator[Block]]] = lambda columns: []
+    lists: Callable[[Any], list[Iterator[Lists]]] | None = None
+    row_groups: Callable[[str, str], list[RowGroup]] = lambda query, item: []
+    within: Callable[[list[RowGroup], str, Any, Any], Self] | None = None
+    typed: Callable[[Mapping[str, Any]], Self] | None = None
+    kept: Callable[[int, list[str] | None], Self] | None = None
+    end: Callable[[], None] | None = None
+    text_ids: bool = False
+    positional: bool = False
+    bare: bool = False
+    unordered: bool = False
+    format: str = ""
+    doubts: Doubts | None = None
+    key: Key | None = None
+
+    def with_types(self, types: Mapping[str, Any]) -> Self:
+        """The source of text with these types of values, which ends the same as this one."""
+        assert self.typed is not None  # the caller knows that it is text
+        return replace(self.typed(types), end=self.end)
+
+    def shared(self) -> Self:
+        """The source for one of several readers, whose `close` ends nothing."""
+        return replace(self, end=None)
+
+    def close(self) -> None:
+        """End what the source holds open."""
+        if self.end is not None:
+            self.end()
+
+
+def batch_of(block: Block) -> Batch:
+    """The batch that a block is or makes."""
+    return block if isinstance(block, Batch) else block()
+
+
+def read_batches(
+    work: Callable[[Batch], Value], source: Source, columns: list[str], workers: Workers
+) -> Generator[Value, None, None]:
+    """Yield work(batch) for all batches of a source, in order. The caller closes the generator.
+
+    Raises
+    ------
+    InputError
+        At the end, if too many rows of text do not fit how they were read.
+    """
+    yield from workers.read(source.pieces(columns), lambda block: work(batch_of(block)))
+    if source.doubts is not None:
+        source.doubts.check()

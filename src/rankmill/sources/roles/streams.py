@@ -1,0 +1,210 @@
+"""Read streams of Arrow record batches."""
+
+import io
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import IO, Any
+
+import pyarrow as pa
+
+from rankmill.columns.place import Place
+from rankmill.errors import InputError
+from rankmill.sources.files.spool import on_disk, temporary_file
+from rankmill.sources.roles.source import BATCH_BYTES, BATCH_ROWS, Batch, Block, Source
+
+# Small batches are joined until they have this many rows.
+SMALL_ROWS = 1 << 13
+# Buffers with so many bytes a row are few.
+FEW_BYTES = BATCH_BYTES // SMALL_ROWS
+
+
+def open_batches(
+    name: str,
+    schema: Any,
+    batches: Callable[[list[str]], Iterable[Any]],
+    rows: int | None = None,
+    *,
+    checked: bool = False,
+) -> Source:
+    """Open what gives record batches of some columns, as often as it is asked.
+
+    Parameters
+    ----------
+    name, schema, rows
+        As in a `Source`.
+    batches : callable
+        Takes column names; returns the record batches, each with these columns in this order.
+    checked : bool
+        Whether the batches were validated. Otherwise they are, because kernels trust them.
+    """
+
+    def pieces(columns: list[str]) -> list[Iterator[Block]]:
+        return [_blocks(batches(columns), name, checked)]
+
+    return Source(name, {name: schema}, rows, unknown_sizes, pieces)
+
+
+def open_once(name: str, reader: Any) -> Source:
+    """Open a stream of record batches that can be read only once, a pyarrow.RecordBatchReader."""
+
+    def of_reader(columns: list[str]) -> Iterator[Any]:
+        batches = batches_of(reader, name)
+        # To select costs as much as all else that is done with a small batch.
+        whole = columns == reader.schema.names
+        return batches if whole else (data.select(columns) for data in batches)
+
+    return open_stream(name, reader.schema, of_reader)
+
+
+def open_stream(
+    name: str,
+    schema: Any,
+    begin: Callable[[list[str]], Iterator[Any]],
+    *,
+    checked: bool = False,
+) -> Source:
+    """Open what gives record batches only once; `begin` is called with the columns to read."""
+
+    def kept(memory: int, columns: list[str] | None = None) -> Source:
+        keeper = _Keeper(name, begin(columns or schema.names), memory)
+        source = open_batches(name, schema, keeper.batches, checked=checked)
+        return replace(source, end=keeper.close)
+
+    return replace(open_batches(name, schema, begin, checked=checked), kept=kept)
+
+
+def batches_of(reader: Any, name: str) -> Iterator[Any]:
+    """Yield the batches of a reader; raises InputError if the stream is broken."""
+    while True:
+        try:
+            data = reader.read_next_batch()
+        except StopIteration:
+            return
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InputError(f"{name} cannot be read to its end: {error}") from None
+        yield data
+
+
+def unknown_sizes(columns: list[str]) -> dict[str, tuple[int, int]]:
+    """The sizes of columns, as in a `Source`, where they are not known."""
+    return dict.fromkeys(columns, (0, 0))
+
+
+def _blocks(batches: Iterable[Any], name: str, checked: bool) -> Iterator[Block]:
+    first = 0
+    for data in joined(sliced(batches)):
+        place = Place(name, first)
+        first += data.num_rows
+        yield Batch(data, place) if checked else partial(validated, data, place)
+
+
+def validated(data: Any, place: Place) -> Batch:
+    """A batch of record batch `data`; raises InputError if it breaks the rules of Arrow."""
+    try:
+        data.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{place.source} breaks the rules of the Arrow format: {error}") from None
+    return Batch(data, place)
+
+
+def sliced(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches, with large ones cut into slices."""
+    for data in batches:
+        if 0 < data.num_rows <= BATCH_ROWS:  # not sliced, as that takes longer than all else here
+            yield data
+        else:
+            for start in range(0, data.num_rows, BATCH_ROWS):
+                yield data.slice(start, BATCH_ROWS)
+
+
+def joined(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches, with small ones joined because each batch has a fixed cost."""
+    small: list[Any] = []
+    rows = size = 0
+    for data in batches:
+        small.append(data)
+        rows += data.num_rows
+        size += _bytes_of(data)
+        if rows >= SMALL_ROWS or size >= BATCH_BYTES:
+            yield from _join(small)
+            small = []
+            rows = size = 0
+    yield from _join(small)
+
+
+def _bytes_of(data: Any) -> int:
+    """Return the bytes of a batch, or those of its whole buffers if these are not many either.
+
+    Those of the buffers are told twenty times as fast. If all batches have so few, their rows are
+    enough to end a joined batch.
+    """
+    whole = int(data.get_total_buffer_size())
+    return whole if whole <= data.num_rows * FEW_BYTES else int(data.nbytes)
+
+
+def _join(batches: list[Any]) -> list[Any]:
+    if len(batches) < 2:
+        return batches
+    try:
+        whole: list[Any] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    # Arrow cannot join views, or lists of dictionary-encoded items.
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return batches
+    return whole
+
+
+class _Keeper:
+    """The batches of a stream, kept as they are read: in memory, and beyond it on disk."""
+
+    def __init__(self, name: str, rest: Iterator[Any], memory: int) -> None:
+        self._name = name
+        self._rest = rest
+        self._free = memory
+        self._held: list[Any] = []  # a batch, or its position and size in the file
+        self._file: IO[bytes] | None = None
+
+    def batches(self, columns: list[str]) -> Iterator[Any]:
+        """Yield all batches from the first on; those not read before come from the stream."""
+        place = 0
+        while True:
+            if place == len(self._held):
+                data = next(self._rest, None)
+                if data is None:
+                    return
+                self._held.append(self._keep(data))
+            else:
+                data = self._load(self._held[place])
+            place += 1
+            yield data.select(columns)
+
+    def _keep(self, data: Any) -> Any:
+        if data.nbytes <= self._free:
+            self._free -= data.nbytes
+            return data
+        self._free = 0
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, data.schema) as writer:
+            writer.write_batch(data)
+        with self._on_disk():
+            self._file = self._file or temporary_file(self._name)
+            start = self._file.seek(0, io.SEEK_END)
+            self._file.write(sink.getbuffer())
+        return start, sink.tell()
+
+    def _load(self, kept: Any) -> Any:
+        if not isinstance(kept, tuple) or self._file is None:
+            return kept
+        with self._on_disk():
+            self._file.seek(kept[0])
+            raw = self._file.read(kept[1])
+        return pa.ipc.open_stream(pa.py_buffer(raw)).read_next_batch()
+
+    def _on_disk(self) -> Any:
+        return on_disk(f"{self._name}: a stream that is read twice", ", or allow more memory")
+
+    def close(self) -> None:
+        """Drop what is kept."""
+        self._held = []
+        if self._file is not None:
+            self._file.close()

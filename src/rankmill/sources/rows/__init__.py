@@ -1,0 +1,1 @@
+"""Rows as lists: long and wide rows, rows beyond memory, and facts of queries."""

@@ -1,0 +1,181 @@
+"""Facts of queries: columns with one value a query, such as a weight or a country."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.ids import id_text, is_text_type, join_ids, take_ids
+from rankmill.errors import InputError, UsageError
+from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
+from rankmill.sources.roles.column_names import Finder
+from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.source import Batch, Source, read_batches
+from rankmill.sources.rows.wide import queries_of
+from rankmill.threads import Workers
+
+Kind = Literal["number", "segment", "subtopic"]
+"""What a column holds: a number, any value by which queries are told apart, or subtopics."""
+
+NO_FACTS: Mapping[str, Kind] = MappingProxyType({})
+
+_ROLES: dict[Kind, str] = {"number": "weight", "segment": "slices", "subtopic": "subtopic"}
+
+
+class QueryFacts(NamedTuple):
+    """The distinct queries of a source, and for each column an Arrow array with a value a query."""
+
+    queries: Ids
+    columns: dict[str, Any]
+
+
+def find_facts(source: Source, wanted: Mapping[str, Kind]) -> Source:
+    """Check that a source has columns of facts; a source of text is returned with their types.
+
+    Raises
+    ------
+    InputError
+        If a column is missing in a file, or holds what cannot be one value a query.
+    UsageError
+        If the source holds lists only.
+    """
+    if source.bare:
+        asked = " and ".join(f"{_ROLES[kind]} {name!r}" for name, kind in wanted.items())
+        raise UsageError(
+            f"{source.name} holds lists of items and no columns, so that there is no {asked}: give "
+            "the labels as a table or a file that has this column"
+        )
+    for file, schema in source.schemas.items():
+        for name, kind in wanted.items():
+            only = replace(source, schemas={file: schema})
+            Finder(only, {_ROLES[kind]: name}, "labels").find(_ROLES[kind], ())
+            _check_type(file, name, kind, schema.field(name).type)
+    if source.typed is None:
+        return source
+    of_kind = {"number": pa.float64(), "segment": pa.large_string(), "subtopic": pa.large_string()}
+    # The first rows of a text do not tell what the others hold.
+    told = {n: of_kind[k] for n, k in wanted.items() if k == "number" or source.text_ids}
+    return source.with_types(told)
+
+
+def _check_type(file: str, name: str, wanted: Kind, found: Any) -> None:
+    if wanted == "number":
+        fits = any(is_kind(found) for is_kind in (kinds.is_integer, kinds.is_floating))
+        fits = fits or kinds.is_null(found)
+    else:
+        fits = not kinds.is_nested(found)
+    if not fits:
+        what = "a number" if wanted == "number" else "a single value"
+        raise InputError(
+            f"{file}: column {name!r} holds {found}; expected {what} for each query: "
+            "name another column, or convert it"
+        )
+
+
+def read_columns(source: Source, names: Sequence[str], workers: Workers) -> dict[str, Any]:
+    """Read columns of facts as they stand, a value a row, each as one Arrow array."""
+
+    def read(batch: Batch) -> Any:
+        return _encoded(batch.data.select(list(names)))
+
+    with closing(read_batches(read, source, list(names), workers)) as batches:
+        whole = _joined(source, names, list(batches))
+    return {name: _flat(whole.column(name)) for name in names}
+
+
+def _encoded(data: Any) -> pa.Table:
+    """Return a record batch as a table; texts become dictionaries, as they are told apart later."""
+    table = pa.Table.from_batches([data])
+    for i, field in enumerate(table.schema):
+        if is_text_type(field.type) and not kinds.is_dictionary(field.type):
+            table = table.set_column(i, field.name, table.column(i).dictionary_encode())
+    return table
+
+
+def _joined(source: Source, names: Sequence[str], parts: Sequence[pa.Table]) -> pa.Table:
+    if not parts:
+        schema = next(iter(source.schemas.values()))
+        fields = pa.schema([schema.field(name) for name in names])
+        parts = [_encoded(pa.RecordBatch.from_pylist([], fields))]
+    try:
+        return pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    except pa.ArrowException as error:
+        raise InputError(f"{source.name}: {', '.join(names)}: {error}") from None
+
+
+def read_facts(
+    source: Source, columns: Columns, names: Sequence[str], workers: Workers
+) -> QueryFacts:
+    """Read columns of facts; the rows of a query must agree.
+
+    Raises
+    ------
+    InputError
+        If a query has two different values in a column.
+    """
+
+    def read(batch: Batch) -> tuple[Ids, Any]:
+        queries = queries_of(batch, columns)
+        first = np.empty(len(queries.keys), np.int64)
+        first = first[: run_starts(queries, first)]
+        table = _encoded(batch.data.select(list(names)))
+        if len(first) < len(queries.keys):
+            last = np.append(first[1:], len(queries.keys)) - 1
+            # Of the rows of a run, the first and those that differ from the row before are kept.
+            first = _with_changes(table, first, last)
+            queries, table = take_ids(queries, first), table.take(pa.array(first))
+        return join_ids([queries]), table
+
+    with closing(read_batches(read, source, [columns.query, *names], workers)) as batches:
+        parts = list(batches)
+    queries = join_ids([one for one, _ in parts])
+    whole = _joined(source, names, [one for _, one in parts])
+    return _one_a_query(source.name, queries, whole, list(names))
+
+
+def _with_changes(table: pa.Table, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """Return the first row of each run, and each later row of it that may hold another value."""
+    changes = np.zeros(len(table), np.bool_)
+    changes[first] = True
+    for column in table.columns:
+        codes = _codes(column)
+        changes[1:] |= codes[1:] != codes[:-1]
+    return np.flatnonzero(changes)
+
+
+def _one_a_query(name: str, queries: Ids, table: pa.Table, names: list[str]) -> QueryFacts:
+    groups, first = np.empty((2, len(queries.keys)), np.int64)
+    count = group_rows(queries, SEED, groups, first)
+    if count == len(queries.keys):
+        return QueryFacts(queries, {one: _flat(table.column(one)) for one in names})
+    first = first[:count]
+    for one in names:
+        codes = _codes(table.column(one))
+        other = np.flatnonzero(codes != codes[first][groups])
+        if len(other):
+            place, before = int(other[0]), int(first[groups[other[0]]])
+            values = (repr(table.column(one)[i].as_py()) for i in (before, place))
+            raise InputError(
+                f"{name}: query {id_text(queries, place)} has {' and '.join(values)} in column "
+                f"{one!r}; expected the same value in all rows of a query: mend its rows"
+            )
+    taken = table.take(pa.array(first))
+    return QueryFacts(take_ids(queries, first), {one: _flat(taken.column(one)) for one in names})
+
+
+def _codes(column: Any) -> np.ndarray:
+    """Return numbers that are equal where values are equal; nulls are equal."""
+    encoded = _flat(column)
+    if not kinds.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode("encode")
+    return np.asarray(encoded.indices.fill_null(-1).to_numpy())
+
+
+def _flat(column: Any) -> Any:
+    """Return a chunked array as one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,229 @@
+"""Turn long rows into lists: by streaming if each query's rows are adjacent, else by grouping."""
+
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from rankmill.columns.buffers import numbers_of, validity_of
+from rankmill.columns.ids import drop_nulls, id_text, join_ids, plain, slice_ids, take_ids, to_ids
+from rankmill.columns.lists import drop_values, sort_values
+from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Lists
+from rankmill.errors import InputError, Otherwise
+from rankmill.kernels.identity import SEED, Ids, group_rows, run_starts
+from rankmill.kernels.lists import sort_by_group
+from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.source import BATCH_VALUES, Batch, Source, read_batches
+from rankmill.sources.rows.wide import checked_numbers, number_error, queries_of
+from rankmill.threads import Workers
+
+# The most bytes of memory that grouping needs for each scattered row, without the bytes of strings.
+BYTES_A_ROW = 96
+
+
+class ScatteredRowsError(Otherwise):
+    """The rows of a query are not adjacent."""
+
+
+@dataclass(frozen=True)
+class LongRows:
+    """Some rows of a long input.
+
+    ``keep`` marks the rows whose item is not null (None: all rows), and ``items`` holds only the
+    items of these rows. The other arrays have one value for every row.
+    """
+
+    queries: Ids
+    items: Ids
+    keep: np.ndarray | None
+    numbers: np.ndarray | None
+    ranks: np.ndarray | None
+    source: str
+
+
+def long_rows(batch: Batch, columns: Columns) -> LongRows:
+    """The rows of a batch of long rows."""
+    queries = queries_of(batch, columns)
+    values = plain(batch.data.column(columns.item), f"{batch.source}: column {columns.item!r}")
+    keep = validity_of(values) if values.null_count else None
+    items = to_ids(drop_nulls(values), f"{batch.source}: column {columns.item!r}")
+    numbers = ranks = None
+    name = columns.score or columns.gain
+    if name is not None:
+        raw = batch.data.column(name)
+        numbers, bad = checked_numbers(raw, keep, columns)
+        if bad >= 0:
+            where = f"{batch.place.of(bad)} (query {id_text(queries, bad)})"
+            raise number_error(batch.source, where, name, raw[bad])
+    if columns.rank is not None:
+        ranks = _ranks(batch, columns.rank, keep)
+    return LongRows(queries, items, keep, numbers, ranks, batch.source)
+
+
+def stream_rows(
+    source: Source, columns: Columns, workers: Workers
+) -> Generator[list[LongRows], None, None]:
+    """Yield rows in portions for group_lists; adjacent rows of a query stay in one portion."""
+    carried: list[LongRows] = []
+    with closing(read_rows(source, columns, workers)) as batches:
+        for rows in batches:
+            keys = rows.queries.keys
+            others = np.flatnonzero(keys != keys[-1]) if len(keys) else keys
+            if len(others):
+                start = 0
+                if carried:  # the first rows may be of the same query; the others are not copied
+                    start = int((keys != carried[-1].queries.keys[-1]).argmax())
+                    yield [*carried, slice_rows(rows, 0, start)] if start else carried
+                last = int(others[-1]) + 1  # the next batch may hold more rows of the last query
+                if last > start:
+                    yield [slice_rows(rows, start, last)]
+                carried = [slice_rows(rows, last, len(keys))]
+            elif carried and len(keys) and carried[-1].queries.keys[-1] != keys[0]:
+                yield carried
+                carried = [rows]
+            elif len(keys):
+                carried.append(rows)
+    if carried:
+        yield carried
+
+
+def read_rows(
+    source: Source, columns: Columns, workers: Workers
+) -> Generator[LongRows, None, None]:
+    """Yield all rows, a batch at a time, in the order of the input."""
+    return read_batches(partial(long_rows, columns=columns), source, columns.names(), workers)
+
+
+def group_lists(parts: list[LongRows], columns: Columns, *, together: bool = False) -> Lists:
+    """Group long rows into one list for each query, in the order of the queries' first rows.
+
+    The items of a query are sorted by rank if there are ranks, else by descending confidence if
+    there are confidences and the columns do not say that rows are in order. Rows with the same rank
+    or confidence, and rows without either, stay in row order.
+
+    Raises
+    ------
+    ScatteredRowsError
+        If `together` is given and the rows of a query are not adjacent.
+    """
+    rows = parts[0] if len(parts) == 1 else _join_rows(parts)
+    queries, count = rows.queries, len(rows.queries.keys)
+    first = np.empty(count, np.int64)
+    first = first[: run_starts(queries, first)]
+    offsets = np.append(first, count)
+    groups, distinct = np.empty((2, len(first)), np.int64)
+    found = group_rows(take_ids(queries, first), SEED, groups, distinct)
+    order = None
+    if found < len(first):
+        if together:
+            raise ScatteredRowsError
+        groups = np.repeat(groups, np.diff(offsets))
+        first = first[distinct[:found]]
+        offsets, order = np.empty(found + 1, np.int64), np.empty(count, np.int64)
+        sort_by_group(groups, found, offsets, order)
+    item_of_row = None
+    if rows.keep is not None:
+        order = np.arange(count) if order is None else order
+        offsets = drop_values(offsets, rows.keep[order])
+        order = order[rows.keep[order]]
+        item_of_row = np.cumsum(rows.keep) - 1
+    tied = 0
+    if rows.ranks is not None:
+        order, tied = sort_values(offsets, rows.ranks, order)
+    elif rows.numbers is not None and not columns.in_order:
+        order, tied = sort_values(offsets, -rows.numbers, order)
+    items, numbers = rows.items, rows.numbers
+    if order is not None:
+        items = take_ids(items, order if item_of_row is None else item_of_row[order])
+        numbers = None if numbers is None else numbers[order]
+    nulls = count - len(rows.items.keys)
+    queries = take_ids(queries, first)
+    return Lists(queries, offsets, items, numbers, nulls, tied, Place(rows.source), count)
+
+
+def _join_rows(parts: list[LongRows]) -> LongRows:
+    """The rows of all parts, in one part."""
+    keep = None
+    if any(part.keep is not None for part in parts):
+        keep = np.concatenate(
+            [np.ones(len(p.queries.keys), np.bool_) if p.keep is None else p.keep for p in parts]
+        )
+    return LongRows(
+        join_ids([part.queries for part in parts]),
+        join_ids([part.items for part in parts]),
+        keep,
+        _joined([part.numbers for part in parts]),
+        _joined([part.ranks for part in parts]),
+        parts[0].source,
+    )
+
+
+def slice_lists(lists: Lists) -> list[Lists]:
+    """Cut lists into blocks of about BATCH_VALUES items; the first block has all the counts."""
+    count = len(lists.offsets) - 1
+    steps = np.arange(BATCH_VALUES, lists.offsets[-1] + BATCH_VALUES, BATCH_VALUES)
+    ends = np.unique([*np.searchsorted(lists.offsets, steps).clip(max=count), count])
+    blocks = []
+    start = 0
+    for end in ends.tolist():
+        a, b = lists.offsets[start], lists.offsets[end]
+        blocks.append(
+            Lists(
+                slice_ids(lists.queries, start, end),
+                lists.offsets[start : end + 1] - a,
+                slice_ids(lists.items, a, b),
+                None if lists.numbers is None else lists.numbers[a:b],
+                lists.nulls if start == 0 else 0,
+                lists.tied if start == 0 else 0,
+                lists.place,
+                int(b - a) + (lists.nulls if start == 0 else 0),
+            )
+        )
+        start = end
+    return blocks
+
+
+def slice_rows(rows: LongRows, start: int, end: int) -> LongRows:
+    """The rows from `start` to `end` (exclusive), as views."""
+    first, last = start, end
+    if rows.keep is not None:
+        first = int(rows.keep[:start].sum())
+        last = first + int(rows.keep[start:end].sum())
+    return replace(
+        rows,
+        queries=slice_ids(rows.queries, start, end),
+        items=slice_ids(rows.items, first, last),
+        keep=None if rows.keep is None else rows.keep[start:end],
+        numbers=None if rows.numbers is None else rows.numbers[start:end],
+        ranks=None if rows.ranks is None else rows.ranks[start:end],
+    )
+
+
+def _ranks(batch: Batch, name: str, keep: Any) -> np.ndarray:
+    raw = batch.data.column(name)
+    if raw.null_count:
+        missing = ~validity_of(raw)
+        if keep is not None:
+            missing &= keep
+        if missing.any():
+            raise InputError(
+                f"{batch.source}: {batch.place.of(int(missing.argmax()))} has no rank (null "
+                f"in column {name!r}); expected an integer in every row"
+            )
+        if kinds.is_null(raw.type):  # all items of this file are null
+            return np.zeros(len(raw), np.int64)
+        raw = raw.fill_null(0)
+    try:
+        return numbers_of(raw.cast(pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{batch.source}: column {name!r} for the rank: {error}") from None
+
+
+def _joined(parts: list[Any]) -> np.ndarray | None:
+    return None if not parts or parts[0] is None else np.concatenate(parts)

@@ -1,0 +1,138 @@
+"""Sort rows of lists by query id; rows that do not fit into memory are merged from a file."""
+
+import bisect
+import io
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.buffers import numbers_of
+from rankmill.errors import InputError
+from rankmill.sources.files.spool import on_disk, temporary_file
+
+# Sorting copies rows twice, and a run is sorted while the next rows are read.
+SHARE = 4
+# A sorted run is read back in batches of about so many bytes.
+RUN_BATCH = 1 << 21
+
+
+class RepeatedRowError(InputError):
+    """A query that stands in two rows."""
+
+
+def sorted_rows(
+    blocks: Iterable[Any], schema: Any, name: str, memory: int
+) -> Generator[Any, None, None]:
+    """Yield rows as tables by ascending query id, their first column: an integer or binary.
+
+    Parameters
+    ----------
+    blocks
+        Record batches of the schema, whose columns are of types that Arrow can sort and take.
+    schema, name
+        The schema of the rows, and the name of their source.
+    memory
+        The limit in bytes of the rows in memory.
+
+    Raises
+    ------
+    RepeatedRowError
+        If a query comes twice.
+    ResourceError
+        If the temporary file cannot be written or read.
+    """
+    held: list[Any] = []
+    size = 0
+    with ExitStack() as stack:
+        runs: list[_Run] = []
+        file: IO[bytes] | None = None
+        for block in blocks:
+            held.append(block)
+            size += block.nbytes
+            if size * SHARE > memory:
+                file = file or stack.enter_context(temporary_file(name))
+                runs.append(_Run(_sorted(pa.Table.from_batches(held), name), file, name))
+                held, size = [], 0
+        last = _sorted(pa.Table.from_batches(held, schema), name)
+        if not runs or file is None:
+            yield last
+            return
+        runs.append(_Run(last, file, name))
+        del last
+        yield from _merged(runs, name)
+
+
+def _sorted(table: Any, name: str) -> Any:
+    """The rows of a table by ascending query id."""
+    import pyarrow.compute as pc
+
+    table = table.combine_chunks()
+    order = numbers_of(pc.sort_indices(table.column(0)))
+    if len(order) and np.any(order[1:] < order[:-1]):
+        table = table.take(pa.array(order))
+    ids = table.column(0)
+    same = pc.equal(ids[1:], ids[:-1]) if len(ids) > 1 else None
+    if same is not None and pc.any(same).as_py():
+        repeated = ids[pc.index(same, True).as_py()].as_py()
+        shown = repeated.decode(errors="backslashreplace") if isinstance(repeated, bytes) else None
+        raise RepeatedRowError(
+            f"{name}: query {repeated if shown is None else repr(shown)} stands in two rows; "
+            "expected one row a query, as the items are lists: merge or drop its rows"
+        )
+    return table
+
+
+class _Run:
+    """Sorted rows on disk, which are read in order."""
+
+    def __init__(self, table: Any, file: IO[bytes], name: str) -> None:
+        self._file = file
+        self._name = name
+        self._places: list[tuple[int, int]] = []
+        self._schema = table.schema
+        rows = max(1, len(table) * RUN_BATCH // max(1, table.nbytes))
+        with self._on_disk():
+            file.seek(0, io.SEEK_END)
+            for batch in table.to_batches(max_chunksize=rows):
+                message = batch.serialize()
+                self._places.append((file.tell(), message.size))
+                file.write(message)
+        self._places.reverse()
+        self.head = table.slice(0, 0)
+        self.fill()
+
+    def fill(self) -> None:
+        """Read the next rows if there are none left; at the end there are none."""
+        while not len(self.head) and self._places:
+            start, size = self._places.pop()
+            with self._on_disk():
+                self._file.seek(start)
+                raw = pa.py_buffer(self._file.read(size))
+            batch = pa.ipc.read_record_batch(raw, self._schema)
+            self.head = pa.Table.from_batches([batch])
+
+    def last(self) -> Any:
+        """The last query id of the rows that were read."""
+        return self.head.column(0)[-1].as_py()
+
+    def take(self, last: Any) -> Any:
+        """Take the rows up to a query id off."""
+        ids = self.head.column(0)
+        count = bisect.bisect_right(range(len(ids)), last, key=lambda i: ids[i].as_py())
+        taken, self.head = self.head.slice(0, count), self.head.slice(count)
+        self.fill()
+        return taken
+
+    def _on_disk(self) -> Any:
+        return on_disk(f"{self._name}: rows to sort", ", or allow more memory")
+
+
+def _merged(runs: list[_Run], name: str) -> Iterator[Any]:
+    """Yield the rows of all runs in order."""
+    while runs := [run for run in runs if len(run.head)]:
+        # All rows up to the least of these ids were read.
+        last = min(run.last() for run in runs)
+        yield _sorted(pa.concat_tables([run.take(last) for run in runs]), name)

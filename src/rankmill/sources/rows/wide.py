@@ -1,0 +1,127 @@
+"""Turn wide rows into lists, and check query ids and numbers of any shape."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankmill.columns.buffers import validity_of
+from rankmill.columns.ids import drop_nulls, id_text, plain, take_ids, to_ids
+from rankmill.columns.lists import drop_values, split_lists
+from rankmill.columns.numbers import floats_of
+from rankmill.columns.place import Place
+from rankmill.columns.ranked_lists import Lists
+from rankmill.errors import InputError
+from rankmill.kernels.identity import Ids
+from rankmill.kernels.lists import sort_lists
+from rankmill.sources.roles.roles import Columns
+from rankmill.sources.roles.source import Batch
+
+
+def wide_lists(batch: Batch, columns: Columns) -> Lists:
+    """The lists of a batch of wide rows."""
+    queries = queries_of(batch, columns)
+    offsets, values = split_lists(batch.data.column(columns.item))
+    values = plain(values, f"{batch.source}: column {columns.item!r}")
+    numbers = None
+    name = columns.score or columns.gain
+    keep = validity_of(values) if values.null_count else None
+    if name is not None:
+        number_offsets, raw = split_lists(batch.data.column(name))
+        if not np.array_equal(offsets, number_offsets):
+            row = int((np.diff(offsets) != np.diff(number_offsets)).argmax())
+            raise InputError(
+                f"{batch.source}: {batch.place.of(row)} (query {id_text(queries, row)}) has "
+                f"{offsets[row + 1] - offsets[row]} items in {columns.item!r} and "
+                f"{number_offsets[row + 1] - number_offsets[row]} numbers in {name!r}; expected as "
+                "many of both"
+            )
+        numbers = numbers_of_lists(raw, keep, offsets, queries, columns, batch.place)
+    nulls = values.null_count
+    if keep is not None:
+        offsets = drop_values(offsets, keep)
+        values = drop_nulls(values)
+        numbers = None if numbers is None else numbers[keep]
+    items = to_ids(values, f"{batch.source}: column {columns.item!r}")
+    lists = Lists(queries, offsets, items, numbers, nulls, 0, batch.place, batch.data.num_rows)
+    return _ranked(lists) if columns.unordered else lists
+
+
+def _ranked(lists: Lists) -> Lists:
+    """The lists in the order of falling confidence, as long rows are."""
+    order = np.arange(len(lists.items.keys))
+    tied = sort_lists(lists.offsets, -lists.confidences, order)
+    if not (order[1:] < order[:-1]).any():  # most runs are written in order
+        return replace(lists, tied=tied)
+    items, numbers = take_ids(lists.items, order), lists.confidences[order]
+    return replace(lists, items=items, numbers=numbers, tied=tied)
+
+
+def numbers_of_lists(
+    raw: Any,
+    keep: Any,
+    offsets: np.ndarray,
+    queries: Ids,
+    columns: Columns,
+    place: Place,
+) -> np.ndarray:
+    """The checked numbers of the items of lists; `place` tells where the lists stand.
+
+    Raises
+    ------
+    InputError
+        If the number of a kept item is missing or not valid.
+    """
+    numbers, bad = checked_numbers(raw, keep, columns)
+    if bad >= 0:
+        row = int(np.searchsorted(offsets, bad, side="right")) - 1
+        where = f"{place.of(row)} (query {id_text(queries, row)})"
+        spot = f"{where}, place {bad - offsets[row]} of its list"
+        raise number_error(place.source, spot, str(columns.score or columns.gain), raw[bad])
+    return numbers
+
+
+def queries_of(batch: Batch, columns: Columns) -> Ids:
+    """The query ids of a batch; raises InputError if one is null."""
+    column = plain(batch.data.column(columns.query), f"{batch.source}: column {columns.query!r}")
+    if column.null_count:
+        import pyarrow.compute as pc
+
+        row = pc.index(column.is_null(), True).as_py()
+        raise InputError(
+            f"{batch.source}: {batch.place.of(row)} has no query id (null in column "
+            f"{columns.query!r}); expected an id in every row: fill it in or drop the row"
+        )
+    return to_ids(column, f"{batch.source}: column {columns.query!r}")
+
+
+def confidences_of(raw: Any, columns: Columns) -> np.ndarray:
+    """Confidences as float32 or float64, not yet checked."""
+    values = floats_of(raw)
+    if columns.nan_last and len(values) and np.isnan(values.max()):
+        values = np.where(np.isnan(values), values.dtype.type(-math.inf), values)
+    return values
+
+
+def checked_numbers(raw: Any, keep: Any, columns: Columns) -> tuple[np.ndarray, int]:
+    """Numbers as float32 or float64, and the place of the first bad number, or -1.
+
+    Only the numbers marked in `keep` are checked. NaN is bad, and so is an infinite gain.
+    """
+    allow_infinite = columns.gain is None
+    values = confidences_of(raw, columns)
+    if allow_infinite and not (len(values) and np.isnan(values.max())):
+        return values, -1
+    good = ~np.isnan(values) if allow_infinite else np.isfinite(values)
+    if keep is not None:
+        good |= ~keep
+    return values, -1 if good.all() else int(good.argmin())
+
+
+def number_error(source: str, where: str, name: str, found: Any) -> InputError:
+    """Return the error for a number that is missing or not valid."""
+    return InputError(
+        f"{source}: {where}: column {name!r} is {found.as_py()}; expected a number for every item: "
+        "fill it in or drop the item"
+    )

@@ -1,0 +1,268 @@
+"""Labels that fit are sent to all tasks, and the predictions stay where they are.
+
+Each task takes the labels of the queries that it has; so it scores some queries with all their
+labels and predictions, as after a shuffle. The driver scores the labels that no task took. That no
+query is in two partitions is checked exactly. Of a query with labels, two tasks take the same row
+of the labels. Of the other queries, keys are shuffled, 8 bytes each: if no two are equal, neither
+are the queries.
+"""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.columns.ids import take_ids, to_ids
+from rankmill.columns.seal import seal_of
+from rankmill.engine.job import Job
+from rankmill.engine.parts import part_states
+from rankmill.engine.state import State
+from rankmill.errors import RankmillError
+from rankmill.kernels.identity import MULTIPLIER, STRING, Ids, hash_strings
+from rankmill.matching.lookup import look_up
+from rankmill.metrics.records.state_rows import damaged, field
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.memory.arrow_table import open_table
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.spark.exchange.collection import FAN, function_of, gathered, merged_rows
+from rankmill.spark.exchange.layout import Side, arrow_schema, column
+from rankmill.spark.exchange.spark_request import SparkRequest
+from rankmill.spark.exchange.tasks import ordered, partition, told
+from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+
+# A task scores so many bytes of predictions at a time.
+AT_ONCE = 64 << 20
+# The columns that what tasks return has besides: which rows are checked together, and their keys.
+GROUP, KEYS = "group", "keys"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The state of some partitions, and what tells whether a query is in two of them.
+
+    Attributes
+    ----------
+    state : State
+    taken : int32[n]
+        The rows of the labels that tasks took.
+    split : bool
+        Whether a query without labels may be in two partitions.
+    """
+
+    state: State
+    taken: np.ndarray
+    split: bool = False
+
+    def merge(self, other: Self) -> Self:
+        """Return the sum of both."""
+        taken = np.concatenate([self.taken, other.taken])
+        return type(self)(self.state.merge(other.state), taken, self.split or other.split)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row."""
+        row = {"placed.taken": self.taken, "placed.split": self.split}
+        return self.state.to_row() | row | {"placed.checksum": seal_of(row)}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return what `to_row` made a row of; UsageError if the row is damaged."""
+        own = {name: field(row, name) for name in ("placed.taken", "placed.split")}
+        if row.get("placed.checksum") != seal_of(own):
+            raise damaged("its checksum is not that of its places")
+        return cls(State.from_row(row), own["placed.taken"], own["placed.split"])
+
+
+@dataclass(frozen=True)
+class Matching:
+    """What a task does that has all labels: it scores the predictions of its partition.
+
+    Attributes
+    ----------
+    job : Job
+    labels : bytes
+        All labels as an Arrow stream. Spark sends it to each executor once.
+    sides : tuple of Side
+        The labels, and the predictions.
+    empty : Placed
+    form : RowFormat
+    groups : int
+        How many groups the keys of queries are checked in.
+    seed : int
+        That of the keys of strings.
+    """
+
+    job: Job
+    labels: bytes
+    sides: tuple[Side, Side]
+    empty: Placed
+    form: RowFormat
+    groups: int
+    seed: int
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the keys of queries without labels, and the state of the partition, once."""
+        where = partition()
+        of_labels, of_predictions = self.sides
+        labels = pa.ipc.open_stream(self.labels).read_all()
+        placed, label_rows, rows = self.empty, 0, 0
+        try:
+            known = to_ids(labels.column(of_labels.columns.query).combine_chunks(), "query")
+            # Of long predictions, a query may have rows in all batches.
+            read = _tables(batches, AT_ONCE if of_predictions.columns.wide else None)
+            # By `map`, as this holds no rows that are not sorted yet.
+            for table in map(partial(ordered, side=of_predictions), read):
+                one = Input(open_table(table, of_predictions.name), of_predictions.columns)
+                taken, others = _matched(known, table.column(of_predictions.columns.query))
+                own = Input(open_table(labels.take(taken), of_labels.name), of_labels.columns)
+                state = scored(self.job, own, one)
+                placed = placed.merge(Placed(state, taken.astype(np.int32)))
+                label_rows += len(taken)
+                rows += table.num_rows
+                yield from self._keys(others)
+            returned = Returned(where, "", placed.to_row(), None, label_rows, rows)
+        except RankmillError as error:
+            returned = Returned(where, error=told(error, where))
+        yield _with_keys(self.form.batch([returned]), where // FAN, None)
+
+    def _keys(self, ids: Ids) -> Iterator[Any]:
+        """Yield keys that are equal if ids are, by group."""
+        keys = ids.keys * MULTIPLIER  # different keys stay different, and are spread
+        if ids.kind == STRING:
+            keys = np.empty(len(ids.keys), np.uint64)
+            hash_strings(ids.starts, ids.ends, ids.data, np.uint64(self.seed), keys)
+        groups = (keys >> np.uint64(32)) % np.uint64(self.groups)
+        nothing = self.form.batch([Returned(-1)])
+        for group in np.unique(groups).tolist():
+            yield _with_keys(nothing, group, keys[groups == group].tobytes())
+
+
+def _tables(batches: Iterator[Any], most: int | None) -> Iterator[Any]:
+    """Yield the rows of a partition in tables of so many bytes, or all in one."""
+    held: list[Any] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if most is not None and size >= most:
+            yield _taken(held)
+            size = 0
+    if held:
+        yield _taken(held)
+
+
+def _taken(held: list[Any]) -> Any:
+    """Return the batches as a table, and hold them no longer."""
+    table = pa.Table.from_batches(held)
+    held.clear()
+    return table
+
+
+def _matched(known: Ids, queries: Any) -> tuple[np.ndarray, Ids]:
+    """Return the rows of the labels of some queries, and the queries that have none.
+
+    Null ids are an error, which the engine tells, as are wide rows of one query.
+    """
+    asked = to_ids(queries.drop_null().unique(), "query")
+    index, _ = look_up(asked)
+    places = index.find(known)
+    taken = np.flatnonzero(places >= 0)
+    others = np.ones(len(asked.keys), np.bool_)
+    others[places[taken]] = False
+    return taken, take_ids(asked, np.flatnonzero(others))
+
+
+def _with_keys(batch: Any, group: int, keys: bytes | None) -> Any:
+    arrays = [*batch.columns, pa.array([group]), pa.array([keys], pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, schema=_keyed(batch.schema))
+
+
+def _keyed(schema: Any) -> Any:
+    return schema.append(pa.field(GROUP, pa.int64())).append(pa.field(KEYS, pa.binary()))
+
+
+def _checked(batches: Iterator[Any], empty: Placed, form: RowFormat) -> Iterator[Any]:
+    """Yield the merged state of some partitions, which tells whether keys of a group are equal."""
+    rows: list[Returned] = []
+    keys: dict[int, list[np.ndarray]] = {}
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        groups, held = (table.column(name).to_pylist() for name in (GROUP, KEYS))
+        for group, some in zip(groups, held, strict=True):
+            if some is not None:
+                keys.setdefault(group, []).append(np.frombuffer(some, np.uint64))
+        states = table.filter(table.column(KEYS).is_null())
+        rows += form.read(states.select(form.schema.names))
+    if any(_repeated(np.concatenate(some)) for some in keys.values()):
+        rows.append(Returned(-1, "", replace(empty, split=True).to_row()))
+    if rows:
+        yield form.batch(merged_rows(rows, Placed, partition()))
+
+
+def _repeated(keys: np.ndarray) -> bool:
+    keys = np.sort(keys)
+    return bool((keys[1:] == keys[:-1]).any())
+
+
+def broadcast(request: SparkRequest, number: int, labels: Any) -> Returned | None:
+    """Score a system with all labels in each task; None if a query may be in two partitions.
+
+    Parameters
+    ----------
+    request
+    number : int
+        That of the system among the sides.
+    labels : pyarrow.Table
+        The columns of the labels that are read.
+    """
+    side, frame = request.sides[number], request.frames[number]
+    rows = frame.select(*(column(frame, name).alias(name) for name in side.slots))
+    nothing = arrow_schema(rows).empty_table()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, labels.schema) as writer:
+        writer.write_table(labels)
+    empty = Placed(State.of(request.job), np.zeros(0, np.int32))
+    form = RowFormat.of(empty.to_row())
+    groups = -(-request.partitions // FAN)
+    task = Matching(
+        request.job,
+        sink.getvalue().to_pybytes(),
+        (request.sides[0], side),
+        empty,
+        form,
+        groups,
+        secrets.randbits(63) | 1,
+    )
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(_keyed(form.schema))
+    found = rows.mapInArrow(function_of(task), schema).repartition(groups, GROUP)
+    found = found.mapInArrow(function_of(_checked, empty, form), form.spark_schema)
+    for one in gathered(found, Placed, form, groups):
+        placed = Placed.from_row(one.fields or {})
+        left = np.ones(labels.num_rows, np.bool_)
+        left[placed.taken] = False
+        if placed.split or len(placed.taken) != labels.num_rows - left.sum():
+            return None
+        state = placed.state.merge(_score(request, number, labels.filter(left), nothing))
+        return replace(one, system=side.system, fields=state.to_row(), label_rows=labels.num_rows)
+    return None
+
+
+def _score(request: SparkRequest, number: int, labels: Any, predictions: Any) -> State:
+    inputs = [
+        Input(open_table(table, side.name), side.columns)
+        for table, side in (
+            (labels, request.sides[0]),
+            (predictions, request.sides[number]),
+        )
+    ]
+    return scored(request.job, *inputs)
+
+
+def scored(job: Job, labels: Input, predictions: Input) -> State:
+    """Return the state of the rows of one task."""
+    return part_states(job, Labels(labels), {"": Predictions(predictions)}, threads=1)[""]

@@ -1,0 +1,148 @@
+"""What an evaluation on Spark will move and hold, by what Spark knows before it reads a row."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import make_job
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Labels
+from rankmill.spark.broadcast import AT_ONCE
+from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.placement import Placing, placing_of
+
+# The bytes of Python, numba, pyarrow and the compiled kernels in a task.
+A_TASK = 300 << 20
+# A task holds its rows at most so many times: sorted, as they come or joined, and their order. Only
+# where one query has them all are they so many.
+TIMES_HELD = 4
+# Rows in memory take at most about so many times the bytes of their files.
+UNPACKED = 4
+# The bytes of a confidence of a correct prediction on the driver, and of a label.
+A_CONFIDENCE = 16
+A_LABEL = 8
+
+
+def plan(
+    labels: Any,
+    predictions: Any,
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
+) -> dict[str, Any]:
+    """Tell what `evaluate` with the same arguments will move and hold; no job is run.
+
+    Sizes are those of files, as Spark's statistics have them, and None where it knows none. Rows in
+    memory are taken to need at most four times as much.
+
+    - A task needs 300 MB and four times its rows in memory: those of a partition, or all labels
+      and 64 MB of predictions.
+    - The driver needs twice the labels in memory if they go to all tasks, and for each gap 16 bytes
+      for each label, the most that can be correct.
+
+    Parameters
+    ----------
+    labels, predictions, metrics, semantics, partitions, per_query, memory
+        As for `evaluate`.
+
+    Returns
+    -------
+    dict
+        "labels" and "predictions": source, shape, columns, and bytes, which are read. Predictions
+        also have "placing" ("broadcast", "in place" or "shuffle"), why it is so, "shuffled", the
+        bytes that move by query, and "tasks", which is None where Spark decides them from the
+        predictions. "task_memory" and "driver_memory" are the most that is needed, and "scope" is
+        `rel`, `depth`, `judged_only` and `weight`.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `evaluate`, if columns and types are enough to find the error.
+    """
+    whole = plan_runs(
+        labels,
+        {"": predictions},
+        metrics,
+        semantics=semantics,
+        partitions=partitions,
+        per_query=per_query,
+        memory=memory,
+    )
+    return whole | {"predictions": whole["predictions"][""]}
+
+
+def plan_runs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
+) -> dict[str, Any]:
+    """Do the same as `plan` for `evaluate_runs`; "predictions" is a dict by name of the system."""
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    request = request_of(given, runs_of(runs), job, partitions)
+    placings = [placing_of(request, number) for number in range(1, len(request.sides))]
+    shuffled = [n for n, one in enumerate(placings, 1) if one.how == "shuffle"]
+    predictions = {}
+    for number, (name, one) in enumerate(zip(runs, placings, strict=True), 1):
+        # Systems that are shuffled share the labels; the first one counts them.
+        moved = [0, number] if [number] == shuffled[:1] else [number]
+        predictions[name] = _described(request, number) | {
+            "placing": one.how,
+            "why": one.why,
+            "tasks": one.tasks,
+            "shuffled": _bytes(request, moved) if one.how == "shuffle" else 0,
+        }
+    tasks = [_task_memory(request, n, one, shuffled) for n, one in enumerate(placings, 1)]
+    return {
+        "labels": _described(request, 0),
+        "predictions": predictions,
+        "task_memory": None if None in tasks else max(one or 0 for one in tasks),
+        "driver_memory": _driver_memory(request, placings),
+        "scope": request.job.scope.to_dict(),
+    }
+
+
+def _described(request: SparkRequest, number: int) -> dict[str, Any]:
+    described = request.inputs[number].described() | {"bytes": request.sizes[number]}
+    return {key: value for key, value in described.items() if key not in ("files", "rows")}
+
+
+def _bytes(request: SparkRequest, numbers: Iterable[int]) -> int | None:
+    """Return the bytes of several sides; None if those of one are not known."""
+    sizes = [request.sizes[number] for number in numbers]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+def _task_memory(
+    request: SparkRequest, number: int, placing: Placing, shuffled: list[int]
+) -> int | None:
+    if placing.how == "broadcast":
+        if not request.sides[number].columns.wide:  # a partition, whose size Spark decides
+            return None
+        return A_TASK + TIMES_HELD * (UNPACKED * (request.sizes[0] or 0) + AT_ONCE)
+    size = _bytes(request, [0, *(shuffled if placing.how == "shuffle" else [number])])
+    if size is None or placing.tasks is None:
+        return None
+    return A_TASK + TIMES_HELD * UNPACKED * (size // placing.tasks)
+
+
+def _driver_memory(request: SparkRequest, placings: Iterable[Placing]) -> int | None:
+    """Return the bytes that labels and confidences take on the driver, besides Spark's own."""
+    sent = any(one.how == "broadcast" for one in placings)
+    if not sent and not request.job.pooled:
+        return 0
+    size = request.sizes[0]
+    if size is None:
+        return None
+    labels = UNPACKED * size
+    return 2 * labels * sent + len(request.job.pooled) * A_CONFIDENCE * (labels // A_LABEL)

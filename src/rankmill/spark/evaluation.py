@@ -1,0 +1,169 @@
+"""evaluate() of DataFrames of Spark: what the driver does."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.finish import nothing_in_common
+from rankmill.engine.held_labels import check_labelled
+from rankmill.engine.job import make_job
+from rankmill.engine.results import Results
+from rankmill.engine.state import State
+from rankmill.errors import InputError, UsageError, plural
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.metrics.gap.gap_counts import Among
+from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.spark.confidence_counts import counted
+from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.placement import first_pass
+from rankmill.spark.workers import workers_have_rankmill
+
+
+@workers_have_rankmill()
+def evaluate(
+    labels: Any,
+    predictions: Any,
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
+) -> Result:
+    """Score the predictions of a Spark DataFrame against the labels of another.
+
+    The result has the same bits as `rankmill.evaluate` gives for the same rows, whatever the
+    partitions. Rows of Spark have no order: long predictions need a rank or a confidence, and
+    items of a query that are equal in it rank by their id, ascending.
+
+    Parameters
+    ----------
+    labels, predictions : pyspark.sql.DataFrame, or Labels and Predictions of them
+        Wide or long, as for `rankmill.evaluate`.
+    metrics, semantics
+        As for `rankmill.evaluate`.
+    partitions : int, optional
+        How many partitions the rows are shuffled into, by query. By default they are shuffled only
+        if they must be: into one for each 32 MB of both inputs; if Spark does not know their size,
+        as of `createDataFrame`, into at least spark.sql.shuffle.partitions (200), slow for small
+        frames.
+    per_query : bool
+        Whether `Result.per_query` is a Spark DataFrame with the values of each query. It is
+        computed when it is used, and never collected.
+    memory : int
+        That of one task, as for `rankmill.evaluate`.
+
+    Returns
+    -------
+    Result
+        The errors are those of `rankmill.evaluate`. That of wrong data names the partition.
+    """
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    return _evaluate(request_of(given, {"": Predictions.of(predictions)}, job, partitions), [""])[
+        ""
+    ]
+
+
+@workers_have_rankmill()
+def evaluate_runs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
+) -> Results:
+    """Score several systems against the same labels, in one shuffle.
+
+    Parameters
+    ----------
+    labels, metrics, semantics, partitions, per_query, memory
+        As for `evaluate`.
+    runs : mapping of str to pyspark.sql.DataFrame or Predictions
+        The predictions of each system.
+
+    Returns
+    -------
+    Results
+        A dict with the result of each system, shown as a table. The errors are those of `evaluate`.
+    """
+    if not isinstance(runs, Mapping) or not runs:
+        raise UsageError(
+            "runs holds no system; expected a mapping of names to DataFrames, such as "
+            '{"old": ..., "new": ...}'
+        )
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, keep_values=per_query, part=True)
+    results = _evaluate(request_of(given, runs_of(runs), job, partitions), runs)
+    return Results(results)
+
+
+def _evaluate(request: SparkRequest, runs: Iterable[str]) -> dict[str, Result]:
+    began = time.perf_counter()
+    found = first_pass(request)
+    results = {}
+    for number, name in enumerate(runs, 1):
+        one = found.get(request.sides[number].system)
+        state = State.of(request.job) if one is None else State.from_row(one.fields or {})
+        rows_read = (0, 0) if one is None else (one.label_rows, one.rows)
+        result, _ = result_of(request, number, state, *rows_read)
+        results[name] = replace(result, seconds=time.perf_counter() - began)
+        began = time.perf_counter()
+    return results
+
+
+def result_of(
+    request: SparkRequest, number: int, state: State, label_rows: int, rows: int
+) -> tuple[Result, dict[str, Among]]:
+    """Return the result of a system, given its number, state and rows read; and its second pass."""
+    _check_rows(request, number, state, label_rows, rows)
+    among: dict[str, Among] = {}
+    if state.two_passes:
+        side, memory = request.sides[number], request.job.memory
+        among = counted(state, request.frames[number], side, request.partitions, memory)
+    result = state.result(among)
+    result = replace(
+        result,
+        notes=[*result.notes, *nothing_in_common(result), *_ties(request, number, state)],
+        inputs={
+            "labels": request.inputs[0].described() | {"rows": label_rows},
+            "predictions": request.inputs[number].described() | {"rows": rows},
+        },
+        per_query=per_query_frame(request, number) if request.job.keep_values else None,
+    )
+    return result, among
+
+
+def _check_rows(request: SparkRequest, number: int, state: State, labels: int, rows: int) -> None:
+    """Raise InputError where `rankmill.evaluate` does: without rows, or without a label."""
+    whole = replace(request.job, part=False)
+    for one, count, what in (
+        (request.inputs[0], labels, "labels"),
+        (request.inputs[number], rows, "predictions"),
+    ):
+        if not count:
+            raise InputError(f"{one.source.name} holds no rows; expected {what}")
+    check_labelled(request.inputs[0], whole, state.audit["queries_labelled"])
+
+
+def _ties(request: SparkRequest, number: int, state: State) -> list[str]:
+    """Return a note if items of a query are equal in what ranks them."""
+    tied = state.audit["tied_ranks"]
+    columns = request.inputs[number].columns
+    if columns.wide or not tied:
+        return []
+    name = columns.rank if columns.rank is not None else columns.score
+    return [
+        f"{plural(tied, 'prediction', 'has', 'have')} the {name} that another one of their "
+        "query has: on Spark they rank by item id, ascending; rankmill.evaluate ranks them as they "
+        "stand in the file"
+    ]

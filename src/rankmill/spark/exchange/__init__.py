@@ -1,0 +1,1 @@
+"""What a driver asks of tasks, and how rows travel to them and back."""

@@ -1,0 +1,109 @@
+"""Collecting what tasks return: merged on executors first, where there is much of it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, Protocol, Self, TypeVar
+
+import pyarrow as pa
+
+from rankmill.sources.roles.streams import joined
+from rankmill.spark.exchange.tasks import partition, spare_the_next_tasks
+from rankmill.spark.exchange.typed_rows import Returned, RowFormat, check_once, first_error
+
+Merged = TypeVar("Merged", bound="Mergeable")
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+class Mergeable(Protocol):
+    """A state, or counts of the second pass."""
+
+    def merge(self, other: Self) -> Self:
+        """Return the sum of both."""
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row."""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return what `to_row` made a row of."""
+
+
+# So many rows are merged at once.
+FAN = 16
+
+
+def collected(
+    rows: Any, task: Task, kind: type[Merged], form: RowFormat, partitions: int
+) -> list[Returned]:
+    """Run a task on each partition of a DataFrame and return what they return, merged by system.
+
+    Raises
+    ------
+    InputError, UsageError
+        The error of the first partition that has one.
+    """
+    return gathered(rows.mapInArrow(function_of(task), form.spark_schema), kind, form, partitions)
+
+
+def gathered(found: Any, kind: type[Merged], form: RowFormat, partitions: int) -> list[Returned]:
+    """Return what is in a DataFrame of what tasks return, merged by system.
+
+    With more than `FAN` partitions, executors merge it in rounds, so that the driver never holds
+    the confidences of all partitions at once.
+
+    Raises
+    ------
+    InputError, UsageError
+        The error of the first partition that has one.
+    """
+    from pyspark.sql import functions
+
+    while partitions > FAN:
+        partitions = -(-partitions // FAN)
+        group = (functions.col("partition") / FAN).cast("long")
+        found = found.repartition(partitions, group)
+        found = found.mapInArrow(function_of(_merged, kind, form), form.spark_schema)
+    merged = merged_rows(list(form.read(found.toArrow())), kind, 0)
+    failed = first_error(merged)
+    if failed is not None and failed.error is not None:
+        raise failed.error
+    return merged
+
+
+def function_of(task: Callable[..., Iterator[Any]], *known: Any) -> Task:
+    """Return a function, which Spark asks for, that does what a task does with what it knows.
+
+    The task gets larger batches than Spark may give it, as each has a fixed cost. Its process may
+    wait for another task: it gives back the memory that Arrow would keep.
+    """
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        spare_the_next_tasks()
+        yield from task(joined(batches), *known)
+        pa.default_memory_pool().release_unused()
+
+    return run
+
+
+def _merged(batches: Iterator[Any], kind: type[Merged], form: RowFormat) -> Iterator[Any]:
+    """Yield the rows of a partition, merged by system."""
+    rows = [one for batch in batches for one in form.read(pa.Table.from_batches([batch]))]
+    if rows:
+        yield form.batch(merged_rows(rows, kind, partition()))
+
+
+def merged_rows(rows: Sequence[Returned], kind: type[Merged], where: int) -> list[Returned]:
+    """Return a row a system; if there are errors, only the first by partition."""
+    failed = first_error(rows)
+    if failed is not None:
+        return [failed]
+    check_once(rows)
+    found = []
+    for system in dict.fromkeys(one.system for one in rows):
+        own = [one for one in rows if one.system == system]
+        read = (kind.from_row(one.fields or {}) for one in own)
+        whole = reduce(lambda one, other: one.merge(other), read)
+        sums = sum(one.label_rows for one in own), sum(one.rows for one in own)
+        found.append(Returned(where, system, whole.to_row(), None, *sums))
+    return found

@@ -1,0 +1,111 @@
+"""What tasks of a comparison find of their queries: it merges, and travels as one row."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any, Self
+
+import pyarrow as pa
+
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.moved_queries import MovedRows, merged_rows
+from rankmill.analysis.compare.queries.join import Joined
+from rankmill.engine.state import State
+from rankmill.metrics.records.state_rows import check_seal, sealed
+from rankmill.metrics.registry import parse
+from rankmill.threads import Workers
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What some queries of a comparison add up to.
+
+    Attributes
+    ----------
+    state : ComparisonState
+    states : dict of str to State
+        Those of the systems that were scored.
+    moved : dict
+        The queries that moved most, by metric and system, up to `count` each.
+    count : int
+    rows : dict of str to int
+        The number of rows that were read of each side.
+    alone : dict of str to ComparisonState
+        What the queries of each of two systems add up to, also those that do not count for both.
+    """
+
+    state: ComparisonState
+    states: Mapping[str, State]
+    moved: MovedRows
+    count: int
+    rows: Mapping[str, int]
+    alone: Mapping[str, ComparisonState] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        joined: Joined,
+        rows: Mapping[str, int],
+        count: int,
+        *,
+        crossed: bool,
+        values: bool,
+        alone: bool = False,
+    ) -> Self:
+        """Return what the queries of a join add up to; `values` are needed by Tukey's test."""
+        with Workers(1) as workers:
+            state = joined.state(workers, crossed=crossed, rows=values)
+            moved = joined.moved_rows(count, workers)
+            each = joined.states_alone(workers, crossed=crossed) if alone else {}
+            return cls(state, joined.states, moved, count, rows, each)
+
+    def merge(self, other: Self) -> Self:
+        """Return the same of the queries of both."""
+        moved = {
+            task: merged_rows([rows, other.moved[task]], self.count, parse(task[0]).better)
+            for task, rows in self.moved.items()
+        }
+        states = {name: one.merge(other.states[name]) for name, one in self.states.items()}
+        rows = {side: count + other.rows[side] for side, count in self.rows.items()}
+        state = self.state.merge(other.state)
+        alone = {name: one.merge(other.alone[name]) for name, one in self.alone.items()}
+        return type(self)(state, states, moved, self.count, rows, alone)
+
+    def to_row(self) -> dict[str, Any]:
+        """Return a flat row, with tables as Arrow streams."""
+        states = [pa.Table.from_pylist([one.to_row()]) for one in self.states.values()]
+        whole = [one.to_table() for one in (self.state, *self.alone.values())]
+        return sealed(
+            {
+                "systems": list(self.states),
+                "alone": len(self.alone),
+                "parts": [*map(_stream, [*whole, *states, *self.moved.values()])],
+                "count": self.count,
+                "sides": list(self.rows),
+                "rows": list(self.rows.values()),
+            }
+        )
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return what `to_row` made a row of; UsageError if the row is damaged."""
+        check_seal(row, names=("systems", "alone", "parts", "count", "sides", "rows"))
+        first, *parts = (pa.ipc.open_stream(one).read_all() for one in row["parts"])
+        state = ComparisonState.from_table(first)
+        known = state.systems if row["alone"] else ()
+        alone = {name: ComparisonState.from_table(parts.pop(0)) for name in known}
+        names = row["systems"]
+        states = {n: State.from_row(t.to_pylist()[0]) for n, t in zip(names, parts, strict=False)}
+        others = [name for name in state.systems if name != state.baseline]
+        tasks = product(state.metrics, others) if row["count"] else ()
+        moved = dict(zip(tasks, parts[len(names) :], strict=True))
+        rows = dict(zip(row["sides"], map(int, row["rows"]), strict=True))
+        return cls(state, states, moved, row["count"], rows, alone)
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found

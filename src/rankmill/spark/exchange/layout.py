@@ -1,0 +1,157 @@
+"""How the columns of labels and predictions travel in the rows of one shuffle."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from rankmill.errors import UsageError
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.memory.arrow_table import open_table
+from rankmill.sources.roles.roles import Columns
+
+# The column that tells which side a row is of: 0 for labels, and from 1 on for each system.
+SIDE = "side"
+# The column of query ids, by which rows are shuffled.
+QUERY = "query"
+
+
+@dataclass(frozen=True)
+class Side:
+    """Labels, or the predictions of a system: which columns they have, and where these travel.
+
+    Attributes
+    ----------
+    system : str
+        The name of the system; empty for labels.
+    name : str
+        What messages call these rows.
+    columns : Columns
+    slots : dict of str to str
+        The name of each column that is read -> the column of the shuffle that holds it.
+    """
+
+    system: str
+    name: str
+    columns: Columns
+    slots: Mapping[str, str]
+
+
+def arrow_schema(frame: Any) -> Any:
+    """Return the Arrow schema of a DataFrame; a type that Arrow lacks becomes a struct."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.pandas.types import to_arrow_type
+
+    def kind(of: Any) -> Any:
+        try:
+            return to_arrow_type(of)
+        except PySparkException:
+            return pa.struct([])
+
+    return pa.schema([pa.field(one.name, kind(one.dataType)) for one in frame.schema])
+
+
+def empty_source(frame: Any, name: str) -> Any:
+    """Return a source with the columns of a DataFrame and no rows."""
+    return open_table(arrow_schema(frame).empty_table(), name)
+
+
+def check_one_query(one: Input) -> None:
+    """Raise UsageError if several columns make the query ids, as rows travel by one."""
+    if one.source.key is not None:
+        raise UsageError(
+            f"{one.source.name}: on Spark one column holds the query ids: add one with the ids of "
+            f"{', '.join(one.source.key.parts)} by withColumn and concat_ws, and name it (query)"
+        )
+
+
+def check_ordered(one: Input) -> None:
+    """Raise UsageError if predictions rank in the order of their rows, as these have none."""
+    columns = one.columns
+    if columns.wide or columns.rank is not None:
+        return
+    if columns.in_order or columns.score is None:
+        raise UsageError(
+            f"{one.source.name} would rank by the order of its rows, but rows of Spark have no "
+            "order: name a column of ranks (rank) or of confidences (score)"
+        )
+
+
+def sides_of(frames: Sequence[Any], inputs: Mapping[str, Input]) -> list[Side]:
+    """Return the sides of a shuffle: labels under "", then each system.
+
+    Columns of one type share a column of the shuffle, because rows of another side would only
+    hold something empty there.
+    """
+    sides = []
+    for frame, (system, one) in zip(frames, inputs.items(), strict=True):
+        types = {field.name: field.dataType.simpleString() for field in frame.schema}
+        query = one.columns.query
+        slots, used = {query: QUERY}, Counter[str]()
+        for name in dict.fromkeys([*one.columns.names(), *one.columns.facts]):
+            if name != query:
+                slots[name] = f"{types[name]}-{used[types[name]]}"
+                used[types[name]] += 1
+        sides.append(Side(system, one.source.name, one.columns, slots))
+    return sides
+
+
+def shuffled(frames: Sequence[Any], sides: Sequence[Side], partitions: int) -> Any:
+    """Return the rows of all sides as a DataFrame in which a query is in one partition."""
+    from pyspark.sql import functions
+
+    kinds = [
+        one.schema[side.columns.query].dataType for one, side in zip(frames, sides, strict=True)
+    ]
+    same = len({kind.simpleString() for kind in kinds}) == 1
+    # The hash of a number depends on its type.
+    query = kinds[0] if same else _wider(kinds)
+    types: dict[str, Any] = {}
+    for frame, side in zip(frames, sides, strict=True):
+        for name, slot in side.slots.items():
+            types.setdefault(slot, _nullable(frame.schema[name].dataType))
+    types[QUERY] = query
+    whole = None
+    for number, (frame, side) in enumerate(zip(frames, sides, strict=True)):
+        names = {slot: name for name, slot in side.slots.items()}
+        columns = [functions.lit(number).cast("tinyint").alias(SIDE)]
+        for slot, kind in types.items():
+            value = column(frame, names[slot]) if slot in names else _nothing(kind)
+            columns.append(value.cast(kind).alias(slot))
+        part = frame.select(*columns)
+        whole = part if whole is None else whole.unionByName(part)
+    assert whole is not None
+    return whole.repartition(partitions, QUERY)
+
+
+def _wider(kinds: Sequence[Any]) -> Any:
+    """Return one type for query ids that are all integers, or all text."""
+    from pyspark.sql import types
+
+    whole = (types.ByteType, types.ShortType, types.IntegerType, types.LongType)
+    return types.LongType() if all(isinstance(one, whole) for one in kinds) else types.StringType()
+
+
+def _nullable(kind: Any) -> Any:
+    """Return the type with room for nulls in lists, which another side may have."""
+    from pyspark.sql import types
+
+    return types.ArrayType(kind.elementType) if isinstance(kind, types.ArrayType) else kind
+
+
+def column(frame: Any, name: str) -> Any:
+    """Return a column of a DataFrame by its name, which may hold dots and backticks."""
+    quoted = name.replace("`", "``")
+    return frame[f"`{quoted}`"]
+
+
+def _nothing(kind: Any) -> Any:
+    """Return what stands in a column that a side does not have.
+
+    It is an empty list, as Spark takes six times as long to write null lists for Python.
+    """
+    from pyspark.sql import functions, types
+
+    return functions.array() if isinstance(kind, types.ArrayType) else functions.lit(None)

@@ -1,0 +1,125 @@
+"""A request, checked on the driver before Spark reads a row."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankmill.engine.job import Job, open_job
+from rankmill.engine.parts import check_in_parts
+from rankmill.errors import UsageError, positive
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.sources.rows.facts import NO_FACTS, Kind
+from rankmill.spark.exchange.layout import (
+    Side,
+    check_one_query,
+    check_ordered,
+    empty_source,
+    shuffled,
+    sides_of,
+)
+from rankmill.spark.exchange.partitions import partition_count, sizes_of
+
+# What is told of files, or that one machine alone does.
+_OF_FILES = "format", "columns", "encoding", "padding", "subtopic"
+
+
+@dataclass(frozen=True)
+class SparkRequest:
+    """A checked request: what to compute, on which DataFrames, and the columns found in them.
+
+    Attributes
+    ----------
+    job : Job
+    frames : list of pyspark.sql.DataFrame
+        The labels, and the predictions of each system.
+    inputs : list of Input
+        The same, without rows.
+    sides : list of Side
+    sizes : list of int or None
+        The bytes of each DataFrame, as far as Spark knows them.
+    partitions : int
+    told : bool
+        Whether the caller chose the number of partitions.
+    """
+
+    job: Job
+    frames: Sequence[Any]
+    inputs: Sequence[Input]
+    sides: Sequence[Side]
+    sizes: Sequence[int | None]
+    partitions: int
+    told: bool
+
+    def rows(self, *numbers: int) -> tuple[Any, list[Side]]:
+        """Return the shuffled rows of some sides, by their number, and these sides."""
+        sides = [self.sides[number] for number in numbers]
+        return shuffled([self.frames[n] for n in numbers], sides, self.partitions), sides
+
+
+def request_of(
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    job: Job,
+    partitions: int | None = None,
+    facts: Mapping[str, Kind] = NO_FACTS,
+) -> SparkRequest:
+    """Check a request on the driver, as `rankmill.evaluate` does, before any row is read.
+
+    `facts` are columns of the labels with a value a query.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `rankmill.evaluate`, if columns and types are enough to find the error.
+    """
+    check_inputs(labels, runs)
+    check_in_parts(job)
+    frames = [labels.data, *(one.data for one in runs.values())]
+    with ExitStack() as stack:
+        sources = {
+            name: replace(one, data=empty_source(one.data, f"the DataFrame of {name or one.role}"))
+            for name, one in runs.items()
+        }
+        empty = replace(labels, data=empty_source(labels.data, "the DataFrame of labels"))
+        opened = open_job(job, empty, sources, facts)
+        label_input, inputs = stack.enter_context(opened)
+    for one in (label_input, *inputs.values()):
+        check_one_query(one)
+    for one in inputs.values():
+        check_ordered(one)
+    named = {"": label_input} | {f"run {name}": one for name, one in inputs.items()}
+    sides = sides_of(frames, named)
+    sizes = sizes_of(frames, sides)
+    told = partitions is not None
+    if partitions is None:
+        partitions = partition_count(labels.data.sparkSession, sizes)
+    count = positive(partitions, "partitions")
+    return SparkRequest(job, frames, list(named.values()), sides, sizes, count, told)
+
+
+def is_frame(value: Any) -> bool:
+    """Return whether a value is a DataFrame of Spark."""
+    return all(hasattr(value, name) for name in ("mapInArrow", "schema", "sparkSession"))
+
+
+def check_inputs(labels: Labels, runs: Mapping[str, Predictions]) -> None:
+    """Raise UsageError if an input is no DataFrame of Spark, or is to be read as none can be."""
+    for one in (labels, *runs.values()):
+        check_frame(one.data, str(one.role))
+        for name in _OF_FILES:
+            if getattr(one, name, None) is not None:
+                raise UsageError(
+                    f"{name} of {one.role} is not for a DataFrame of Spark: leave it out, or use "
+                    "rankmill.evaluate"
+                )
+
+
+def check_frame(frame: Any, what: str) -> None:
+    """Raise UsageError if an input is no DataFrame of Spark."""
+    if not is_frame(frame):
+        raise UsageError(
+            f"{what} cannot be a {type(frame).__name__}; expected a DataFrame of Spark: "
+            "rankmill.evaluate takes all else"
+        )

@@ -1,0 +1,146 @@
+"""What runs in the tasks of Spark: Arrow batches of a partition in, typed rows out."""
+
+import gc
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+from zipimport import zipimporter
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill import errors
+from rankmill.columns.buffers import numbers_of
+from rankmill.engine.job import Job
+from rankmill.engine.parts import part_states
+from rankmill.errors import RankmillError
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.memory.arrow_table import open_table
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.spark.exchange.layout import SIDE, Side
+from rankmill.spark.exchange.typed_rows import Returned, RowFormat
+
+# How the names of Spark's own archives of modules begin.
+_ARCHIVES = ("pyspark", "py4j", "spark-core")
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What a task of the first pass does: the request, the sides of the rows, the form of states.
+
+    Attributes
+    ----------
+    job : Job
+    sides : tuple of Side
+    schema : pyarrow.Schema
+        Of the rows of the shuffle.
+    form : RowFormat
+    """
+
+    job: Job
+    sides: tuple[Side, ...]
+    schema: Any
+    form: RowFormat
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield the states of all systems over the queries of a partition, once."""
+        where = partition()
+        try:
+            runs = self.inputs(batches)
+            labels = runs.pop("")
+            systems = {name: Predictions(one) for name, one in runs.items()}
+            states = part_states(self.job, Labels(labels), systems, threads=1)
+            returned = [
+                Returned(
+                    where, name, state.to_row(), None, labels.source.rows or 0, one.source.rows or 0
+                )
+                for (name, state), one in zip(states.items(), runs.values(), strict=True)
+            ]
+        except RankmillError as error:
+            # A row instead of an exception, as Spark would try the task again, and show the error
+            # within the traces of two languages.
+            returned = [Returned(where, error=told(error, where))]
+        yield self.form.batch(returned)
+
+    def inputs(self, batches: Iterator[Any]) -> dict[str, Input]:
+        """Return the rows of a partition as labels under "", and each system."""
+        return inputs_of(batches, self.schema, self.sides)
+
+
+def spare_the_next_tasks() -> None:
+    """Save each later task of this process 0.12 s of what Spark does around it.
+
+    Before a task, Spark asks Python to look for new modules; Python 3.11 then reads the table of
+    contents of each archive that it ever found a module in, which for Spark's own never changes.
+    After a task, Spark collects garbage; the modules that are loaded by now are none.
+    """
+    for path, finder in list(sys.path_importer_cache.items()):
+        if isinstance(finder, zipimporter) and PurePath(finder.archive).name.startswith(_ARCHIVES):
+            del sys.path_importer_cache[path]
+    if not gc.get_freeze_count():
+        gc.freeze()
+
+
+def partition() -> int:
+    """Return the number of the partition that this task has."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    return 0 if context is None else int(context.partitionId())
+
+
+def told(error: RankmillError, where: int) -> RankmillError:
+    """Return the error, of its public class, with the number of the partition."""
+    known: type[RankmillError] = next(
+        one for one in type(error).__mro__ if one.__name__ in errors.__all__
+    )
+    return known(f"{error.args[0]} (in partition {where}; rows are counted within it)")
+
+
+def inputs_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Input]:
+    """Return what is among the rows of a shuffle: labels under "", and each system."""
+    tables = tables_of(batches, schema, sides)
+    # Rows that are not sorted yet are not kept, and what Arrow took for them is given back: all
+    # else that needs memory does not take it from Arrow.
+    found = {side.system: input_of(tables.pop(side.system), side) for side in sides}
+    pa.default_memory_pool().release_unused()
+    return found
+
+
+def input_of(table: Any, side: Side) -> Input:
+    """Return the rows of labels, or of a system, as an input."""
+    return Input(open_table(ordered(table, side), side.name), side.columns)
+
+
+def tables_of(batches: Iterable[Any], schema: Any, sides: Sequence[Side]) -> dict[str, Any]:
+    """Return the same as tables, with the rows as they come."""
+    found: list[list[Any]] = [[] for _ in sides]
+    for batch in batches:
+        numbers = numbers_of(batch.column(SIDE))
+        for number in np.unique(numbers).tolist():
+            chosen = numbers == number
+            of_side = batch if chosen.all() else batch.filter(pa.array(chosen))
+            found[number].append(_columns(of_side, sides[number]))
+    tables = {}
+    for side, parts in zip(sides, found, strict=True):
+        names = _columns(pa.RecordBatch.from_pylist([], schema), side).schema
+        tables[side.system] = pa.Table.from_batches(parts, names)
+    return tables
+
+
+def _columns(batch: Any, side: Side) -> Any:
+    arrays = [batch.column(slot) for slot in side.slots.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(side.slots))
+
+
+def ordered(table: Any, side: Side) -> Any:
+    """Return rows of long predictions by query and item; rows of Spark come in any order.
+
+    So items of equal rank or confidence always rank the same: by their id.
+    """
+    columns = side.columns
+    if columns.wide or not side.system:
+        return table
+    return table.sort_by([(columns.query, "ascending"), (columns.item, "ascending")])

@@ -1,0 +1,187 @@
+"""What gap comes to without some of the queries on Spark: tasks leave out the groups."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.differences.gap_differences import NO_VALUE, Without
+from rankmill.columns.buffers import numbers_of
+from rankmill.engine.first_pass import run
+from rankmill.engine.held_labels import HeldLabels
+from rankmill.engine.job import Job
+from rankmill.engine.state import State
+from rankmill.errors import InputError
+from rankmill.metrics.gap.gap import Gap
+from rankmill.metrics.gap.gap_counts import Among, Distinct
+from rankmill.metrics.gap.gap_groups import GroupPlaces, LeftOut, groups_in, places_of, sum_less
+from rankmill.semantics.choices import Choices
+from rankmill.spark.exchange.collection import function_of
+from rankmill.spark.exchange.layout import Side, arrow_schema
+from rankmill.spark.exchange.spark_request import SparkRequest
+from rankmill.spark.exchange.tasks import inputs_of
+from rankmill.threads import Workers
+
+# The predictions of a task are in its memory already, with more bytes each.
+UNLIMITED = 1 << 62
+_TASK = {"task": pa.int32(), "group": pa.int32()}
+# Where the predictions of a group are, in one partition.
+PLACES = pa.schema(
+    _TASK
+    | {
+        "places": pa.list_(pa.int64()),
+        "counts": pa.list_(pa.int32()),
+        "correct": pa.list_(pa.int32()),
+    }
+)
+# What all predictions without those of a group add up to, and how many it has.
+SUMS = pa.schema(_TASK | {"sum": pa.float64(), "correct": pa.int64(), "predictions": pa.int64()})
+
+
+class Whole(NamedTuple):
+    """A metric of a system over all predictions.
+
+    Attributes
+    ----------
+    side : str
+        That of the system in the shuffle.
+    metric : str
+    correct : Distinct
+    among : Among
+    together : ndarray of uint8
+        For each group the one that it is left out with.
+    """
+
+    side: str
+    metric: str
+    correct: Distinct
+    among: Among
+    together: np.ndarray
+
+
+def _places(
+    batches: Iterator[Any], job: Job, sides: Sequence[Side], schema: Any, wholes: tuple[Whole, ...]
+) -> Iterator[Any]:
+    """Yield where the predictions of each group of a partition are among the correct ones.
+
+    `wholes` are the metrics, whose place in it is the number of their rows; all else is as for
+    `Scoring`.
+    """
+    inputs = inputs_of(batches, schema, sides)
+    held = HeldLabels(inputs.pop(""))
+    wanted = {one.metric for one in wholes}
+    metrics = tuple(one for one in job.metrics if one.text in wanted)
+    more: dict[str, Any] = {"memory": UNLIMITED, "keep_values": False, "gap_groups": True}
+    job = replace(job, metrics=metrics, **more)
+    with Workers(1) as workers, closing(run(job, held, inputs, workers)) as tallies:
+        for side in inputs:
+            groups = groups_in(next(tallies).state.aggregates)
+            for number, one in enumerate(wholes):
+                for tagged in (groups[one.metric].parts or ()) if one.side == side else ():
+                    found = places_of(tagged, one.correct.values, one.together)
+                    rows = [{"task": number, "group": g, **f._asdict()} for g, f in found.items()]
+                    yield pa.RecordBatch.from_pylist(rows, PLACES)
+
+
+def _left(batches: Iterator[Any], wholes: tuple[Whole, ...], semantics: Choices) -> Iterator[Any]:
+    """Yield the sum of all predictions without those of each group, whose rows stand together."""
+    rows = (row for batch in batches for row in _rows(batch))
+    for (task, group), several in groupby(rows, lambda row: row[0]):
+        whole = wholes[task]
+        own = np.zeros((3, len(whole.correct.values)), np.int64)
+        predictions = 0
+        for _, places in several:
+            places.add_to(own)
+            predictions += int(places.counts.sum())
+        found = sum_less(whole.correct, whole.among, semantics, own)
+        values = [task, group, found, int(own[0].sum()), predictions]
+        arrays = [pa.array([v], k) for v, k in zip(values, SUMS.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=SUMS)
+
+
+def _rows(batch: Any) -> Iterator[tuple[tuple[int, int], GroupPlaces]]:
+    tasks, groups = (numbers_of(batch.column(name)) for name in _TASK)
+    for row, key in enumerate(zip(tasks.tolist(), groups.tolist(), strict=True)):
+        lists = (numbers_of(batch.column(name)[row].values) for name in GroupPlaces._fields)
+        yield key, GroupPlaces(*lists)
+
+
+def left_out(
+    request: SparkRequest, states: Mapping[str, State], among: Mapping[str, Mapping[str, Among]]
+) -> Mapping[str, Without]:
+    """Return for each metric over all predictions its values without each group of queries.
+
+    Parameters
+    ----------
+    request
+    states : mapping of str to State
+        What the queries of each system add up to.
+    among : mapping of str to mapping of str to Among
+        The counts of the second pass of each system, by metric.
+
+    Raises
+    ------
+    InputError
+        If the predictions are not those that the passes before have seen.
+    """
+    found: dict[str, dict[str, LeftOut | str]] = {}
+    wholes = {}
+    for number, (name, state) in enumerate(states.items(), 1):
+        for metric, counts in among[name].items():
+            found.setdefault(metric, {})[name] = NO_VALUE
+            together = groups_in(state.aggregates)[metric].together()
+            if together is not None:
+                correct = cast(Gap, state.aggregates[metric]).correct
+                side = request.sides[number].system
+                wholes[name, metric] = Whole(side, metric, correct, counts, together)
+    sums = _sums(request, tuple(wholes.values()), len(states)) if wholes else {}
+    for number, ((name, metric), whole) in enumerate(wholes.items()):
+        of_groups = {row["group"]: row for row in sums.get(number, ())}
+        found[metric][name] = _divided(whole, states[name], of_groups) or NO_VALUE
+    return found
+
+
+def _sums(
+    request: SparkRequest, wholes: tuple[Whole, ...], systems: int
+) -> dict[int, list[dict[str, Any]]]:
+    """Return the rows of `SUMS` of each of the metrics by its number."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    rows, sides = request.rows(*range(systems + 1))
+    task = function_of(_places, request.job, sides, arrow_schema(rows), wholes)
+    places = rows.mapInArrow(task, from_arrow_schema(PLACES))
+    groups = sum(int(one.together.max()) + 1 for one in wholes)
+    together = places.repartition(min(groups, request.partitions), *_TASK)
+    task = function_of(_left, wholes, request.job.semantics)
+    sums = together.sortWithinPartitions(*_TASK).mapInArrow(task, from_arrow_schema(SUMS))
+    found: dict[int, list[dict[str, Any]]] = {}
+    for row in sums.toArrow().to_pylist():
+        found.setdefault(row["task"], []).append(row)
+    return found
+
+
+def _divided(
+    whole: Whole, state: State, of_groups: Mapping[int, Mapping[str, Any]]
+) -> LeftOut | None:
+    """Return gap without each group; a group without a row has no prediction."""
+    correct, among = whole.correct, whole.among
+    seen = [sum(row[name] for row in of_groups.values()) for name in ("predictions", "correct")]
+    known = [among.seen.predictions, int(correct.counts.sum())]
+    if seen != known:
+        raise InputError(
+            f"{whole.metric}: the first pass saw {known[0]:,} predictions, {known[1]:,} of them "
+            f"correct, and the last one {seen[0]:,} and {seen[1]:,}: give DataFrames that are the "
+            "same each time, as from a file"
+        )
+    nothing = np.zeros((3, len(correct.values)), np.int64)
+    every = sum_less(correct, among, state.semantics, nothing)
+    numbers = range(int(whole.together.max()) + 1)
+    hits = [of_groups[group]["correct"] if group in of_groups else 0 for group in numbers]
+    sums = [of_groups[group]["sum"] if group in of_groups else every for group in numbers]
+    return groups_in(state.aggregates)[whole.metric].divided(
+        state.semantics, np.array(hits), [every, *sums]
+    )

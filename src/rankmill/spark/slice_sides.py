@@ -1,0 +1,88 @@
+"""Tables by which queries are cut into slices, as further sides of the shuffle."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankmill.analysis.compare.cuts.cuts import Cuts, open_cut, read_table
+from rankmill.analysis.compare.cuts.segments import classes_of
+from rankmill.columns.ids import ids_to_arrow
+from rankmill.kernels.identity import UNSIGNED
+from rankmill.nightly.rules.baseline import Baseline
+from rankmill.nightly.rules.earlier_values import check_id_types
+from rankmill.results.result import WEIGHT
+from rankmill.sources.inputs.inputs import Input
+from rankmill.sources.roles.roles import Columns
+from rankmill.spark.comparison_tasks import EARLIER, POPULARITY, TABLE
+from rankmill.spark.exchange.layout import empty_source, sides_of
+from rankmill.spark.exchange.spark_request import SparkRequest, is_frame
+from rankmill.spark.popularity import popularity_frame
+from rankmill.threads import Workers
+
+
+def with_tables(request: SparkRequest, cuts: Cuts) -> SparkRequest:
+    """Return a request with the tables of `by`, and with the popularity of labels if it is asked.
+
+    Raises
+    ------
+    InputError, UsageError
+        As `rankmill.compare`, if a table is not one of query ids and classes.
+    """
+    labels = request.inputs[0]
+    session, memory = request.frames[0].sparkSession, request.job.memory
+    found = request
+    for number, table in enumerate(cuts.tables):
+        frame = table if is_frame(table) else _sent(session, table, labels, memory)
+        found = with_classes(found, f"{TABLE}{number}", frame)
+    if "label_popularity" in cuts.derived:
+        frame = popularity_frame(request, "label_popularity")
+        found = with_classes(found, POPULARITY, frame)
+    return found
+
+
+def with_classes(request: SparkRequest, side: str, frame: Any) -> SparkRequest:
+    """Return a request with one more table of query ids and classes."""
+    source = empty_source(frame, "the table of by")
+    one = open_cut(source, request.inputs[0], request.job.memory, part=True)
+    return with_side(request, side, frame, one)
+
+
+def with_side(request: SparkRequest, side: str, frame: Any, one: Input) -> SparkRequest:
+    """Return a request with one more side, which is described without its rows."""
+    return replace(
+        request,
+        frames=[*request.frames, frame],
+        inputs=[*request.inputs, one],
+        sides=[*request.sides, *sides_of([frame], {side: one})],
+    )
+
+
+def with_values(request: SparkRequest, earlier: Baseline) -> SparkRequest:
+    """Return a request with the values by query of an earlier run; ids are in its first column."""
+    source = empty_source(earlier.predictions, earlier.source)
+    schema = next(iter(source.schemas.values()))
+    query, *others = schema.names
+    for kind in request.inputs[0].id_types("query"):
+        check_id_types(kind, schema.field(query).type, earlier.source)
+    wanted = [*(metric.text for metric in request.job.per_query), WEIGHT]
+    columns = Columns(query, query, True, facts=tuple(name for name in wanted if name in others))
+    return with_side(request, EARLIER, earlier.predictions, Input(source, columns))
+
+
+def _sent(session: Any, table: Any, labels: Input, memory: int) -> Any:
+    """Return a DataFrame of a table that the driver reads, with its classes as texts."""
+    with Workers(None) as workers:
+        facts = read_table(table, labels, workers, memory)
+    kinds = labels.id_types("query")
+    queries, places = facts.queries, np.arange(len(facts.queries.keys))
+    if queries.kind == UNSIGNED:  # Spark has no such ids, and those beyond int64 meet no other
+        places = np.flatnonzero(queries.keys < np.uint64(1 << 63))
+    ids = ids_to_arrow(queries, set()).take(pa.array(places)).cast(next(iter(kinds)))
+    columns = {labels.columns.query: ids}
+    for name, column in facts.columns.items():
+        values, codes = classes_of(name, column)
+        texts = pa.array(values, pa.string()).take(pa.array(codes % len(values)))
+        columns[name] = texts.take(pa.array(places))
+    return session.createDataFrame(pa.table(columns))

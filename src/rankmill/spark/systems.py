@@ -1,0 +1,243 @@
+"""compare() of DataFrames of Spark."""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from rankmill.analysis.compare.compare import compared
+from rankmill.analysis.compare.comparison_request import CompareRequest as Compared
+from rankmill.analysis.compare.comparison_request import Tests, asked_of
+from rankmill.analysis.compare.cuts.cuts import Cuts, warn_of_strangers
+from rankmill.analysis.compare.cuts.segments import MOST_CROSSED, MOST_SLICES, check_slices
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.gap_differences import Without
+from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.analysis.compare.view.comparison import Comparison
+from rankmill.engine.evaluate import runs_of
+from rankmill.engine.job import Job, make_job
+from rankmill.metrics.defaults import DEFAULT_METRICS
+from rankmill.nightly.rules.baseline import Baseline
+from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.spark.comparison_tasks import TABLE, Joining, found_of, sent, values_of
+from rankmill.spark.evaluation import result_of
+from rankmill.spark.exchange.collection import collected, function_of
+from rankmill.spark.exchange.findings import Findings
+from rankmill.spark.exchange.layout import arrow_schema
+from rankmill.spark.exchange.spark_request import SparkRequest, request_of
+from rankmill.spark.exchange.typed_rows import RowFormat
+from rankmill.spark.jackknife_groups import left_out
+from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.slice_sides import with_tables, with_values
+from rankmill.spark.workers import workers_have_rankmill
+from rankmill.threads import thread_count
+
+
+@workers_have_rankmill()
+def compare(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    baseline: str | None = None,
+    tests: str | Iterable[str] | Tests = ("t",),
+    confidence: float = 0.95,
+    margin: float | None = None,
+    by: Any = (),
+    worst_slices: int = 0,
+    moved: int = 0,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
+) -> Comparison:
+    """Compare systems in DataFrames of Spark with a baseline, as `rankmill.compare` does.
+
+    Each task joins the systems over its queries and returns exact sums, so that all values, tests
+    and intervals have the same bits as on one machine.
+
+    Parameters
+    ----------
+    labels, runs, metrics, semantics, partitions, memory
+        As for `rankmill.spark.evaluate_runs`.
+    baseline, tests, confidence, margin, worst_slices, moved
+        As for `rankmill.compare`. There is no `cluster` and no `adjust`: both need all queries at
+        once.
+    per_query : bool
+        Whether `Comparison.per_query` is a Spark DataFrame with the values of each query for all
+        systems. It is computed when it is used, and never collected.
+    by : str, table or sequence of these
+        As for `rankmill.compare`. A table may also be a DataFrame of Spark.
+
+    Returns
+    -------
+    Comparison
+        As that of `rankmill.compare`.
+    """
+    began = time.perf_counter()
+    how = tests, confidence, margin, by, worst_slices, moved
+    asked = asked_of(Compared(labels, runs, metrics, baseline, *how))
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, part=True)
+    joined = join(
+        given,
+        asked.runs,
+        job,
+        partitions,
+        baseline=asked.baseline,
+        cuts=asked.cuts,
+        moved=asked.settings.moved,
+        crossed=asked.crossed,
+        values=asked.rows,
+    )
+    found = compared(
+        joined.results,
+        joined.without,
+        joined.found.state,
+        asked.settings,
+        thread_count(None),
+        moved=lists_moved(joined.found.moved),
+        per_query=_values(given, asked.runs, job, partitions) if per_query else None,
+    )
+    return replace(found, seconds=time.perf_counter() - began)
+
+
+class JoinedOnSpark(NamedTuple):
+    """Systems that were scored and joined by tasks.
+
+    Attributes
+    ----------
+    request : SparkRequest
+    found : Findings
+        What all queries add up to.
+    results : dict of str to Result
+    without : dict of str to dict
+        The values of metrics over all predictions without some of the queries, as `leave_out`
+        finds them: by metric and system.
+    """
+
+    request: SparkRequest
+    found: Findings
+    results: dict[str, Result]
+    without: Mapping[str, Without]
+
+
+def values_of_runs(
+    labels: Any,
+    runs: Mapping[str, Any],
+    metrics: str | Iterable[str] = DEFAULT_METRICS,
+    *,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    memory: int = MEMORY,
+) -> Any:
+    """Return a DataFrame with the values of each query for all systems; see `join_per_query`.
+
+    The options are those of `evaluate_runs`. Of one system it is what `Result.per_query` is.
+    """
+    given = Labels.of(labels)
+    job = make_job(metrics, given, semantics, None, memory=memory, part=True)
+    return _values(given, runs_of(runs), job, partitions)
+
+
+def _values(
+    labels: Labels, runs: Mapping[str, Predictions], job: Job, partitions: int | None
+) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    request = request_of(labels, runs, job, partitions)
+    if len(runs) == 1:
+        return per_query_frame(request, 1)
+    rows, joining = _joining(request, tuple(runs), next(iter(runs)), Cuts())
+    nothing, _ = joining.join(iter(()))
+    schema = nothing.aligned.table().schema
+    return rows.mapInArrow(function_of(values_of, joining, schema), from_arrow_schema(schema))
+
+
+def join(
+    labels: Labels,
+    runs: Mapping[str, Predictions],
+    job: Job,
+    partitions: int | None,
+    *,
+    baseline: str,
+    cuts: Cuts,
+    moved: int,
+    crossed: bool,
+    values: bool = False,
+    alone: bool = False,
+    earlier: Baseline | None = None,
+) -> JoinedOnSpark:
+    """Score all systems and join them.
+
+    Parameters
+    ----------
+    labels, runs, job, partitions
+        As for `request_of`.
+    baseline, cuts
+        As for the `join` of one machine.
+    moved : int
+        How many of the queries that moved most are wanted, up and down.
+    crossed, values, alone : bool
+        Whether slices of two ways to cut are needed, the values that Tukey's test takes, and what
+        each system has over all its queries.
+    earlier : Baseline, optional
+        An earlier run with a DataFrame of its values by query, which the only system is paired
+        with.
+    """
+    facts: Any = dict.fromkeys(cuts.columns, "segment")
+    job = replace(job, keep_values=False)
+    scored = request_of(labels, runs, job, partitions, facts)
+    request = with_tables(scored, cuts)
+    if earlier is not None:
+        request = with_values(request, earlier)
+        earlier = replace(earlier, predictions=None)
+    rows, joining = _joining(request, tuple(runs), baseline, cuts, earlier)
+    how: Any = {"crossed": crossed, "values": values, "alone": alone}
+    finding = partial(found_of, joining=joining, count=moved, how=how)
+    # What is wrong with the request is found before Spark reads a row.
+    form = RowFormat.of(finding(iter(())).to_row())
+    task = partial(sent, found=finding, form=form)
+    (one,) = collected(rows, task, Findings, form, request.partitions)
+    found = Findings.from_row(one.fields or {})
+    _check_slices(found.state)
+    _warn_of_strangers(found.state, cuts, request)
+    results, among = {}, {}
+    for number, name in enumerate(runs, 1):
+        read = found.rows[""], found.rows[request.sides[number].system]
+        results[name], among[name] = result_of(request, number, found.states[name], *read)
+    without = left_out(request, found.states, among)
+    return JoinedOnSpark(request, found, results, without)
+
+
+def _joining(
+    request: SparkRequest,
+    systems: tuple[str, ...],
+    baseline: str,
+    cuts: Cuts,
+    earlier: Baseline | None = None,
+) -> tuple[Any, Joining]:
+    """Return the shuffled rows of all sides, and how tasks join them."""
+    rows, sides = request.rows(*range(len(request.sides)))
+    form = tuple(sides), arrow_schema(rows)
+    cuts = cuts._replace(tables=())
+    return rows, Joining(request.job, *form, systems, baseline, cuts, earlier)
+
+
+def _check_slices(state: ComparisonState) -> None:
+    """Raise UsageError if there are too many slices; tasks only see their own."""
+    for by, of_way in state.slices.items():
+        check_slices(by, len(of_way), MOST_SLICES if len(by) == 1 else MOST_CROSSED)
+
+
+def _warn_of_strangers(state: ComparisonState, cuts: Cuts, request: SparkRequest) -> None:
+    """Warn of each table none of whose values is known of any query that counts."""
+    sides = dict(zip((one.system for one in request.sides), request.inputs, strict=True))
+    for number, table in enumerate(cuts.tables):
+        names = sides[f"{TABLE}{number}"].columns.facts
+        if all(set(state.slices[name,]) <= {(None,)} for name in names):
+            warn_of_strangers(table)

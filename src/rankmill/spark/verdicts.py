@@ -1,0 +1,168 @@
+"""gate() of DataFrames of Spark."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from rankmill.analysis.compare.compare import compared
+from rankmill.analysis.compare.differences.comparison_state import ComparisonState
+from rankmill.analysis.compare.differences.moved_queries import lists_moved
+from rankmill.errors import UsageError
+from rankmill.nightly.gate.gate import ages_of, evidence_of, verdict_of
+from rankmill.nightly.gate.gate_request import GateRequest, Rules, asked_of
+from rankmill.nightly.rules.baseline import (
+    BASELINE,
+    CANDIDATE,
+    Baseline,
+    check_gains,
+    holds_values,
+    open_baseline,
+)
+from rankmill.nightly.rules.earlier_values import check_in_both, earlier_result
+from rankmill.nightly.rules.verdict import Verdict
+from rankmill.results.result import Result
+from rankmill.semantics.semantics import Counting
+from rankmill.sources.input_options import MEMORY
+from rankmill.sources.nouns import Labels, Predictions
+from rankmill.spark.comparison_tasks import EARLIER
+from rankmill.spark.exchange.layout import arrow_schema
+from rankmill.spark.exchange.spark_request import check_frame, is_frame
+from rankmill.spark.per_query import per_query_frame
+from rankmill.spark.systems import JoinedOnSpark, join
+from rankmill.spark.workers import workers_have_rankmill
+from rankmill.threads import thread_count
+
+
+@workers_have_rankmill()
+def gate(
+    labels: Any,
+    predictions: Any,
+    rules: str | Iterable[str] | Rules,
+    *,
+    baseline: Any = None,
+    history: str | Path | None = None,
+    metrics: str | Sequence[str] = (),
+    by: Any = (),
+    moved: int = 0,
+    worst_slices: int = 0,
+    time: datetime | None = None,
+    semantics: Counting = "default",
+    partitions: int | None = None,
+    per_query: bool = False,
+    memory: int = MEMORY,
+) -> Verdict:
+    """Evaluate the predictions of a Spark DataFrame, and say whether they keep rules.
+
+    Parameters
+    ----------
+    labels, predictions, semantics, partitions, memory
+        As for `rankmill.spark.evaluate`.
+    rules : str, iterable of str, or Rules
+        As for `rankmill.gate`, but not about the age of inputs: a DataFrame has none.
+    per_query : bool
+        Whether the result of the verdict has the values of each query, as a DataFrame. It may be
+        the baseline of a later run.
+    baseline : object, optional
+        What rules with "drop" and "change" compare with: a DataFrame of predictions, or one with
+        the values by query of an earlier run, which are paired; a `Result`, its JSON file, or the
+        local Parquet file of its values by query; or a run of a history.
+    by : str, table or sequence of these
+        As for `rankmill.spark.compare`.
+    history, metrics, moved, worst_slices, time
+        As for `rankmill.gate`. There is no `cluster` and no `adjust`: both need all queries at
+        once.
+
+    Returns
+    -------
+    Verdict
+        As that of `rankmill.gate`.
+    """
+    began = perf_counter()
+    several = by if isinstance(by, list | tuple) else [by]
+    # What is checked before anything is read are tables with the columns of DataFrames.
+    tables = [arrow_schema(one).empty_table() if is_frame(one) else one for one in several]
+    frames = {id(one): frame for one, frame in zip(tables, several, strict=True)}
+    of_labels, of_predictions = Labels.of(labels), Predictions.of(predictions)
+    check_frame(of_labels.data, "labels")
+    opened = partial(_opened, of_labels.data.sparkSession)
+    how = baseline, history, metrics, tables, moved, worst_slices, None, None, time
+    given = GateRequest(labels, predictions, rules, *how, semantics=semantics, memory=memory)
+    asked = asked_of(given, opened)
+    ages = ages_of(asked, of_labels.data, of_predictions.data, None)
+    runs, earlier, cuts = asked.runs(of_predictions), asked.earlier, asked.cuts
+    joined = join(
+        of_labels,
+        runs,
+        replace(asked.job, part=True),
+        partitions,
+        baseline=next(iter(runs)),
+        cuts=cuts._replace(tables=tuple(frames.get(id(one), one) for one in cuts.tables)),
+        moved=asked.settings.moved,
+        crossed=asked.crossed,
+        alone=earlier is not None and (len(runs) > 1 or earlier.table is not None),
+        earlier=earlier if earlier is not None and earlier.table is not None else None,
+    )
+    results, state = joined.results, joined.found.state
+    if earlier is not None:
+        check_gains(earlier, results[CANDIDATE])
+    if earlier is not None and earlier.table is not None:
+        results, state = _paired(earlier, joined)
+    if per_query:
+        values = per_query_frame(joined.request, len(runs))
+        results[CANDIDATE] = replace(results[CANDIDATE], per_query=values)
+    comparison = None
+    if BASELINE in results:
+        threads, lists = thread_count(None), lists_moved(joined.found.moved)
+        known = results, joined.without
+        comparison = compared(*known, state, asked.settings, threads, moved=lists)
+    evidence = evidence_of(asked, results, joined.without, state, ages, joined.found.alone)
+    found = verdict_of(asked, evidence, comparison)
+    return replace(found, seconds=perf_counter() - began)
+
+
+def _opened(session: Any, value: Any, metrics: Sequence[str]) -> Baseline:
+    """Find out what a baseline is; values by query become a DataFrame, which joins the others."""
+    if isinstance(value, Predictions):
+        return Baseline("predictions", "a DataFrame", predictions=value)
+    known = open_baseline(value, metrics) if not is_frame(value) else None
+    frame = value.per_query if isinstance(value, Result) else value
+    if known is not None and known.table is not None:
+        return replace(known, predictions=session.createDataFrame(known.table))
+    if is_frame(frame):
+        schema = arrow_schema(frame)
+        if known is not None:
+            return replace(known, kind="per-query", predictions=frame, table=schema.empty_table())
+        if holds_values(schema, metrics, "a DataFrame"):
+            table = schema.empty_table()
+            return Baseline("per-query", "a DataFrame", predictions=frame, table=table)
+        return Baseline("predictions", "a DataFrame", predictions=frame)
+    if known is None or known.kind == "predictions":
+        raise UsageError(
+            f"baseline is a {type(value).__name__}; expected a DataFrame of predictions or of "
+            "values by query, a Result, its JSON file, or a run of a history"
+        )
+    return known
+
+
+def _paired(earlier: Baseline, joined: JoinedOnSpark) -> tuple[dict[str, Result], ComparisonState]:
+    """Return the results with that of an earlier run, and the state of both.
+
+    Raises
+    ------
+    InputError
+        If no query is in both.
+    """
+    result, state = joined.results[CANDIDATE], joined.found.state
+    rows = joined.found.rows[EARLIER]
+    check_in_both(result.queries, rows, state.whole.queries, earlier.source)
+    before = earlier_result(earlier, result, rows)
+    # Tasks do not know this of all queries.
+    unpredicted = {
+        name: one.audit["queries_only_labelled"]
+        for name, one in ((BASELINE, before), (CANDIDATE, result))
+    }
+    return {BASELINE: before, **joined.results}, replace(state, unpredicted=unpredicted)
